@@ -1,0 +1,86 @@
+"""Filters are values: a small tree that each engine compiles for itself. Never a string made from someone's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Eq:
+    field: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    field: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`low <= field <= high`; either end may be open. A row without the field is never in the range."""
+
+    field: str
+    low: Scalar | None = None
+    high: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """The field's text contains these words, whatever the case."""
+
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Filter
+
+
+Filter = Eq | In | Range | Contains | And | Or | Not
+
+EVERYTHING = And()
+NOTHING = Or()
+
+
+def both(left: Filter, right: Filter) -> Filter:
+    """`left` and `right`, without needless nesting."""
+    parts = tuple(part for side in (left, right) for part in (side.parts if isinstance(side, And) else (side,)))
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def matches(where: Filter, fields: Mapping[str, Scalar]) -> bool:
+    """Whether a row's fields satisfy a filter: the meaning that every engine has to agree with."""
+    match where:
+        case Eq(name, value):
+            return name in fields and fields[name] == value
+        case In(name, values):
+            return name in fields and fields[name] in values
+        case Range(name, low, high):
+            value = fields.get(name)
+            if value is None or value == "":
+                return False
+            return (low is None or value >= low) and (high is None or value <= high)  # type: ignore[operator]
+        case Contains(name, text):
+            return text.casefold() in str(fields.get(name, "")).casefold()
+        case And(parts):
+            return all(matches(part, fields) for part in parts)
+        case Or(parts):
+            return any(matches(part, fields) for part in parts)
+        case Not(part):
+            return not matches(part, fields)

@@ -1,0 +1,74 @@
+"""What a parser gives back: a document without an identity, or the reason why there is none.
+
+Both cross a process border as JSON (`codec.py`), because parsers run in a limited child process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from assay.types import Section
+
+
+class Status(StrEnum):
+    """How a file ended. Every status but `read` comes with a sentence that says what to do."""
+
+    read = "read"
+    empty = "empty"
+    scanned = "scanned"  # pages without text: pictures of text
+    encrypted = "encrypted"
+    corrupt = "corrupt"
+    unsupported = "unsupported"
+    too_large = "too_large"  # bytes, pages, characters, or what an archive expands to
+    too_slow = "too_slow"
+    out_of_memory = "out_of_memory"
+    crashed = "crashed"
+    unreadable = "unreadable"  # the file itself could not be opened
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """`text` is already cleaned; sections, pages and abstract are offsets into it. Never without text."""
+
+    text: str
+    kind: str
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    date: str | None = None  # 2024, 2024-05 or 2024-05-17
+    abstract: tuple[int, int] | None = None
+    sections: tuple[Section, ...] = ()
+    pages: tuple[int, ...] = (0,)
+    language: str | None = None
+    meta: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # what was left out, in words: "2 of 12 pages are pictures without text"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    status: Status
+    why: str  # what is wrong and what to do about it, in one sentence
+
+
+class Refused(Exception):
+    """A parser's way to say why a file has no text; becomes `Unreadable`."""
+
+    def __init__(self, status: Status, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one file may cost."""
+
+    bytes: int = 200_000_000
+    pages: int = 5_000
+    characters: int = 20_000_000
+    expanded_bytes: int = 1_000_000_000  # everything an archive unpacks to
+    expansion: int = 200  # times its packed size, once past 10 MB
+    depth: int = 5  # attachments within attachments
+    memory: int = 4_000_000_000
+    seconds: float = 120.0  # of processor time, and twice that on the clock
