@@ -184,7 +184,8 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is delivered. Every cite resolves to evidence of this run; `searched` and `stopped` say what was tried."""
+    """What is delivered. Every cite resolves to evidence of this run; `searched` and `stopped` say what was tried,
+    `near` is what came nearest when that is no answer, `unread` names the files that could not be looked into."""
 
     question: str
     blocks: tuple[Block, ...]
@@ -194,6 +195,8 @@ class Answer:
     gaps: tuple[str, ...] = ()
     searched: tuple[Searched, ...] = ()
     stopped: str = ""
+    near: tuple[Claim, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -201,7 +204,7 @@ class Answer:
 
     @property
     def cited_keys(self) -> frozenset[str]:
-        return frozenset(key for claim in self.claims for key in claim.cites)
+        return frozenset(key for claim in (*self.claims, *self.near) for key in claim.cites)
 
 
 @dataclass(frozen=True, slots=True)

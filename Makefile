@@ -1,0 +1,42 @@
+# make demo · make test · make install: everything happens in .venv, from requirements.lock, with hashes.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install dev demo test check lock clean
+
+install: .venv/installed
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: requirements.lock pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+dev: .venv/dev
+
+.venv/dev: requirements-dev.lock pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ .venv/installed
+
+demo: install
+	$(BIN)/assay add samples/corpus --workspace demo-workspace
+	@echo
+	$(BIN)/assay ask "Which gateway release would have prevented the late alarm in the Pellam incident, and why?" --workspace demo-workspace || [ $$? -eq 3 ]
+
+check: dev
+	$(BIN)/ruff check src tests bench samples examples
+	$(BIN)/ruff format --check src tests bench samples examples
+	$(BIN)/basedpyright --level error
+
+test: dev check
+	$(BIN)/pytest
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -c constraints.txt -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -c constraints.txt -o requirements-dev.lock
+
+clean:
+	rm -rf .venv demo-workspace

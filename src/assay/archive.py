@@ -1,0 +1,66 @@
+"""A workspace as one file: `assay backup` and `assay restore`. Caches stay behind, since they can be made again."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.errors import UserError
+from assay.store.open import Store, copy_state, open_store
+
+STATE, LEFT_BEHIND = "state.db", ("cache.db",)
+
+
+def backup(folder: Path, store: Store, to: Path) -> int:
+    """Write the workspace to `to` (tar, gzip); complete, or not there at all. Returns its size.
+
+    The caller holds the writers' locks, so that state and index belong to the same moment.
+    """
+    if to.exists():
+        raise UserError(f"{str(to)!r} exists already. Choose another name for the backup.")
+    if not to.parent.is_dir():
+        raise UserError(f"There is no folder {str(to.parent)!r} to write the backup to.")
+    partial = to.with_name(to.name + ".part")
+    try:
+        with tempfile.TemporaryDirectory(dir=to.parent) as space:
+            state = Path(space) / STATE
+            copy_state(store, state)
+            with tarfile.open(partial, "w:gz", compresslevel=1) as archive:
+                archive.add(state, arcname=STATE)
+                for file in _files(folder):
+                    archive.add(file, arcname=str(file.relative_to(folder)), recursive=False)
+        partial.replace(to)
+    finally:
+        partial.unlink(missing_ok=True)
+    return to.stat().st_size
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for file in sorted(folder.rglob("*")):
+        top = file.relative_to(folder).parts[0]
+        if file.is_file() and not top.startswith((STATE, ".", *LEFT_BEHIND)) and not file.name.endswith(".part"):
+            yield file
+
+
+def restore(archive: Path, folder: Path) -> None:
+    """Unpack a backup into a new workspace. Never over one that is there."""
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{str(folder)!r} is not empty. Restore into a new folder.")
+    if not archive.is_file():
+        raise UserError(f"There is no backup {str(archive)!r}.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as space:
+        unpacked = Path(space) / "workspace"
+        try:
+            with tarfile.open(archive, "r:gz") as packed:
+                packed.extractall(unpacked, filter="data")  # refuses links and paths that lead out of the folder
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise UserError(f"{str(archive)!r} is not a whole backup of Assay's ({error}).") from error
+        if not (unpacked / STATE).is_file():
+            raise UserError(f"{str(archive)!r} is not a backup of Assay's: it has no {STATE}.")
+        open_store(unpacked / STATE, create=False).close()  # a newer or damaged one is refused before anything is moved
+        if folder.exists():
+            folder.rmdir()
+        unpacked.rename(folder)

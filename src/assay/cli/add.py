@@ -1,0 +1,163 @@
+"""`assay add`, `assay sync`, `assay reindex`: fill a knowledge base, with progress and a report."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from assay.cli.options import BaseName, Json, Quiet, Workspace, aside, console, print_json
+
+if TYPE_CHECKING:
+    from assay.ingest.readiness import File, Readiness
+    from assay.intake import Progress
+
+T = TypeVar("T")
+Ocr = Annotated[
+    bool | None, typer.Option("--ocr/--no-ocr", help="Read scanned pages with tesseract, if it is installed.")
+]
+SHOWN_IN_FULL = 60
+
+
+def add(
+    paths: Annotated[list[str], typer.Argument(help="Files and folders; `-` reads standard input.", metavar="PATH…")],
+    base: BaseName = "default",
+    workspace: Workspace = None,
+    description: Annotated[str, typer.Option(help="What the knowledge base is about, in a sentence.")] = "",
+    name: Annotated[str, typer.Option(help="The name of what comes through standard input.")] = "stdin.txt",
+    ocr: Ocr = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make files and folders searchable.
+
+    What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
+    """
+    from assay.ingest.fetch import given, sources
+    from assay.workspace import open_workspace
+
+    files = sources([Path(path) for path in paths if path != "-"])
+    if "-" in paths:
+        files.append(given(name, sys.stdin.buffer.read()))
+    with open_workspace(workspace, create=True, ocr=ocr) as opened:
+        report = _followed(
+            lambda say: opened.add_sources(files, base, description=description, say=say), quiet=quiet or json
+        )
+    print_json(report) if json else _show(report, quiet=quiet)
+
+
+def sync(
+    folder: Annotated[Path, typer.Argument(help="The folder that the knowledge base should agree with.")],
+    base: BaseName = "default",
+    workspace: Workspace = None,
+    ocr: Ocr = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a knowledge base agree with a folder: add what is new or changed, remove what is gone."""
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace, create=True, ocr=ocr) as opened:
+        report, gone = _followed(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
+    if json:
+        from assay.codec import to_json
+
+        print_json({**to_json(report), "removed": [entry.uri for entry in gone]})
+        return
+    _show(report, quiet=quiet)
+    for entry in gone:
+        console().print(f"Removed {entry.uri}", markup=False)
+
+
+def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json = False, quiet: Quiet = False) -> None:
+    """Split and embed a knowledge base again after a change of settings; the files themselves are not needed."""
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        report = _followed(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
+    print_json(report) if json else _show(report, quiet=quiet)
+
+
+def _followed(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
+    """Do the work, showing how it goes: a live line on a terminal, a line every few seconds elsewhere."""
+    if quiet:
+        return asyncio.run(_awaited(work(lambda _: None)))
+    if not sys.stderr.isatty():
+        return asyncio.run(_awaited(work(_said_now_and_then())))
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=aside(), transient=True) as bar:
+        task = bar.add_task("Reading", total=None, rate="")
+
+        def say(progress: Progress) -> None:  # pyright: ignore[reportGeneralTypeIssues]
+            bar.update(task, completed=progress.files, total=progress.of, rate=_rate(progress))
+
+        return asyncio.run(_awaited(work(say)))  # pyright: ignore[reportArgumentType]
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def _rate(progress: Progress) -> str:
+    per_second = progress.passages / progress.seconds if progress.seconds else 0.0
+    return f"{progress.passages} passages, {per_second:.0f}/s"
+
+
+def _said_now_and_then(every: float = 5.0) -> Callable[[Progress], None]:
+    last = 0.0
+
+    def say(progress: Progress) -> None:
+        nonlocal last
+        if progress.seconds - last < every:
+            return
+        last = progress.seconds
+        left = progress.seconds / progress.files * (progress.of - progress.files) if progress.files else None
+        soon = f", about {left:.0f} s left" if left else ""
+        typer.echo(f"{progress.files} of {progress.of} files, {_rate(progress)}{soon}", err=True)
+
+    return say
+
+
+def _show(report: Readiness, *, quiet: bool) -> None:
+    from rich.table import Table
+
+    shown = [file for file in report.files if len(report.files) <= SHOWN_IN_FULL or _notable(file)]
+    if shown and not quiet:
+        table = Table("File", "Status", "Pages", "Characters", "Passages", "What to know", box=None, pad_edge=False)
+        for column in (2, 3, 4):
+            table.columns[column].justify = "right"
+        for file in shown:
+            style = "" if file.status == "read" else "yellow"
+            table.add_row(
+                Path(file.path).name, file.status if file.status != "read" else file.outcome, str(file.pages or ""),
+                f"{file.characters:,}" if file.characters else "", str(file.passages or ""), file.why, style=style,
+            )  # fmt: skip
+        console().print(table)
+    for warning in report.warnings:
+        aside().print(f"Note: {warning}", markup=False)
+    rate = f", {report.embedded / report.seconds:.0f} new passages/s" if report.embedded and report.seconds else ""
+    console().print(
+        f"{report.readable} documents ready in {report.base!r} ({report.pages} pages, {report.passages} passages), "
+        f"{report.unreadable} unreadable, {report.duplicates} duplicates; {report.seconds:.1f} s{rate}.",
+        markup=False,
+    )
+
+
+def _notable(file: File) -> bool:
+    return file.status != "read" or file.outcome in {"duplicate", "moved"} or bool(file.warnings)

@@ -1,0 +1,137 @@
+"""`assay ask`: an answer with citations that can be checked, and how it came about."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import (
+    Bases,
+    Json,
+    Meta,
+    Quiet,
+    Since,
+    Sources,
+    Types,
+    Until,
+    Workspace,
+    aside,
+    print_json,
+    where_of,
+)
+
+if TYPE_CHECKING:
+    from assay.events import Event
+    from assay.run import Run
+    from assay.workspace import Workspace as Opened
+
+EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4}
+
+
+class Mode(StrEnum):
+    quick = "quick"
+    balanced = "balanced"
+    thorough = "thorough"
+
+
+class Format(StrEnum):
+    text = "text"
+    markdown = "markdown"
+    html = "html"
+    json = "json"
+    bibtex = "bibtex"
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="A question about your documents.")],
+    mode: Annotated[Mode, typer.Option(help="How far to go: 3, 5 or 10 rounds of searching at most.")] = Mode.balanced,
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    bases: Bases = None,
+    sources: Sources = None,
+    types: Types = None,
+    since: Since = None,
+    until: Until = None,
+    meta: Meta = None,
+    workspace: Workspace = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Answer QUESTION from the documents, with citations you can check.
+
+    Exit code 0: answered; 3: partly; 4: the documents do not answer it. --json prints one event per line.
+    """
+    from assay.events import Mode as RunMode
+    from assay.workspace import open_workspace
+
+    where = where_of(bases, sources, types, since, until, meta)
+    with open_workspace(workspace) as opened:
+        run = asyncio.run(_followed(opened.ask(question, mode=RunMode(mode), where=where), json=json, quiet=quiet))
+        if not json:
+            sys.stdout.write(written(run, opened, format) + "\n")
+    assert run.answer is not None
+    raise typer.Exit(EXIT[run.answer.outcome])
+
+
+async def _followed(steps, *, json: bool, quiet: bool) -> Run:
+    run = None
+    async for run, event in steps:
+        if json:
+            from assay.codec import to_json
+
+            print_json(
+                {"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **to_json(event)},
+                indent=None,
+            )
+        elif not quiet and (line := told(event)):
+            aside().print(line, style="dim", markup=False)
+    assert run is not None
+    return run
+
+
+def told(event: Event) -> str:
+    """One event in a line, for somebody who watches; most need none."""
+    from assay.events import Decided, Gathered, Routed, Stopped, ToolRan
+
+    match event:
+        case Routed(since=since, until=until) if since or until:
+            return f"Only documents dated {since or '…'} to {until or '…'}."
+        case Decided(calls=calls):
+            return "\n".join(f"Searching: {call.arguments['query']}" for call in calls)
+        case ToolRan(error=error) if error:
+            return f"  refused: {error}"
+        case Gathered(evidence=evidence):
+            return f"  {len(evidence)} passages weighed as evidence"
+        case Stopped(reason=reason, why=why):
+            return f"Stopped: {reason}{f' ({why})' if why else ''}."
+        case _:
+            return ""
+
+
+def written(run: Run, opened: Opened, format: Format) -> str:
+    """The run's answer in the format asked for."""
+    import json
+
+    from assay.answer import render
+    from assay.codec import to_json
+
+    answer = run.answer
+    assert answer is not None
+    cited = render.citations(answer, run.evidence, opened.document)
+    match format:
+        case Format.markdown:
+            return render.as_markdown(answer, cited)
+        case Format.html:
+            return render.as_html(answer, cited)
+        case Format.bibtex:
+            return render.as_bibtex(cited)
+        case Format.json:
+            data = render.as_json(answer, cited)
+            for each in data["citations"]:
+                each["boxes"] = to_json(asyncio.run(opened.boxes(each["document"], each["start"], each["end"])))
+            return json.dumps({"run": run.id, **data}, ensure_ascii=False, indent=2)
+        case _:
+            return render.as_text(answer, cited)

@@ -1,0 +1,60 @@
+"""`assay base`: knowledge bases, each with a description that is read when deciding where to search."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, Yes, console, print_json
+
+app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
+
+
+@app.command("list")
+def list_bases(workspace: Workspace = None, json: Json = False) -> None:
+    """List the knowledge bases with how many documents each has."""
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        rows = [
+            {
+                "name": base.name,
+                "description": base.description,
+                "documents": sum(entry.state == "ready" for entry in opened.sources([base.name])),
+            }
+            for base in opened.scope().bases
+        ]
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        console().print(f"{row['name']}: {row['documents']} documents. {row['description']}".rstrip(), markup=False)
+
+
+@app.command()
+def describe(
+    name: Name, description: Annotated[str, typer.Argument(help="A sentence.")], workspace: Workspace = None
+) -> None:
+    """Say what a knowledge base is about."""
+    from assay.store.people import base_named
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        opened.scope().named(name)
+        base_named(opened.store, name, opened.principal, description)
+
+
+@app.command()
+def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
+    """Delete a knowledge base with all its documents. The files themselves are not touched."""
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        base = opened.scope().named(name)
+        count = len(opened.sources([name]))
+        if not yes:
+            typer.confirm(f"Delete {base.name!r} with its {count} documents?", abort=True, err=True)
+        asyncio.run(opened.delete_base(name))

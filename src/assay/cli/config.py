@@ -1,0 +1,32 @@
+"""`assay config show`: every setting, its value, and where the value comes from."""
+
+from __future__ import annotations
+
+import typer
+
+from assay.cli.options import Json, Workspace, console, print_json
+
+app = typer.Typer(help="Settings.", no_args_is_help=True)
+
+
+@app.callback()
+def config() -> None:
+    """Settings: flag > environment (ASSAY_…) > assay.toml in the workspace > default."""
+
+
+@app.command()
+def show(workspace: Workspace = None, json: Json = False) -> None:
+    """Show every setting with where its value comes from. Secrets are never shown."""
+    from assay.settings import show_settings
+    from assay.workspace import default_workspace
+
+    lines = show_settings((workspace or default_workspace()).expanduser())
+    if json:
+        print_json(lines)
+        return
+    from rich.table import Table
+
+    table = Table("Setting", "Value", "From", "What it is", box=None, pad_edge=False)
+    for line in lines:
+        table.add_row(line.name, line.value, line.origin, line.about, style="" if line.origin == "default" else "bold")
+    console().print(table)

@@ -1,0 +1,115 @@
+"""`assay doctor`: is this machine fit, and does anything leave it?"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.options import Json, Workspace, console, print_json
+
+
+def doctor(
+    workspace: Workspace = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do the whole round with every outgoing connection refused.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check this machine: processor, parsers, limits, endpoints; and try a whole round in a throw-away workspace."""
+    from assay.workspace import default_workspace
+
+    with _refused(offline) as attempts:
+        lines = list(_checks((workspace or default_workspace()).expanduser()))
+    if offline:
+        lines.append(
+            _line("nothing leaves this machine", not attempts, "; ".join(attempts) or "no connection was attempted")
+        )
+    if json:
+        print_json(lines)
+    else:
+        for line in lines:
+            mark, style = {True: ("ok  ", ""), False: ("FAIL", "red"), None: ("note", "yellow")}[line["ok"]]
+            console().print(f"{mark}  {line['check']}: {line['found']}", style=style, markup=False)
+    raise typer.Exit(1 if any(line["ok"] is False for line in lines) else 0)
+
+
+def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
+    return {"check": check, "ok": ok, "found": found}
+
+
+def _checks(folder: Path) -> Iterator[dict[str, Any]]:
+    import platform
+    import shutil
+
+    from assay.ingest.jail import limits_here
+    from assay.models.choose import endpoints
+    from assay.settings import load_settings
+
+    settings = load_settings(folder)
+    yield _line(
+        "system",
+        sys.platform == "linux" or None,
+        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+    )
+    for gap in limits_here():
+        yield _line("reading files", None, gap)
+    addresses = endpoints(settings)
+    yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
+    tesseract = shutil.which("tesseract")
+    yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
+    free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
+    yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
+    yield _round(settings)
+
+
+def _round(settings: Any) -> dict[str, Any]:
+    """Add a document, search it, ask about it."""
+    import tempfile
+    import time
+
+    from assay.workspace import open_workspace
+
+    async def tried(folder: Path) -> str:
+        (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
+        with open_workspace(folder / "workspace", create=True, embedder=settings.embedder) as opened:
+            await opened.add([folder / "note.md"])
+            run = None
+            async for run, _ in opened.ask("How many litres does the kettle hold?"):
+                pass
+        assert run is not None and run.answer is not None
+        return run.answer.claims[0].words if run.answer.claims else ""
+
+    began = time.perf_counter()
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            said = asyncio.run(tried(Path(place)))
+    except Exception as error:  # whatever breaks here is what the person wants to know
+        return _line("a whole round", False, f"{type(error).__name__}: {error}")
+    return _line(
+        "a whole round", "seven litres" in said, f"add, search and ask took {time.perf_counter() - began:.1f} s"
+    )
+
+
+@contextmanager
+def _refused(wanted: bool) -> Iterator[list[str]]:
+    """Refuse every connection that would leave this machine, and note who tried."""
+    attempts: list[str] = []
+    active = wanted
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if active and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:
+            attempts.append(f"{event} {arguments[1:] if event != 'socket.getaddrinfo' else arguments[:2]}")
+            raise OSError("refused by assay doctor --offline")
+
+    if wanted:
+        sys.addaudithook(watch)
+    try:
+        yield attempts
+    finally:
+        active = False

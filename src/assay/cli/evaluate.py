@@ -1,0 +1,62 @@
+"""`assay evaluate`: labelled questions through the product, with figures at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.options import Json, print_json
+
+app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
+
+Data = Annotated[
+    Path, typer.Option("--data", help="A folder in BEIR's layout: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv.")
+]
+Split = Annotated[str, typer.Option(help="Which judgements: qrels/SPLIT.tsv. Default: test.")]
+Limit = Annotated[int, typer.Option(min=0, help="Only the first so many queries; 0 for all.")]
+Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are kept. Default: your cache folder.")]
+
+
+@app.command()
+def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+    """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
+    from assay.evaluate.beir import load
+    from assay.evaluate.runner import retrieval as measure
+
+    collection = load(data, split)
+    _print(collection.name, asyncio.run(measure(collection, _folder(cache), limit, _say)), json=json)
+
+
+@app.command()
+def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+    """Evidence found by the whole run, in its own order, beside one search over the same documents."""
+    from assay.evaluate.beir import load
+    from assay.evaluate.runner import multihop as measure
+
+    collection = load(data, split)
+    _print(collection.name, asyncio.run(measure(collection, _folder(cache), limit, _say)), json=json)
+
+
+def _folder(cache: Path | None) -> Path:
+    import platformdirs
+
+    return cache or Path(platformdirs.user_cache_dir("assay", appauthor=False)) / "evaluate"
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _print(name: str, figures: dict[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(figures, indent=None)
+        return
+    typer.echo(name)
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            typer.echo(f"  {key:<11}" + "  ".join(f"{part} {figure:.3f}" for part, figure in value.items()))
+        else:
+            typer.echo(f"  {key:<11}{value:.3f}" if isinstance(value, float) else f"  {key:<11}{value}")

@@ -1,0 +1,99 @@
+"""The command line: parse, open, follow, exit. No logic lives here; every command is one small file."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from typing import Annotated
+
+import typer
+
+from assay import __version__
+from assay.cli import add, ask, backup, base, config, doctor, evaluate, runs, search, sources, workspace
+from assay.errors import AssayError, UserError
+
+app = typer.Typer(
+    name="assay",
+    help="Answers questions from your own documents and shows its evidence.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done or answered · 1 failure · 2 something you can put right · 3 partly answered · "
+    "4 cannot be answered from the documents.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"assay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Answers questions from your own documents and shows its evidence."""
+
+
+app.command("add")(add.add)
+app.command("sync")(add.sync)
+app.command("reindex")(add.reindex)
+app.command("sources")(sources.sources)
+app.command("remove")(sources.remove)
+app.command("show")(sources.show)
+app.command("search")(search.search)
+app.command("ask")(ask.ask)
+app.command("runs")(runs.runs)
+app.command("trace")(runs.trace)
+app.command("doctor")(doctor.doctor)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
+app.add_typer(base.app, name="base")
+app.add_typer(config.app, name="config")
+app.add_typer(workspace.app, name="workspace")
+app.add_typer(evaluate.app, name="evaluate")
+
+
+def main() -> None:
+    """Run a command; whatever a person can put right is one line on standard error and exit code 2."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        _fail("Stopped. Nothing that was reported as done is lost; run the same command to go on.", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except BaseExceptionGroup as group:
+        _fail_for(_first(group))
+    except (AssayError, OSError) as error:
+        _fail_for(error)
+
+
+def _first(group: BaseExceptionGroup) -> BaseException:
+    """Several things may fail side by side; the first one says enough."""
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def _fail_for(error: BaseException) -> None:
+    if isinstance(error, UserError):
+        _fail(str(error), 2)
+    if isinstance(error, AssayError):
+        _fail(str(error), 1)
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        _fail("The disk is full. Free some space and run the same command again.", 2)
+    if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        _fail(f"No permission for {error.filename or 'a file'}: {error.strerror}.", 2)
+    raise error
+
+
+def _fail(line: str, code: int) -> None:
+    typer.echo(f"assay: {line}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

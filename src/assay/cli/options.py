@@ -1,0 +1,88 @@
+"""Options that several commands share, and how they become a workspace, a filter or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.events import Where
+
+Workspace = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="Where documents are kept. Default: $ASSAY_WORKSPACE, or your data folder."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, no progress.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+BaseName = Annotated[str, typer.Option("--base", "-b", help="The knowledge base.")]
+Bases = Annotated[list[str] | None, typer.Option("--base", "-b", help="Only this knowledge base. May be repeated.")]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option("--source", "-s", help="Only documents whose path or title contains this. May be repeated."),
+]
+Types = Annotated[
+    list[str] | None, typer.Option("--type", help="Only this kind of document: pdf, html, docx, … May be repeated.")
+]
+Since = Annotated[
+    str | None, typer.Option(help="Only documents dated from here on: 2024, 2024-05-17, 'last 12 months'.")
+]
+Until = Annotated[str | None, typer.Option(help="Only documents dated up to here.")]
+Meta = Annotated[
+    list[str] | None, typer.Option("--meta", help="Only documents with this metadata, NAME=VALUE. May be repeated.")
+]
+
+
+def where_of(
+    bases: list[str] | None,
+    sources: list[str] | None,
+    types: list[str] | None,
+    since: str | None,
+    until: str | None,
+    meta: list[str] | None,
+) -> Where:
+    """The limits of a search; relative dates count from today."""
+    from assay.dates import first_day, last_day
+    from assay.errors import UserError
+    from assay.events import Where
+
+    today = date.today().isoformat()
+    wrong = [pair for pair in meta or [] if "=" not in pair]
+    if wrong:
+        raise UserError(f"--meta takes NAME=VALUE, not {wrong[0]!r}.")
+    return Where(
+        bases=tuple(bases or ()),
+        sources=tuple(sources or ()),
+        types=tuple(types or ()),
+        since=first_day(since, today) if since else None,
+        until=last_day(until, today) if until else None,
+        meta=dict(pair.split("=", 1) for pair in meta or []),
+    )
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    from assay.codec import to_json
+
+    sys.stdout.write(json.dumps(to_json(value), ensure_ascii=False, indent=indent) + "\n")
+    sys.stdout.flush()
+
+
+def console() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def aside() -> Console:
+    """Where progress and remarks go, so that results can be piped."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)

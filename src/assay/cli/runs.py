@@ -1,0 +1,69 @@
+"""`assay runs`, `assay trace`: what was asked, and everything that was done about it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, console, print_json
+
+
+def runs(
+    workspace: Workspace = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 20,
+    json: Json = False,
+) -> None:
+    """List what was asked, newest first."""
+    from assay.store import records
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        entries = records.listing(opened.store, opened.principal.id, limit)
+    if json:
+        print_json(
+            [
+                {"run": entry.id, "started": entry.started, "delivered": entry.delivered, "question": question}
+                for entry, question in entries
+            ]
+        )
+        return
+    for entry, question in entries:
+        state = "" if entry.delivered else " (not finished)"
+        console().print(f"{entry.id}  {entry.started[:19]}  {question}{state}", markup=False)
+
+
+def trace(
+    run: Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")],
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Show every step of a run, and whether its record is whole."""
+    from assay.cli.ask import told
+    from assay.codec import to_json
+    from assay.store import records
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        chain = records.chain(opened.store, run, opened.principal.id)
+        events = opened.run(run).events
+        faults = list(records.faults(opened.store, run))
+    if json:
+        print_json(
+            {
+                "run": run,
+                "whole": not faults,
+                "faults": faults,
+                "records": [
+                    {**to_json(record), "payload": to_json(event)} for record, event in zip(chain, events, strict=True)
+                ],
+            }
+        )
+        return
+    for record, event in zip(chain, events, strict=True):
+        console().print(f"{record.seq:>3}  {record.at}  {record.kind}  {record.hash[:12]}", markup=False)
+        if line := told(event):
+            console().print("     " + line.replace("\n", "\n     "), style="dim", markup=False)
+    console().print(
+        "The record is whole." if not faults else "The record is damaged: " + "; ".join(faults), markup=False
+    )

@@ -1,0 +1,82 @@
+"""Labelled collections in BEIR's layout: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.errors import UserError
+
+Judgements = Mapping[str, Mapping[str, int]]  # query → document → grade
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Documents, and those queries that somebody judged."""
+
+    name: str
+    documents: tuple[Item, ...]
+    queries: Mapping[str, str]
+    judgements: Judgements
+
+
+def load(folder: Path, split: str = "") -> Collection:
+    """A collection from its folder. Queries without judgements are left out."""
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {str(folder)!r}.")
+    documents = tuple(
+        Item(str(row["_id"]), str(row.get("title") or ""), str(row.get("text") or ""))
+        for row in _rows(folder / "corpus.jsonl")
+    )
+    judgements = _judgements(_qrels(folder, split))
+    queries = {str(row["_id"]): str(row["text"]) for row in _rows(folder / "queries.jsonl")}
+    judged = {
+        query: queries[query] for query in queries if any(grade > 0 for grade in judgements.get(query, {}).values())
+    }
+    if not documents or not judged:
+        raise UserError(f"{str(folder)!r} has no documents, or no queries with judgements.")
+    return Collection(folder.resolve().name, documents, judged, judgements)
+
+
+def _qrels(folder: Path, split: str) -> Path:
+    there = sorted((folder / "qrels").glob("*.tsv"))
+    names = {file.stem: file for file in there}
+    chosen = split or ("test" if "test" in names else next(iter(names), ""))
+    if chosen not in names:
+        raise UserError(
+            f"{str(folder / 'qrels')!r} has no split {chosen!r}. There is: {', '.join(names) or 'nothing'}."
+        )
+    return names[chosen]
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    try:
+                        yield json.loads(line)
+                    except json.JSONDecodeError as error:
+                        raise UserError(f"{str(file)!r}, line {number}: not JSON ({error.msg}).") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{str(file)!r} is missing: this is not a collection in BEIR's layout.") from error
+
+
+def _judgements(file: Path) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        parts = line.split("\t")
+        if len(parts) >= 3 and parts[-1].strip().lstrip("-").isdigit():
+            query, document, grade = parts[0].strip(), parts[-2].strip(), int(parts[-1])
+            found.setdefault(query, {})[document] = grade
+    return found

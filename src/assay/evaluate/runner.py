@@ -1,0 +1,150 @@
+"""Labelled questions through the product itself: the same intake, the same search, the same loop as for any person."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assay.agent.limits import ROUNDS, Limits
+from assay.agent.loop import play
+from assay.agent.steps import Kit
+from assay.agent.tool import Desk
+from assay.codec import digest
+from assay.evaluate.beir import Collection, Item
+from assay.evaluate.metrics import all_found, mean, ndcg, recall
+from assay.events import Asked, Mode
+from assay.index.retrieve import Shelf, retrieve
+from assay.ingest.fetch import Source
+from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.run import Run
+from assay.workspace import Workspace, open_workspace
+
+BASE = "collection"
+DEPTH = 200
+DAY = "2000-01-01"  # the day of asking, fixed: an evaluation does not depend on when it is run
+
+Say = Callable[[str], None]
+
+
+class GivenTexts:
+    """Documents that arrive as text already: there is no file to take apart."""
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        item = json.loads(data) if isinstance(data, bytes) else {}
+        if not item.get("text", "").strip():
+            return Unreadable(Status.empty, "The document has no text.")
+        return Parsed(text=item["text"], kind="text", title=item["title"], language="en")
+
+
+async def prepared(collection: Collection, cache: Path, say: Say = lambda _: None, **flags: Any) -> Workspace:
+    """A workspace that holds the collection. It is kept, so that a second evaluation embeds nothing."""
+    name = digest("\x00".join(f"{each.id}\x01{each.title}\x01{each.text}" for each in collection.documents))[:16]
+    opened = open_workspace(cache / f"{collection.name}-{name}", create=True, **flags)
+    files = [_source(each) for each in collection.documents]
+    last = 0.0
+
+    def tell(progress: Any) -> None:
+        nonlocal last
+        if progress.seconds - last > 5:
+            last = progress.seconds
+            say(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
+
+    await opened.add_sources(files, BASE, say=tell, reader=GivenTexts())
+    return opened
+
+
+def _source(item: Item) -> Source:
+    # A title that is also the text's beginning is said once.
+    text = item.text or item.title
+    data = json.dumps({"id": item.id, "title": item.title, "text": text}, ensure_ascii=False).encode()
+    return Source(uri=f"{SCHEME}{item.id}", name=item.id, data=data)
+
+
+SCHEME = "collection:"
+
+
+def _ids(opened: Workspace) -> dict[str, str]:
+    """Our documents → the collection's."""
+    return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
+
+
+async def one_search(opened: Workspace, shelf: Shelf, query: str, ids: dict[str, str]) -> list[str]:
+    """The collection's documents in the order of one search."""
+    hits = await retrieve(replace(shelf, per_document=1), query, DEPTH, opened.scope([BASE]))
+    return [ids[hit.passage.doc_id] for hit in hits]
+
+
+async def retrieval(
+    collection: Collection, cache: Path, limit: int = 0, say: Say = lambda _: None, **flags: Any
+) -> dict[str, float]:
+    """Ranking quality of one search per query, with the settings as they are."""
+    with await prepared(collection, cache, say, **flags) as opened:
+        ids = _ids(opened)
+        shelf = await opened.shelf(opened.scope([BASE]))
+        queries = list(collection.queries.items())[: limit or None]
+        rankings: dict[str, list[str]] = {}
+        began = time.perf_counter()
+        for query, words in queries:
+            rankings[query] = await one_search(opened, shelf, words, ids)
+        seconds = time.perf_counter() - began
+    judged = [(rankings[query], collection.judgements[query]) for query, _ in queries]
+    return {
+        "ndcg@10": mean([ndcg(*each, 10) for each in judged]),
+        "r@5": mean([recall(*each, 5) for each in judged]),
+        "r@100": mean([recall(*each, 100) for each in judged]),
+        "all@5": mean([all_found(*each, 5) for each in judged]),
+        "queries": len(queries),
+        "seconds": round(seconds, 3),
+    }
+
+
+async def multihop(
+    collection: Collection, cache: Path, limit: int = 0, say: Say = lambda _: None, **flags: Any
+) -> dict[str, Any]:
+    """Evidence of the whole run in its own order, beside one search over the same documents."""
+    once: dict[str, list[str]] = {}
+    whole: dict[str, list[str]] = {}
+    searches: list[float] = []
+    with await prepared(collection, cache, say, **flags) as opened:
+        ids = _ids(opened)
+        scope = opened.scope([BASE])
+        shelf = await opened.shelf(scope)
+        queries = list(collection.queries.items())[: limit or None]
+        began = time.perf_counter()
+        for number, (query, words) in enumerate(queries, 1):
+            once[query] = await one_search(opened, shelf, words, ids)
+            run = await play(
+                Run(query, (Asked(words, opened.principal.id, DAY),)),
+                Kit(
+                    Desk(replace(shelf, vectors={}), lambda: scope),
+                    Run.then,
+                    opened.document,
+                    limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),
+                ),
+            )
+            whole[query] = list(dict.fromkeys(ids[each.passage.doc_id] for each in run.evidence))
+            searches.append(len(run.results))
+            if number % 20 == 0:
+                say(f"{collection.name}: {number} of {len(queries)} questions")
+        seconds = time.perf_counter() - began
+    return {
+        "one_search": _evidence(once, collection),
+        "run": _evidence(whole, collection),
+        "searches": round(mean(searches), 2),
+        "queries": len(queries),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _evidence(rankings: dict[str, list[str]], collection: Collection) -> dict[str, float]:
+    judged = [(ranking, collection.judgements[query]) for query, ranking in rankings.items()]
+    return {
+        "r@5": mean([recall(*each, 5) for each in judged]),
+        "r@10": mean([recall(*each, 10) for each in judged]),
+        "all@5": mean([all_found(*each, 5) for each in judged]),
+        "all@10": mean([all_found(*each, 10) for each in judged]),
+    }

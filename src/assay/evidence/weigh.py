@@ -1,0 +1,59 @@
+"""Hits → quotations with a score. By rule: a passage is worth what the searches say, and is quoted by its best sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from assay import text
+from assay.codec import digest
+from assay.types import Evidence, Hit, Passage, Quote
+
+KEPT = 20  # passages of a run that are worth quoting at all
+
+
+def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The best passages as evidence: those that are new, and those whose worth has changed since."""
+    rare = rarity(question, [hit.passage.text for hit, _ in ranked])
+    before = {evidence.key: evidence for evidence in known}
+    weighed = (
+        Evidence(
+            key=key_of(hit.passage),
+            passage=hit.passage,
+            quote=best_sentence(hit.passage, rare),
+            score=round(10 * (1 - math.exp(-worth)), 4),
+            question=question,
+        )
+        for hit, worth in ranked[:KEPT]
+    )
+    return tuple(evidence for evidence in weighed if before.get(evidence.key) != evidence)
+
+
+def key_of(passage: Passage) -> str:
+    """An opaque key that the same passage always gets; nothing about the document can be read from it."""
+    return digest(passage.id)[:8]
+
+
+def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
+    """The question's terms, by how rare they are among what was found; the weights add up to 1."""
+    found = [frozenset(text.terms(each)) for each in texts]
+    weights = {
+        term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in text.terms(question)
+    }
+    total = sum(weights.values()) or 1.0
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:
+    """The sentence of a passage that speaks most of what was asked."""
+
+    def speaks(span: tuple[int, int]) -> float:
+        return sum(rare.get(term, 0.0) for term in set(text.terms(passage.text[slice(*span)])))
+
+    spans = text.sentences(passage.text) or [(0, len(passage.text))]
+    return quote(passage, *max(spans, key=speaks))
+
+
+def quote(passage: Passage, start: int, end: int) -> Quote:
+    """A stretch of a passage as a quotation of its document."""
+    return Quote(passage.doc_id, passage.start + start, passage.start + end, passage.text[start:end])

@@ -1,0 +1,158 @@
+"""How a row lies in a Lance table: the schema, rows → Arrow, Arrow → hits and blocks. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from assay.errors import StoreError
+from assay.index import matrix
+from assay.index.compile import COLUMNS, exact, folded, has_column
+from assay.types import Hit, Passage, Row, Scalar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PAYLOAD = ["id", "doc_id", "start", "end", "heading", "page", "body", "lead", "extra", *(f"f_{c}" for c in COLUMNS)]
+IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
+
+
+def schema(dim: int) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("doc_id", pa.string(), nullable=False),
+            pa.field("start", pa.int64(), nullable=False),
+            pa.field("end", pa.int64(), nullable=False),
+            pa.field("heading", pa.string(), nullable=False),
+            pa.field("page", pa.int32()),
+            pa.field("body", pa.string(), nullable=False),  # lead + newline + text
+            pa.field("lead", pa.int32(), nullable=False),  # the lead's length, so that the text comes back exactly
+            pa.field("extra", pa.string(), nullable=False),  # JSON: fields that have no column
+            pa.field("exact", pa.string(), nullable=False),
+            pa.field("folded", pa.string(), nullable=False),
+            *(pa.field(f"f_{name}", pa.string()) for name in COLUMNS),
+            pa.field("vector", pa.list_(pa.float32(), dim), nullable=False),
+        ]
+    )
+
+
+def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
+    """Rows as Arrow. Of rows with the same passage id the last one counts: a merge would insert them all."""
+    import pyarrow as pa
+
+    rows = list({row.passage.id: row for row in rows}.values())
+    passages = [row.passage for row in rows]
+    vectors = np.stack([_vector(row, dim) for row in rows])
+    columns = {
+        "id": [passage.id for passage in passages],
+        "doc_id": [passage.doc_id for passage in passages],
+        "start": [passage.start for passage in passages],
+        "end": [passage.end for passage in passages],
+        "heading": [passage.heading for passage in passages],
+        "page": [passage.page for passage in passages],
+        "body": [f"{row.lead}\n{row.passage.text}" for row in rows],
+        "lead": [len(row.lead) for row in rows],
+        "extra": [_extra(row) for row in rows],
+        "exact": [exact(row.fields) for row in rows],
+        "folded": [folded(row.fields) for row in rows],
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim),
+        **{f"f_{name}": [_text(row.fields.get(name)) for row in rows] for name in COLUMNS},
+    }
+    try:
+        return pa.table(columns, schema=shape)
+    except UnicodeEncodeError as error:
+        raise StoreError("A passage or one of its fields holds half a character (a lone surrogate).") from error
+
+
+def to_hits(table: pa.Table, channel: str | None, vectors: Sequence[np.ndarray]) -> list[Hit]:
+    """Hits in the order of the table; `_score` is the channel's score, where there is a channel."""
+    found = table.to_pylist()
+    return [
+        Hit(
+            passage=Passage(
+                row["id"],
+                row["doc_id"],
+                row["body"][row["lead"] + 1 :],
+                row["start"],
+                row["end"],
+                row["heading"],
+                row["page"],
+            ),
+            vector=vector,
+            scores={channel: float(row["_score"])} if channel else {},
+            rank=rank,
+            title=row["f_title"] or "",
+            fields=_fields(row),
+        )
+        for rank, (row, vector) in enumerate(zip(found, vectors, strict=True), start=1)
+    ]
+
+
+def in_order(table: pa.Table, positions: Sequence[int]) -> pa.Table:
+    import pyarrow as pa
+
+    return table.take(pa.array(positions, pa.int64()))  # typed, because Arrow cannot take by an empty list
+
+
+def vectors_of(table: pa.Table, dim: int) -> np.ndarray:
+    chunks = [chunk.flatten().to_numpy().reshape(-1, dim) for chunk in table["vector"].chunks]
+    return np.concatenate(chunks) if chunks else np.empty((0, dim), np.float32)
+
+
+def to_block(table: pa.Table, dim: int) -> matrix.Block:
+    columns = {name: _dictionary(table[f"f_{name}"]) for name in COLUMNS}
+    extras: list[dict[str, Scalar]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
+    for name in dict.fromkeys(name for extra in extras for name in extra):
+        own = matrix.column([extra.get(name) for extra in extras])
+        columns[name] = _laid_over(columns[name], own) if name in columns else own
+    ids = np.empty(table.num_rows, object)
+    ids[:] = table["id"].to_pylist()
+    return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns)
+
+
+def _vector(row: Row, dim: int) -> np.ndarray:
+    vector = np.asarray(row.vector, np.float32)
+    if vector.shape != (dim,):
+        raise StoreError(
+            f"A vector of shape {vector.shape} does not fit an index of {dim} dimensions: the embedder has changed. "
+            "Run `assay sync` to rebuild the index."
+        )
+    if not np.isfinite(vector).all():
+        raise StoreError(f"The vector of passage {row.passage.id} holds a value that is not a number.")
+    return vector
+
+
+def _extra(row: Row) -> str:
+    rest = {name: value for name, value in row.fields.items() if not has_column(name, value)}
+    return json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+
+
+def _text(value: Scalar | None) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _fields(row: dict[str, Any]) -> dict[str, Scalar]:
+    known = {name: row[f"f_{name}"] for name in COLUMNS if row[f"f_{name}"] is not None}
+    return {**known, **json.loads(row["extra"])}
+
+
+def _dictionary(values: pa.ChunkedArray) -> matrix.Column:
+    encoded = values.combine_chunks().dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    texts = encoded.dictionary.to_pylist()
+    return matrix.Column(codes, tuple(texts), {(str, text): code for code, text in enumerate(texts)})
+
+
+def _laid_over(texts: matrix.Column, others: matrix.Column) -> matrix.Column:
+    """A well-known field of which some rows hold a number: one column of both."""
+    values: list[Scalar | None] = [
+        others.values[other] if other >= 0 else texts.values[text] if text >= 0 else None
+        for text, other in zip(texts.codes, others.codes, strict=True)
+    ]
+    return matrix.column(values)

@@ -1,0 +1,92 @@
+"""One search: channels → fusion → rerank → diversity → cap per document. The only place where channels meet.
+
+The access filter is joined in here, and what comes back is held against the store once more: an index that lags behind can
+hide a document, never show one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from assay.access import Scope
+from assay.index.filters import EVERYTHING, Filter, In, both
+from assay.index.fuse import Ranking, capped, diverse, fuse
+from assay.index.protocol import Index
+from assay.models.embed import Embedder
+from assay.models.rerank import Reranker
+from assay.store import documents
+from assay.store.open import Store
+from assay.types import Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What a search looks through. `vectors` remembers the queries of one run."""
+
+    store: Store
+    indexes: Mapping[str, Index]  # by knowledge base
+    embedder: Embedder
+    reranker: Reranker | None = None
+    ranking: Ranking = field(default_factory=Ranking)
+    pool: int = 100
+    per_document: int = 3
+    diversity: float = 0.0
+    vectors: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+async def retrieve(shelf: Shelf, query: str, k: int, scope: Scope, where: Filter = EVERYTHING) -> list[Hit]:
+    """The k best passages for a query among those that this person may read."""
+    if not query.strip() or not scope.bases:
+        return []
+    vector = (await query_vectors(shelf, [query]))[0]
+    allowed = both(where, readable(scope))
+    indexes = [shelf.indexes[base.id] for base in scope.bases if base.id in shelf.indexes]
+    depth = max(shelf.pool, k)
+    dense, lexical = await asyncio.gather(
+        _channel([index.dense(vector, depth, allowed) for index in indexes], "dense", depth),
+        _channel([index.lexical(query, depth, allowed) for index in indexes], "lexical", depth),
+    )
+    fused = permitted(shelf.store, fuse({"dense": dense, "lexical": lexical}, vector, shelf.ranking), scope)
+    if shelf.reranker is not None:
+        fused = await shelf.reranker.rerank(query, fused)
+    if shelf.diversity:
+        fused = diverse(fused, vector, depth, shelf.diversity)
+    best = capped(fused, shelf.per_document)[:k]
+    return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
+
+
+async def query_vectors(shelf: Shelf, queries: Sequence[str]) -> list[np.ndarray]:
+    """Vectors of queries, each embedded once in a run."""
+    new = [query for query in dict.fromkeys(queries) if query not in shelf.vectors]
+    if new:
+        shelf.vectors.update(zip(new, await shelf.embedder.queries(new), strict=True))
+    return [shelf.vectors[query] for query in queries]
+
+
+async def _channel(searches: Sequence, name: str, depth: int) -> list[Hit]:
+    """One channel over all bases, best first."""
+    hits = [hit for found in await asyncio.gather(*searches) for hit in found]
+    return sorted(hits, key=lambda hit: (-hit.scores[name], hit.passage.id))[:depth]
+
+
+def readable(scope: Scope) -> Filter:
+    """The access filter: a knowledge base and a label that this person may read."""
+    return both(In("base", tuple(base.id for base in scope.bases)), In("label", tuple(sorted(scope.labels))))
+
+
+def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> list[Hit]:
+    """Those hits whose document the store says may be read, now."""
+    titles = documents.titles(store, (hit.passage.doc_id for hit in hits), scope)
+    return [replace(hit, title=titles[hit.passage.doc_id]) for hit in hits if hit.passage.doc_id in titles]
+
+
+async def fetch(shelf: Shelf, ids: Sequence[str], scope: Scope) -> list[Hit]:
+    """Passages by id, for this person; those that are gone or not theirs are left out."""
+    found = await asyncio.gather(
+        *(shelf.indexes[base.id].fetch(ids, readable(scope)) for base in scope.bases if base.id in shelf.indexes)
+    )
+    return permitted(shelf.store, [hit for hits in found for hit in hits], scope)

@@ -1,0 +1,29 @@
+"""What a person limited a search to, as a filter. Pure."""
+
+from __future__ import annotations
+
+from assay.events import Where
+from assay.index.filters import And, Contains, Eq, Filter, In, Or, Range
+
+
+def filter_for(where: Where) -> Filter:
+    """Every limit holds at once; several sources or types are alternatives. Bases are a matter of the scope."""
+    parts: list[Filter] = []
+    if where.sources:
+        parts.append(
+            Or(tuple(part for name in where.sources for part in (Contains("source", name), Contains("title", name))))
+        )
+    if where.types:
+        parts.append(In("type", where.types))
+    if where.since:
+        # A date is as precise as its document: "2024" may well be after March 2024, so it is not left out.
+        parts.append(Or((Range("date", where.since), *_vague(where.since))))
+    if where.until:
+        parts.append(Range("date", None, where.until))
+    parts.extend(Eq(f"meta.{name}", value) for name, value in sorted(where.meta.items()))
+    return And(tuple(parts))
+
+
+def _vague(since: str) -> tuple[Filter, ...]:
+    """Dates less precise than `since` that may still fall after it: the same year, or the same month, without a day."""
+    return tuple(Eq("date", since[:length]) for length in (4, 7) if length < len(since))

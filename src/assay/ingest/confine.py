@@ -1,0 +1,162 @@
+"""What a parser's process may not do, set by that process for itself before it sees a document.
+
+Each guard that the platform does not offer is named in what `confine` gives back, so that `assay doctor` can say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import signal
+import struct
+import sys
+
+from assay.ingest.parsed import Limits
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+CLONE_THREAD, CLONE_NEWUSER, CLONE_NEWNET = 0x00010000, 0x10000000, 0x40000000
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+SMALL_FILE = 1_000_000
+OPEN_FILES = 64
+
+# Calls that no parser needs: the network, other programs, other processes, changes to files. Numbers per machine.
+REFUSED_CALLS = {
+    "x86_64": (
+        0xC000003E,
+        [41, 42, 49, 50, 57, 58, 59, 322, 62, 101, 310, 311, 321, 425, 165, 82, 264, 316, 83, 258, 84, 86, 265, 87, 263]
+        + [88, 266, 76, 90, 268, 92, 260, 133, 259, 85, 250, 248],
+        {"clone": 56, "clone3": 435, "open": 2, "openat": 257, "openat2": 437},
+    ),
+    "aarch64": (
+        0xC00000B7,
+        [198, 203, 200, 201, 221, 281, 129, 117, 270, 271, 280, 425, 40, 38, 276, 34, 35, 36, 37, 45, 53, 54, 33, 219, 217],
+        {"clone": 220, "clone3": 435, "openat": 56, "openat2": 437},
+    ),
+}
+REFUSED_EVENTS = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.kill")
+
+
+def confine(limits: Limits) -> list[str]:
+    """Give up every right a parser does not need; returns what could not be given up here."""
+    missing = [*_resources(limits)]
+    if sys.platform.startswith("linux"):
+        missing += _linux()
+    else:
+        missing += ["the network is refused to Python code only", "a parser may outlive a killed parent for a moment"]
+    sys.addaudithook(_refuse)
+    return missing
+
+
+def allow_seconds(seconds: float) -> None:
+    """Processor time for the next file, on top of what earlier ones took."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        ceiling = int(used.ru_utime + used.ru_stime + seconds) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (ceiling, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _resources(limits: Limits) -> list[str]:
+    try:
+        import resource
+    except ImportError:
+        return ["memory, processor time and file sizes (only the clock is limited on this system)"]
+    missing = []
+    for name, limit in (
+        ("RLIMIT_AS", limits.memory),
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_FSIZE", SMALL_FILE),
+        ("RLIMIT_NOFILE", OPEN_FILES),
+    ):
+        try:
+            which = getattr(resource, name)
+            _, hard = resource.getrlimit(which)
+            ceiling = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.setrlimit(which, (ceiling, ceiling))
+        except (AttributeError, ValueError, OSError):
+            missing.append(name.removeprefix("RLIMIT_").lower())
+    if sys.platform == "darwin":
+        missing.append("memory (this system does not enforce the limit)")
+    return missing
+
+
+# --- Linux ----------------------------------------------------------------------------------------------------------
+
+
+def _linux() -> list[str]:
+    missing = []
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getppid()
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        missing.append("a parser may outlive a killed parent for a moment")
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died before the guard was in place
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    unprivileged = libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    # Its own, empty network; without the right to make one, inside its own user namespace.
+    apart = libc.unshare(CLONE_NEWNET) == 0 or libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
+    filtered = unprivileged and _filter_calls(libc)
+    if not apart and not filtered:
+        missing.append("the network is refused to Python code only")
+    if not filtered:
+        missing.append("writing to files and starting programs are refused to Python code only")
+    return missing
+
+
+def _filter_calls(libc: ctypes.CDLL) -> bool:
+    """Have the kernel refuse the calls no parser needs. Holds for native code too, and cannot be undone."""
+    if platform.machine() not in REFUSED_CALLS or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    program = b"".join(struct.pack("=HBBI", *step) for step in _program(*REFUSED_CALLS[platform.machine()]))
+    steps = ctypes.create_string_buffer(program, len(program))
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
+
+    wanted = Program(len(program) // 8, ctypes.addressof(steps))
+    return libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(wanted), 0, 0) == 0
+
+
+def _program(machine: int, refused: list[int], special: dict[str, int]) -> list[tuple[int, int, int, int]]:
+    """Steps of the kernel's packet filter: (code, jump if true, jump if false, value), over the call's number and arguments."""
+    load, equal, at_least, masked, done = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, deny, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # go ahead; EPERM; ENOSYS
+    number, arch, argument = 0, 4, 16
+    steps = [(load, 0, 0, arch), (equal, 1, 0, machine), (done, 0, 0, deny)]
+    steps += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), (done, 0, 0, deny)]  # another way to number calls
+    for call in refused:
+        steps += [(equal, 0, 1, call), (done, 0, 0, deny)]
+    for name in ("clone3", "openat2"):  # their arguments cannot be seen; "unknown" makes the C library use the old ones
+        steps += [(equal, 0, 1, special[name]), (done, 0, 0, unknown)]
+    # a new thread is fine, a new process is not
+    steps += [(equal, 0, 4, special["clone"]), (load, 0, 0, argument), (masked, 1, 0, CLONE_THREAD)]
+    steps += [(done, 0, 0, deny), (done, 0, 0, allow)]
+    for name, place in (("open", 1), ("openat", 2)):  # reading is fine, writing is not
+        if name in special:
+            steps += [(equal, 0, 4, special[name]), (load, 0, 0, argument + 8 * place), (masked, 0, 1, WRITES)]
+            steps += [(done, 0, 0, deny), (done, 0, 0, allow)]
+    return [*steps, (done, 0, 0, allow)]
+
+
+def _refuse(event: str, arguments: tuple[object, ...]) -> None:
+    if event.startswith(REFUSED_EVENTS):
+        raise PermissionError(f"a parser may not use {event}")
+    if event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES:
+        raise PermissionError("a parser may not write files")
+
+
+def launch() -> None:
+    """`python confine.py memory seconds program …`: limit this process, then become the program."""
+    memory, seconds, *command = sys.argv[1:]
+    _resources(Limits(memory=int(memory)))
+    allow_seconds(float(seconds))
+    if sys.platform.startswith("linux"):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if libc.unshare(CLONE_NEWNET):
+            libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)
+    os.execv(command[0], command)

@@ -1,0 +1,98 @@
+"""Bytes to characters, for every format that is text inside: byte-order mark, declaration, UTF-8, then a guess."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from assay.ingest.parsed import Refused, Status
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is its beginning
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# A guess needs a sample, not the whole file: guessing is slow.
+_SAMPLE = 64_000
+# EBCDIC and DOS pages fit almost any bytes; guessing one of them is nearly always wrong.
+_NEVER_GUESSED = tuple(
+    re.findall(
+        r"\w+",
+        """cp037 cp273 cp424 cp500 cp875 cp1026 cp1140 utf_7 hz johab ptcp154 kz1048 cp437 cp720 cp737 cp775 cp850 cp852
+        cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp869 cp1006 cp1125 cp1258 mac_greek mac_iceland mac_latin2
+        mac_turkish mac_cyrillic tis_620 hp_roman8 iso8859_10 iso8859_14 iso8859_16 iso2022_kr""",
+    )
+)
+_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+def decode(data: bytes, declared: str | None = None) -> str:
+    """The characters of a text file in any common encoding; refuses bytes that are no text."""
+    text = _decoded(data, declared)
+    sample = text[:_SAMPLE]
+    if len(_NOT_TEXT.findall(sample)) > 0.01 * len(sample) or sample.count("\ufffd") > 0.1 * len(sample):
+        raise Refused(
+            Status.unsupported, "It is not text, and not a format that can be read; convert it to PDF, DOCX or text."
+        )
+    return text
+
+
+def _decoded(data: bytes, declared: str | None) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace")
+    if wide := _wide(data[:4096]):
+        return data.decode(wide, errors="replace")
+    for encoding in (declared, "utf-8"):
+        if encoding and (text := _strict(data, encoding)) is not None:
+            return text
+    almost = data.decode("utf-8", errors="replace")
+    # A few broken bytes in a long UTF-8 text, or a character cut in half at the end, are no reason to guess.
+    wrong = almost.count("\ufffd")
+    if wrong <= 2 + len(almost) // 1000 and wrong * 4 < sum(char > "\x7f" for char in almost):
+        return almost
+    return data.decode(_guess(data), errors="replace")
+
+
+def _strict(data: bytes, encoding: str) -> str | None:
+    # Browsers read every Latin-1 label as Windows-1252, and so do the pages that carry it.
+    if encoding.strip().lower().replace("_", "-") in {"iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"}:
+        encoding = "cp1252"
+    try:
+        codec = codecs.lookup(encoding.strip())
+        # A declaration that was read as single bytes cannot be one of two-byte characters.
+        return None if codec.name.startswith(("utf-16", "utf-32")) else data.decode(codec.name)
+    except (LookupError, UnicodeError, ValueError, AssertionError):
+        return None
+
+
+def _wide(sample: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark, seen from where the zero bytes stand."""
+    if len(sample) < 4 or b"\x00" not in sample:
+        return None
+    sample = sample[: len(sample) // 4 * 4]
+    zeros = [sample[place::4].count(0) / (len(sample) // 4) for place in range(4)]
+    if min(zeros[2], zeros[3]) > 0.95 and zeros[0] < 0.3:
+        return "utf-32-le"
+    if min(zeros[0], zeros[1]) > 0.95 and zeros[3] < 0.3:
+        return "utf-32-be"
+    even, odd = (zeros[0] + zeros[2]) / 2, (zeros[1] + zeros[3]) / 2
+    if odd > 0.05 and even < 0.02:
+        return "utf-16-le"
+    if even > 0.05 and odd < 0.02:
+        return "utf-16-be"
+    return None
+
+
+def _guess(data: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(data[:_SAMPLE], cp_exclusion=list(_NEVER_GUESSED)).best()
+    guessed = found.encoding if found else "cp1252"
+    # Western pages differ in a few signs only, and short texts give no ground to prefer a rare one.
+    if guessed in {"cp1250", "cp1252", "cp1254", "cp1257", "latin_1", "iso8859_15", "iso8859_3", "iso8859_4", "iso8859_9"}:
+        rare = found.coherence > 0.5 and len(data) > 500 if found else False
+        return guessed if rare else "cp1252"
+    return guessed

@@ -1,0 +1,81 @@
+"""Where documents come from: files, folders and standard input, as a list of sources. Nothing is opened as a document yet."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.errors import UserError
+
+PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
+SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, or bytes that came with a name."""
+
+    uri: str
+    name: str
+    path: Path | None = None
+    data: bytes | None = None
+
+    def read(self) -> bytes:
+        return self.data if self.data is not None else Path(self.uri if self.path is None else self.path).read_bytes()
+
+    def size(self) -> int:
+        return (
+            len(self.data)
+            if self.data is not None
+            else Path(self.uri if self.path is None else self.path).stat().st_size
+        )
+
+    def digest(self) -> str:
+        """SHA-256 of the content, read in pieces: a source may be larger than memory."""
+        if self.data is not None or self.path is None:
+            return hashlib.sha256(self.data or b"").hexdigest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sources(paths: Sequence[Path]) -> list[Source]:
+    """Every file under these paths, in a fixed order, each once. A path that leads nowhere is an error."""
+    found: dict[str, Source] = {}
+    for path in paths:
+        path = path.expanduser()
+        if not path.exists():
+            raise UserError(f"There is no file or folder {str(path)!r}.")
+        if path.is_dir():
+            files = list(_walk(path))
+            if not files:
+                raise UserError(f"There is nothing to read in {str(path)!r}: the folder has no files.")
+        elif path.is_file():
+            files = [path]
+        else:
+            raise UserError(f"{str(path)!r} is neither a file nor a folder.")
+        for file in files:
+            uri = str(file.resolve())
+            found.setdefault(uri, Source(uri=uri, name=file.name, path=file.resolve()))
+    return list(found.values())
+
+
+def given(name: str, data: bytes) -> Source:
+    """What came through standard input."""
+    if not data:
+        raise UserError("Standard input was empty: there is nothing to add.")
+    return Source(uri=f"stdin:{name}", name=name, data=data)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle."""
+    for place, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in PASSED_OVER)
+        for name in sorted(files):
+            if name.startswith((".", "~$")) or name.lower() in SYSTEM_FILES:
+                continue
+            file = Path(place) / name
+            if file.is_file():
+                yield file

@@ -1,0 +1,268 @@
+"""Document → Passages: whole sentences packed up to a size, inside one section, with exact offsets into the text.
+
+A token counter is asked once per sentence and once per finished passage, never per candidate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from assay.text import sentences
+from assay.types import Document, Passage, Section
+
+Span = tuple[int, int]
+Tokens = Callable[[str], int]
+
+SIZE = 200
+OVERLAP = 40
+
+
+def passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
+    """The document's passages in order. The same document, size and overlap give the same ids."""
+    spans = split(document.text, document.sections, document.pages, tokens, size, overlap)
+    headings = _headings(document.sections, [start for start, _ in spans])
+    return [
+        Passage(
+            id=passage_id(document.id, start, end),
+            doc_id=document.id,
+            text=document.text[start:end],
+            start=start,
+            end=end,
+            heading=heading,
+            page=document.page_at(start),
+        )
+        for (start, end), heading in zip(spans, headings, strict=True)
+    ]
+
+
+def passage_id(doc_id: str, start: int, end: int) -> str:
+    return hashlib.blake2b(f"{doc_id}:{start}:{end}".encode(), digest_size=10).hexdigest()
+
+
+def split(
+    text: str,
+    sections: Sequence[Section],
+    pages: Sequence[int],
+    tokens: Tokens,
+    size: int = SIZE,
+    overlap: int = OVERLAP,
+) -> list[Span]:
+    """Spans without white space around them that together hold everything in `text`, none over `size` tokens.
+
+    A page's end is no border: sentences run on across it. A heading stays with what follows it.
+    """
+    size = max(1, size)
+    overlap = max(0, min(overlap, size // 2))
+    units = _units(text, sections, tokens, size)
+    spans: list[Span] = []
+    for region in _regions(units, size // 4):
+        for first, last in _packed(region, size, overlap):
+            span = _trim(text, region[first].start, region[last - 1].end)
+            # Tokens of parts need not add up to the tokens of the whole; only the whole counts.
+            fits = span[0] == span[1] or tokens(text[span[0] : span[1]]) <= size
+            spans += [span] if fits else _cut(text, *span, tokens, size)
+    return [span for span in spans if span[0] < span[1]]
+
+
+# --- units: what is never broken ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A sentence, a heading or a piece of a monster sentence; reaches up to the next one, so nothing is between two."""
+
+    start: int
+    end: int
+    tokens: int
+    heading: bool = False
+    border: bool = False  # a section of the top level begins here
+    soft: bool = False  # a section below it does
+
+
+def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) -> list[_Unit]:
+    top = _top_level(sections)
+    begins = {section.start: section for section in sections}
+    ends = {section.end for section in sections}
+    starts = sorted({0, *begins, *ends, *_sentence_starts(text, sorted(begins))} - {len(text)}) if text else []
+    units: list[_Unit] = []
+    lead = 0  # tokens of the headings right above
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        section = begins.get(start)
+        count = tokens(text[start:end])
+        # What follows a heading leaves room for it: a heading in a passage by itself answers nothing.
+        room = size - lead if lead <= size // 2 else size
+        for place, (left, right) in enumerate([(start, end)] if count <= room else _cut(text, start, end, tokens, room)):
+            opens = section.level if section and place == 0 else None
+            units.append(
+                _Unit(
+                    left,
+                    right,
+                    count if (left, right) == (start, end) else tokens(text[left:right]),
+                    heading=section is not None,
+                    border=opens is not None and opens <= top,
+                    soft=opens is not None and opens > top,
+                )
+            )
+        lead = lead + count if section else 0
+    return units
+
+
+def _top_level(sections: Sequence[Section]) -> int:
+    """The highest level that divides the text: a single heading above all others is its title and divides nothing."""
+    levels = Counter(section.level for section in sections)
+    return min((level for level, times in levels.items() if times > 1), default=min(levels, default=0))
+
+
+_WINDOW = 2_000  # characters handed to the sentence splitter at a time, so that its work stays linear
+
+
+def _sentence_starts(text: str, borders: Sequence[int]) -> list[int]:
+    starts: list[int] = []
+    cuts = [0, *borders, len(text)]
+    for left, right in pairwise(cuts):
+        for start, end in _windows(text, left, right):
+            starts += [start + first for first, _ in sentences(text[start:end])]
+    return starts
+
+
+def _windows(text: str, start: int, end: int) -> list[Span]:
+    """Pieces of about `_WINDOW` characters, cut at an empty line if there is one, else at a line, else at a blank."""
+    windows: list[Span] = []
+    while end - start > _WINDOW:
+        low, high = start + _WINDOW // 2, start + _WINDOW
+        cut = next((at + len(mark) for mark in ("\n\n", "\n", ". ", " ") if (at := text.rfind(mark, low, high)) >= 0), high)
+        windows.append((start, cut))
+        start = cut
+    return [*windows, (start, end)]
+
+
+# --- cutting what is too long ---------------------------------------------------------------------------------------
+
+_JOINTS = tuple(map(re.compile, (r"\n+", r"(?<=[;:；])\s+|\s+\|\s+", r"(?<=[,)\]–—])\s+|(?<=[、，])")))
+
+
+def _cut(text: str, start: int, end: int, tokens: Tokens, size: int, joint: int = 0) -> list[Span]:
+    """Cut a stretch into pieces of at most `size`: at line ends, else at clauses, at blanks, and at last anywhere."""
+    if end - start <= 1 or tokens(text[start:end]) <= size:
+        return [(start, end)]
+    if joint == len(_JOINTS):
+        middle = _blank_near_middle(text, start, end)
+        return _cut(text, start, middle, tokens, size, joint) + _cut(text, middle, end, tokens, size, joint)
+    edges = sorted({start, end, *(match.end() for match in _JOINTS[joint].finditer(text, start, end))})
+    pieces = [piece for left, right in pairwise(edges) for piece in _cut(text, left, right, tokens, size, joint + 1)]
+    counts = [tokens(text[left:right]) for left, right in pieces]
+    joined = _joined(pieces, counts, size)
+    # The last piece would be a crumb: make all of them about equal instead.
+    even = _joined(pieces, counts, min(size, sum(counts) // len(joined) + max(counts)))
+    return even if len(even) == len(joined) else joined
+
+
+def _blank_near_middle(text: str, start: int, end: int) -> int:
+    middle = (start + end) // 2
+    reach = (end - start) // 4
+    blanks = (text.rfind(" ", middle - reach, middle) + 1, text.find(" ", middle, middle + reach) + 1)
+    return min((blank for blank in blanks if blank > 0), key=lambda blank: abs(blank - middle), default=middle)
+
+
+def _joined(pieces: list[Span], counts: list[int], size: int) -> list[Span]:
+    """Neighbouring pieces put together again as far as they fit."""
+    joined: list[Span] = []
+    held = 0
+    for (start, end), count in zip(pieces, counts, strict=True):
+        if joined and held + count <= size:
+            joined[-1] = (joined[-1][0], end)
+            held += count
+        else:
+            joined.append((start, end))
+            held = count
+    return joined
+
+
+# --- packing --------------------------------------------------------------------------------------------------------
+
+
+def _regions(units: Sequence[_Unit], tiny: int) -> list[list[_Unit]]:
+    """Runs of units that a passage may span: sections of the top level, a tiny one together with its neighbour."""
+    regions: list[list[_Unit]] = []
+    held = 0
+    for unit in units:
+        if not regions or (unit.border and held >= tiny):
+            regions.append([])
+            held = 0
+        regions[-1].append(unit)
+        held += unit.tokens
+    if len(regions) > 1 and held < tiny:
+        last = regions.pop()
+        regions[-1] += last
+    return regions
+
+
+def _packed(units: Sequence[_Unit], size: int, overlap: int) -> list[Span]:
+    """Ranges of units, each within `size` and each beginning with the end of the one before, up to `overlap`."""
+    before = [0, *accumulate(unit.tokens for unit in units)]  # tokens before each unit
+    ranges: list[Span] = []
+    fresh = 0  # the first unit that no range holds yet
+    while fresh < len(units):
+        first = _overlapping(units, fresh, size, overlap) if ranges else fresh
+        last = _reach(units, before, first, fresh, size)
+        ranges.append((first, last))
+        fresh = last
+    return ranges
+
+
+def _reach(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int, size: int) -> int:
+    """How far a passage that begins at `first` goes: to a heading once it is half full, else until it is full."""
+    tiny = size // 4
+    left = before[-1] - before[first]
+    # Rather two passages of equal length than a full one and a crumb.
+    aim = left // 2 if size < left <= size + tiny else size
+    last = fresh + 1
+    while last < len(units) and before[last + 1] - before[first] <= size:
+        held, rest = before[last] - before[first], before[-1] - before[last]
+        if held >= aim or ((units[last].soft or units[last].border) and held >= size // 2 and rest >= tiny):
+            break
+        last += 1
+    # A heading belongs to what follows, unless there is nothing else to give.
+    back = last
+    while last < len(units) and back - 1 > fresh and units[back - 1].heading:
+        back -= 1
+    return back
+
+
+def _overlapping(units: Sequence[_Unit], fresh: int, size: int, overlap: int) -> int:
+    """Where to begin so that the last whole sentences before `fresh` are read again; a new section starts afresh."""
+    if units[fresh].border or units[fresh].soft:
+        return fresh
+    room = min(overlap, size - units[fresh].tokens)
+    first = fresh
+    while first > 0 and units[first - 1].tokens <= room and not units[first - 1].heading:
+        first -= 1
+        room -= units[first].tokens
+    return first
+
+
+# --- places ---------------------------------------------------------------------------------------------------------
+
+
+def _trim(text: str, start: int, end: int) -> Span:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip()) if piece.strip() else start
+
+
+def _headings(sections: Sequence[Section], starts: Sequence[int]) -> list[str]:
+    """`Document.heading_at` for many offsets in order, in one sweep."""
+    found: list[str] = []
+    path: list[Section] = []
+    following = 0
+    for start in starts:
+        while following < len(sections) and sections[following].start <= start:
+            section = sections[following]
+            path = [above for above in path if above.level < section.level] + [section]
+            following += 1
+        found.append(" › ".join(section.title for section in path))
+    return found

@@ -1,0 +1,71 @@
+"""The inside of the jail: gives up its rights, then reads one file after another for its parent.
+
+A parser's failure becomes a status here; what this process cannot report itself, its parent reads from how it ended.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from assay.codec import from_json, to_json
+from assay.ingest import wire
+from assay.ingest.confine import allow_seconds, confine
+from assay.ingest.parsed import Limits, Refused, Status, Unreadable
+
+
+def main() -> None:
+    """`argv[1]`: which function reads, and under which limits."""
+    setting = json.loads(sys.argv[1])
+    limits = from_json(Limits, setting["limits"])
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # a library that prints must not speak to the parent
+        os.dup2(nothing, stream)
+    wire.send(outgoing, {"ready": True, "missing": confine(limits)})
+    serve(incoming, outgoing, setting["reader"], limits)
+
+
+def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: Limits) -> None:
+    tasks: dict[str, Callable[..., tuple[Any, bytes]]] = {
+        "read": lambda data, name: (to_json(_function(reader)(data, name, limits)), b""),
+        "boxes": lambda data, name, start, end: (_boxes(data, start, end, limits), b""),
+        "picture": lambda data, name, page, scale: (None, _function("assay.ingest.pdf:page_image")(data, page, scale)),
+    }
+    while (asked := wire.receive(incoming)) is not None:
+        request, data = asked
+        allow_seconds(limits.seconds)
+        try:
+            found, blob = tasks[request["task"]](data, **request["with"])
+            reply = {"found": found}
+        except Refused as refused:
+            reply, blob = {"refused": to_json(Unreadable(refused.status, refused.why))}, b""
+        except MemoryError:
+            reply, blob = {"refused": to_json(Unreadable(Status.out_of_memory, OUT_OF_MEMORY)), "last": True}, b""
+        except RecursionError:
+            reply, blob = {"refused": to_json(Unreadable(Status.corrupt, TOO_DEEP)), "last": True}, b""
+        except Exception as problem:
+            why = f"It cannot be read as the format it seems to be ({type(problem).__name__}); open it and save it again."
+            reply, blob = {"refused": to_json(Unreadable(Status.corrupt, why))}, b""
+        del data, asked
+        wire.send(outgoing, reply, blob)
+        if reply.get("last"):
+            return
+
+
+OUT_OF_MEMORY = "Reading it takes more memory than the limit allows; split it, or raise the limit on memory."
+TOO_DEEP = "Its parts are nested too deeply to be read; open it and save it again in a simpler form."
+
+
+def _function(path: str) -> Callable[..., Any]:
+    """Imported when first needed, so that a folder of text files never pays for the PDF engine."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _boxes(data: bytes, start: int, end: int, limits: Limits) -> list[Any]:
+    return [to_json(box) for box in _function("assay.ingest.pdf:boxes")(data, start, end, limits)]

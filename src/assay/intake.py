@@ -1,0 +1,329 @@
+"""File → searchable: read, keep, split, embed, index, say so. The pipeline that fills a knowledge base.
+
+The order of writing is what makes a kill at any point harmless: a document is first kept as *pending* with its text, then its
+rows go into the index, and only then is it *ready*, which is when it is reported. Whatever is pending is finished by the
+next `add`, without its file; whatever the index holds of documents that are not ready is never shown (see `retrieve.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from assay.access import Base
+from assay.codec import digest
+from assay.index.filters import In
+from assay.index.protocol import Index
+from assay.ingest.fetch import Source
+from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.ingest.readiness import File
+from assay.ingest.split import passages
+from assay.models.embed import Embedder
+from assay.store import caches, documents
+from assay.store.documents import Entry
+from assay.store.open import Store
+from assay.types import Document, Passage, Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+PARSER = "1"  # raised when the same file would now give another text
+BATCH = 512  # passages that are embedded and indexed together
+WAITING = 16  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
+OPTIMISE_EVERY = 20  # batches
+
+
+class Reader(Protocol):
+    """Reads one file in a place where it can do no harm; `jail.Jail` is the real one."""
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an ingestion stands; `report` is set when a file has just ended."""
+
+    files: int
+    of: int
+    passages: int
+    embedded: int
+    seconds: float
+    report: File | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What the pipeline works with."""
+
+    store: Store
+    cache: Engine
+    originals: Path
+    reader: Reader
+    embedder: Embedder
+    index: Index
+    base: Base
+    size: int
+    overlap: int
+
+    @property
+    def recipe(self) -> str:
+        return f"{self.size}/{self.overlap}/{self.embedder.name}"
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the two halves of the pipeline have done so far."""
+
+    of: int
+    say: Callable[[Progress], None]
+    began: float = field(default_factory=time.monotonic)
+    reports: list[File] = field(default_factory=list)
+    passages: int = 0
+    embedded: int = 0
+
+    def done(self, report: File) -> None:
+        self.reports.append(report)
+        self.tick(report)
+
+    def tick(self, report: File | None = None) -> None:
+        spent = time.monotonic() - self.began
+        self.say(
+            Progress(len(self.reports), max(self.of, len(self.reports)), self.passages, self.embedded, spent, report)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A document on its way to the index, and how its file will be reported."""
+
+    document: Document
+    report: File
+
+
+async def add(
+    intake: Intake, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None
+) -> list[File]:
+    """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
+    await sweep(intake.store, intake.index, intake.base)
+    redo = documents.pending(intake.store, intake.base)
+    asked_for = {source.uri for source in files}
+    tally = _Tally(of=len(files) + sum(entry.uri not in asked_for for entry in redo), say=say)
+    queue: asyncio.Queue[_Ready | None] = asyncio.Queue(WAITING)
+
+    async def read_all() -> None:
+        for entry in redo:
+            if (document := _kept(intake, entry)) is not None and entry.uri not in asked_for:
+                await queue.put(_Ready(document, _report(entry, "finished")))
+        for source in files:
+            ready = await _read_one(intake, source, tally)
+            if ready is not None:
+                await queue.put(ready)
+        await queue.put(None)
+
+    async with asyncio.TaskGroup() as both:
+        both.create_task(read_all())
+        both.create_task(_index_all(intake, queue, tally))
+    await sweep(intake.store, intake.index, intake.base)
+    await intake.index.optimise()
+    return tally.reports
+
+
+def _kept(intake: Intake, entry: Entry) -> Document | None:
+    from assay.access import Scope
+
+    own = Scope(intake.base.owner, (intake.base,), frozenset({entry.label}))
+    return documents.get(intake.store, entry.id, own)
+
+
+def _report(entry: Entry, outcome: str, why: str = "") -> File:
+    return File(
+        entry.uri, entry.status, outcome, entry.pages, entry.characters, entry.passages, why or entry.why,
+        entry.title, entry.language, entry.warnings,
+    )  # fmt: skip
+
+
+async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
+    """Read one file, unless it is known already. What cannot be read is reported here; what can goes on to the index."""
+    store, base = intake.store, intake.base
+    try:
+        size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
+    except OSError as error:
+        why = f"The file could not be opened ({error.strerror}). Check its permissions and add it again."
+        tally.done(File(source.uri, Status.unreadable, "failed", why=why))
+        return None
+    known = documents.at(store, base, source.uri)
+    if known and known.digest == sha and known.parser == PARSER:
+        if known.state == documents.READY and known.recipe == intake.recipe:
+            tally.done(_report(known, "unchanged"))
+            return None
+        if (document := _kept(intake, known)) is not None and known.state in {documents.READY, documents.PENDING}:
+            if known.state == documents.READY:  # the splitter or the embedder has changed, the text has not
+                documents.mark_pending(store, [known.id])
+            return _Ready(document, _report(known, "finished"))
+    twin = next((entry for entry in documents.with_digest(store, base, sha) if entry.uri != source.uri), None)
+    if twin and twin.parser == PARSER:
+        if twin.uri.startswith("stdin:") or await asyncio.to_thread(Path(twin.uri).exists):
+            tally.done(
+                _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
+            )
+        else:
+            documents.move(store, twin.id, source.uri)
+            tally.done(_report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
+        return None
+    parsed = await intake.reader.read(
+        source.path if source.data is None and source.path else source.read(), source.name
+    )
+    if isinstance(parsed, Parsed) and not parsed.text.strip():  # whatever a parser says: no text is never "read"
+        parsed = Unreadable(Status.empty, "The file has no text.")
+    if isinstance(parsed, Unreadable):
+        documents.put_unreadable(store, base, source.uri, digest=sha, size=size, status=parsed.status, why=parsed.why)
+        tally.done(File(source.uri, parsed.status, "failed", why=parsed.why))
+        return None
+    document = Document(
+        id="d" + store.new_id(), base=base.id, uri=source.uri, digest=sha, title=parsed.title or Path(source.name).stem,
+        text=parsed.text, authors=parsed.authors, date=parsed.date, abstract=parsed.abstract, sections=parsed.sections,
+        pages=parsed.pages, kind=parsed.kind, language=parsed.language, meta=parsed.meta,
+    )  # fmt: skip
+    await asyncio.to_thread(keep_original, intake.originals, source, sha)
+    documents.put_pending(store, document, parser=PARSER, size=size, warnings=parsed.warnings)
+    outcome = "replaced" if known and known.state == documents.READY else "added"
+    paged = len(document.pages) if document.page_at(0) else 0
+    return _Ready(
+        document,
+        File(
+            source.uri,
+            Status.read,
+            outcome,
+            paged,
+            len(document.text),
+            0,
+            " ".join(parsed.warnings),
+            document.title,
+            document.language,
+            parsed.warnings,
+        ),
+    )
+
+
+def keep_original(folder: Path, source: Source, sha: str) -> None:
+    """The bytes as they came, by digest; complete or not there at all."""
+    place = original_path(folder, sha)
+    if place.exists():
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_name(f"{place.name}.{time.monotonic_ns()}.part")
+    try:
+        partial.write_bytes(source.read())
+        partial.replace(place)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def original_path(folder: Path, sha: str) -> Path:
+    return folder / sha[:2] / sha
+
+
+async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally: _Tally) -> None:
+    """Split, embed and index what was read, many passages at a time; a document is ready once all its rows are in."""
+    batches = 0
+    async for batch in _batches(queue):
+        cut: list[tuple[_Ready, list[Passage]]] = []
+        for ready in batch:
+            pieces = await asyncio.to_thread(
+                passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap
+            )
+            cut.append((ready, pieces))
+        again = tuple(ready.document.id for ready in batch if ready.report.outcome == "finished")
+        if again:  # an earlier attempt, or another splitter, may have left rows with other borders
+            await intake.index.delete(In("doc", again))
+        rows = [(ready.document, piece) for ready, pieces in cut for piece in pieces]
+        for first in range(0, len(rows), BATCH):
+            part = rows[first : first + BATCH]
+            vectors = await embedded(intake, [(lead(document, piece), piece.text) for document, piece in part], tally)
+            await intake.index.upsert(
+                [
+                    Row(piece, vector, lead(document, piece), fields(document))
+                    for (document, piece), vector in zip(part, vectors, strict=True)
+                ]
+            )
+            tally.passages += len(part)
+            tally.tick()
+        documents.mark_ready(
+            intake.store, intake.base, {ready.document.id: len(pieces) for ready, pieces in cut}, intake.recipe
+        )
+        for ready, pieces in cut:
+            tally.done(replace(ready.report, passages=len(pieces)))
+        batches += 1
+        if batches % OPTIMISE_EVERY == 0:
+            await intake.index.optimise()
+
+
+async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_Ready]]:
+    """What is waiting, up to about one batch of text; never waits for more once there is something to do."""
+    while (first := await queue.get()) is not None:
+        batch = [first]
+        characters = len(first.document.text)
+        last = False
+        while characters < BATCH * 600 and not queue.empty():
+            following = queue.get_nowait()
+            if following is None:
+                last = True
+                break
+            batch.append(following)
+            characters += len(following.document.text)
+        yield batch
+        if last:
+            return
+
+
+def lead(document: Document, piece: Passage) -> str:
+    """What is searched with a passage without being part of it: whose it is, and where in it."""
+    return (
+        f"{document.title} › {piece.heading}" if piece.heading and piece.heading != document.title else document.title
+    )
+
+
+def fields(document: Document) -> dict[str, str | int | float | bool]:
+    """Everything that a search can be limited by."""
+    return {
+        "base": document.base,
+        "doc": document.id,
+        "source": document.uri,
+        "title": document.title,
+        "date": document.date or "",
+        "type": document.kind,
+        "language": document.language or "",
+        "label": document.base,
+        **{f"meta.{name}": value for name, value in document.meta.items()},
+    }
+
+
+async def embedded(intake: Intake, texts: Sequence[tuple[str, str]], tally: _Tally) -> list[np.ndarray]:
+    """Vectors for (lead, text) pairs, from the cache where they are known."""
+    joined = [f"{above}\n{text}" if above else text for above, text in texts]
+    keys = [digest(text) for text in joined]
+    owner, name = intake.base.owner, intake.embedder.name
+    known = await asyncio.to_thread(caches.recall, intake.cache, owner, name, keys)
+    missing = {key: text for key, text in zip(keys, joined, strict=True) if key not in known}
+    if missing:
+        fresh = await intake.embedder.passages(list(missing.values()))
+        made = dict(zip(missing, fresh, strict=True))
+        await asyncio.to_thread(caches.remember, intake.cache, owner, name, made)
+        known |= made
+        tally.embedded += len(made)
+    return [known[key] for key in keys]
+
+
+async def sweep(store: Store, index: Index, base: Base) -> None:
+    """Take out of the index what the store no longer has."""
+    gone = documents.leftover(store, base)
+    for first in range(0, len(gone), 500):
+        part = gone[first : first + 500]
+        await index.delete(In("doc", tuple(part)))
+        documents.swept(store, part)

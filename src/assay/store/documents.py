@@ -1,0 +1,332 @@
+"""Documents: what was read, how that ended, and the one place where their words live. Reads take a `Scope`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, insert, select, update
+
+from assay.access import Base, Scope
+from assay.codec import from_json, to_json
+from assay.store.open import Store
+from assay.store.schema import documents, leftovers, texts
+from assay.types import Document, Section
+
+PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document without its text: a line in a listing."""
+
+    id: str
+    base: str
+    label: str
+    uri: str
+    state: str
+    status: str
+    why: str
+    digest: str
+    parser: str
+    recipe: str
+    bytes: int
+    title: str
+    authors: tuple[str, ...]
+    date: str | None
+    kind: str
+    language: str | None
+    pages: int
+    characters: int
+    passages: int
+    added: str
+    warnings: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What people call it: its file's name."""
+        return PurePath(self.uri).name or self.uri
+
+
+LINE = [column for column in documents.c if column.name not in {"sections", "abstract", "meta"}]
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    values = dict(row)
+    values["authors"] = tuple(values["authors"])
+    values["warnings"] = tuple(values["warnings"])
+    paged = values["kind"] in {"pdf", "pptx"} or len(values["pages"]) > 1
+    values["pages"] = len(values["pages"]) if paged else 0
+    return Entry(**values)
+
+
+def _within(scope: Scope) -> Any:
+    return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
+
+
+def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
+    """Documents in these states (by default: ready), by place."""
+    return _entries(
+        store, select(*LINE).where(_within(scope), documents.c.state.in_(states or (READY,))).order_by(documents.c.uri)
+    )
+
+
+def entries_by_id(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, Entry]:
+    """Those of these documents that this person may read now and that can be searched."""
+    wanted = sorted(set(ids))
+    found: dict[str, Entry] = {}
+    for first in range(0, len(wanted), 500):
+        query = select(*LINE).where(
+            documents.c.id.in_(wanted[first : first + 500]), documents.c.state == READY, _within(scope)
+        )
+        found |= {entry.id: entry for entry in _entries(store, query)}
+    return found
+
+
+def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
+    """The titles of those of these documents that this person may read now and that can be searched."""
+    wanted = sorted(set(ids))
+    found: dict[str, str] = {}
+    with store.read() as connection:
+        for first in range(0, len(wanted), 500):
+            rows = connection.execute(
+                select(documents.c.id, documents.c.title).where(
+                    documents.c.id.in_(wanted[first : first + 500]), documents.c.state == READY, _within(scope)
+                )
+            )
+            found |= {row.id: row.title for row in rows}
+    return found
+
+
+def _entries(store: Store, query: Select[Any]) -> list[Entry]:
+    with store.read() as connection:
+        return [_entry(row) for row in connection.execute(query).mappings()]
+
+
+def get(store: Store, document: str, scope: Scope) -> Document | None:
+    """A document with its text, also one that a newer version has replaced: old citations still lead somewhere."""
+    with store.read() as connection:
+        row = (
+            connection.execute(
+                select(documents, texts.c.text)
+                .join(texts, texts.c.document == documents.c.id)
+                .where(documents.c.id == document, _within(scope))
+            )
+            .mappings()
+            .first()
+        )
+    return _document(row) if row else None
+
+
+def _document(row: Mapping[str, Any]) -> Document:
+    return Document(
+        id=row["id"],
+        base=row["base"],
+        uri=row["uri"],
+        digest=row["digest"],
+        title=row["title"],
+        text=row["text"],
+        authors=tuple(row["authors"]),
+        date=row["date"],
+        abstract=tuple(row["abstract"]) if row["abstract"] else None,
+        sections=tuple(from_json(Section, each) for each in row["sections"]),
+        pages=tuple(row["pages"]),
+        kind=row["kind"],
+        language=row["language"],
+        meta=row["meta"],
+    )
+
+
+def texts_for(store: Store, scope: Scope) -> Callable[[str, int, int], tuple[str, str]]:
+    """How records get their words back: from the documents that this person may read; none from the others."""
+    known: dict[str, Document | None] = {}
+
+    def words(document: str, start: int, end: int) -> tuple[str, str]:
+        if document not in known:
+            known[document] = get(store, document, scope)
+        found = known[document]
+        return (found.text[start:end], found.heading_at(start)) if found else ("", "")
+
+    return words
+
+
+def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
+    """Those contents that some document still stands on."""
+    with store.read() as connection:
+        return set(connection.scalars(select(documents.c.digest).where(documents.c.digest.in_(sorted(digests)))))
+
+
+# Writing. Only `intake.py` calls these, under the base's lock.
+
+
+def at(store: Store, base: Base, uri: str) -> Entry | None:
+    """The newest document of this place, whatever its state."""
+    query = (
+        select(*LINE)
+        .where(documents.c.base == base.id, documents.c.uri == uri, documents.c.state != REPLACED)
+        .order_by(documents.c.added.desc(), documents.c.id.desc())
+    )
+    found = _entries(store, query)
+    pending = [entry for entry in found if entry.state == PENDING]
+    return (pending or found or [None])[0]
+
+
+def pending(store: Store, base: Base) -> list[Entry]:
+    return _entries(
+        store,
+        select(*LINE).where(documents.c.base == base.id, documents.c.state == PENDING).order_by(documents.c.added),
+    )
+
+
+def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
+    """Documents of the base with the same content, ready or about to be: duplicates, or a file that was moved."""
+    query = select(*LINE).where(documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING)))
+    return _entries(store, query)
+
+
+def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> None:
+    """A document that was read: from here on it will become searchable, whatever happens to this process."""
+    row = {
+        "id": document.id,
+        "base": document.base,
+        "label": document.base,
+        "uri": document.uri,
+        "state": PENDING,
+        "status": "read",
+        "why": "",
+        "digest": document.digest,
+        "parser": parser,
+        "recipe": "",
+        "bytes": size,
+        "title": document.title,
+        "authors": list(document.authors),
+        "date": document.date,
+        "kind": document.kind,
+        "language": document.language,
+        "abstract": list(document.abstract) if document.abstract else None,
+        "sections": to_json(document.sections),
+        "pages": list(document.pages),
+        "meta": dict(document.meta),
+        "warnings": list(warnings),
+        "characters": len(document.text),
+        "passages": 0,
+        "added": store.now(),
+    }
+    with store.write() as connection:
+        # A reading that never became searchable gives way; its rows, if any, are taken out of the index.
+        stale = connection.scalars(
+            select(documents.c.id).where(
+                documents.c.base == document.base, documents.c.uri == document.uri, documents.c.state == PENDING
+            )
+        ).all()
+        _drop(connection, stale, document.base)
+        connection.execute(insert(documents).values(row))
+        connection.execute(insert(texts).values(document=document.id, text=document.text))
+
+
+def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
+    """A file without text. What was read there before stays: a file that breaks does not take its past with it."""
+    with store.write() as connection:
+        connection.execute(
+            delete(documents).where(
+                documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
+            )
+        )
+        connection.execute(
+            insert(documents).values(
+                id="d" + store.new_id(),
+                base=base.id,
+                label=base.id,
+                uri=uri,
+                state=UNREADABLE,
+                status=status,
+                why=why,
+                digest=digest,
+                parser="",
+                bytes=size,
+                pages=[],
+                added=store.now(),
+            )
+        )
+
+
+def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str) -> None:
+    """These documents can be found now; whatever stood in their places before is replaced, in the same transaction."""
+    with store.write() as connection:
+        for document, passages in counts.items():
+            uri = connection.scalar(select(documents.c.uri).where(documents.c.id == document))
+            connection.execute(
+                update(documents)
+                .where(documents.c.id == document)
+                .values(state=READY, passages=passages, recipe=recipe)
+            )
+            older = connection.scalars(
+                select(documents.c.id).where(
+                    documents.c.base == base.id,
+                    documents.c.uri == uri,
+                    documents.c.state == READY,
+                    documents.c.id != document,
+                )
+            ).all()
+            connection.execute(update(documents).where(documents.c.id.in_(older)).values(state=REPLACED))
+            _leave(connection, older, base.id)
+            connection.execute(
+                delete(documents).where(
+                    documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
+                )
+            )
+
+
+def mark_pending(store: Store, ids: Sequence[str]) -> None:
+    """These have to be split and embedded again; until then they cannot be found."""
+    with store.write() as connection:
+        connection.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
+
+
+def move(store: Store, document: str, uri: str) -> None:
+    with store.write() as connection:
+        connection.execute(update(documents).where(documents.c.id == document).values(uri=uri))
+
+
+def remove(store: Store, ids: Sequence[str], base: Base) -> None:
+    """Take documents and their words away; the index follows (see `leftover`)."""
+    with store.write() as connection:
+        _drop(connection, ids, base.id)
+
+
+def remove_all(store: Store, base: Base) -> set[str]:
+    """Every document of a base, whatever its state; the digests of what they were made from."""
+    with store.write() as connection:
+        rows = connection.execute(select(documents.c.id, documents.c.digest).where(documents.c.base == base.id)).all()
+        connection.execute(delete(texts).where(texts.c.document.in_(select(documents.c.id).where(documents.c.base == base.id))))
+        connection.execute(delete(documents).where(documents.c.base == base.id))
+        connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
+    return {row.digest for row in rows}
+
+
+def _drop(connection: Connection, ids: Sequence[str], base: str) -> None:
+    if not ids:
+        return
+    connection.execute(delete(texts).where(texts.c.document.in_(ids)))
+    connection.execute(delete(documents).where(documents.c.id.in_(ids)))
+    _leave(connection, ids, base)
+
+
+def _leave(connection: Connection, ids: Sequence[str], base: str) -> None:
+    if ids:
+        connection.execute(
+            insert(leftovers).prefix_with("OR IGNORE"), [{"document": each, "base": base} for each in ids]
+        )
+
+
+def leftover(store: Store, base: Base) -> list[str]:
+    """Documents whose rows are still in the index though they can no longer be read."""
+    with store.read() as connection:
+        return list(connection.scalars(select(leftovers.c.document).where(leftovers.c.base == base.id)))
+
+
+def swept(store: Store, ids: Sequence[str]) -> None:
+    with store.write() as connection:
+        connection.execute(delete(leftovers).where(leftovers.c.document.in_(ids)))

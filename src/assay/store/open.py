@@ -1,0 +1,156 @@
+"""Opening a workspace's state: one engine with the right pragmas, the version check, and migrations with a backup."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, select, update
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from assay.errors import StoreError, UserError
+from assay.store import schema
+
+Migration = Callable[[Connection], None]
+MIGRATIONS: Mapping[int, Migration] = {}  # from this version to the next
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The state of one workspace. Clock and ids are handed in, so that a run can be repeated exactly."""
+
+    engine: Engine
+    now: Callable[[], str] = now
+    new_id: Callable[[], str] = field(default=lambda: secrets.token_hex(8))
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        with plain_errors(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that takes its place in the queue of writers at once, so that it cannot fail half-way for that."""
+        with plain_errors(), self.engine.connect() as connection:
+            connection = connection.execution_options(assay_writes=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Database errors in words that say what to do."""
+    try:
+        yield
+    except OperationalError as error:
+        words = str(error.orig)
+        if "full" in words:
+            raise UserError("The disk is full. Free some space and run the same command again.") from error
+        if "locked" in words:
+            raise StoreError(
+                "Another process has kept the workspace locked too long. Try again in a moment."
+            ) from error
+        if "readonly" in words or "unable to open" in words:
+            raise UserError("The workspace cannot be written to. Check the permissions of its folder.") from error
+        raise StoreError(f"The workspace's state could not be used: {words}.") from error
+    except DatabaseError as error:
+        raise UserError(DAMAGED.format(words=error.orig)) from error
+
+
+DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay restore`, or start a new workspace."
+
+
+def engine_for(path: Path) -> Engine:
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 60.0, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun below, and only there
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("assay_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def open_store(path: Path, *, create: bool, migrations: Mapping[int, Migration] = MIGRATIONS) -> Store:
+    """The state in `path`; made when `create` says so, migrated (after a backup) when it is older."""
+    new = not path.exists()
+    if new and not create:
+        raise UserError(f"There is no workspace in {path.parent}. `assay add PATH` makes one.")
+    store = Store(engine_for(path))
+    with plain_errors():
+        if new:
+            with store.write() as connection:
+                schema.schema.create_all(connection)
+                connection.execute(insert(schema.facts).values(name="version", value=str(schema.VERSION)))
+                connection.execute(insert(schema.facts).values(name="id", value=secrets.token_hex(8)))
+        _bring_up_to_date(store, path, migrations)
+    return store
+
+
+def open_cache(path: Path) -> Engine:
+    """The caches in `path`, made when they are not there: losing them costs time and nothing else."""
+    engine = engine_for(path)
+    with plain_errors():
+        schema.cache_schema.create_all(engine)
+    return engine
+
+
+def version_of(store: Store) -> int:
+    with store.read() as connection:
+        try:
+            value = connection.scalar(select(schema.facts.c.value).where(schema.facts.c.name == "version"))
+        except OperationalError as error:
+            raise UserError(DAMAGED.format(words=error.orig)) from error
+    if value is None:
+        raise UserError(DAMAGED.format(words="it does not say which version it is"))
+    return int(value)
+
+
+def _bring_up_to_date(store: Store, path: Path, migrations: Mapping[int, Migration]) -> None:
+    version = version_of(store)
+    target = max([schema.VERSION, *(start + 1 for start in migrations)])
+    if version > target:
+        raise UserError(
+            f"This workspace was made by a newer Assay (workspace version {version}, this one reads {target}). Upgrade Assay."
+        )
+    if version < target:
+        backup = path.with_name(f"{path.stem}-version-{version}.bak")
+        _copy(store, backup)
+    while version < target:
+        with store.write() as connection:
+            migrations[version](connection)
+            version += 1
+            connection.execute(update(schema.facts).where(schema.facts.c.name == "version").values(value=str(version)))
+
+
+def _copy(store: Store, to: Path) -> None:
+    """A whole copy of the state, also while others write."""
+    partial = to.with_suffix(".part")
+    partial.unlink(missing_ok=True)
+    with store.read() as connection:
+        connection.exec_driver_sql("COMMIT")  # VACUUM INTO cannot run inside a transaction
+        connection.exec_driver_sql("VACUUM INTO ?", (str(partial),))
+        connection.exec_driver_sql("BEGIN")
+    shutil.move(partial, to)
+
+
+copy_state = _copy

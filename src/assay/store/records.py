@@ -1,0 +1,163 @@
+"""What runs did, as chains of digests: each record covers the one before, and its payload only by digest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from assay.codec import Texts, digest, dumps, from_json, to_json
+from assay.errors import StoreError, UserError
+from assay.events import KINDS, Answered, Asked, Event
+from assay.store.open import Store
+from assay.store.schema import heads, mentions, payloads, records, runs
+
+START = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`hash` covers everything else here; the payload is apart, covered by `digest`."""
+
+    run: str
+    seq: int
+    at: str
+    kind: str
+    digest: str
+    prev: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    id: str
+    who: str
+    started: str
+    delivered: bool
+
+
+def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) -> str:
+    return digest(dumps([run, seq, at, kind, body_digest, prev]))
+
+
+def begin(store: Store, who: str) -> str:
+    run = "r" + store.new_id()
+    with store.write() as connection:
+        connection.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False))
+    return run
+
+
+def append(store: Store, run: str, seq: int, event: Event) -> Record:
+    """One event at its place in the chain, on disk when this returns. A place that is taken is refused."""
+    kind = type(event).__name__
+    body = dumps(to_json(event, words=False))
+    with store.write() as connection:
+        last = connection.execute(
+            select(records.c.seq, records.c.hash).where(records.c.run == run).order_by(records.c.seq.desc()).limit(1)
+        ).first()
+        expected, prev = (last.seq + 1, last.hash) if last else (0, START)
+        if seq != expected:
+            raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
+        at = store.now()
+        record = Record(run, seq, at, kind, digest(body), prev, link(run, seq, at, kind, digest(body), prev))
+        connection.execute(insert(records).values(to_json(record)))
+        connection.execute(insert(payloads).values(run=run, seq=seq, body=body))
+        spoken_of = sorted(documents_in(json.loads(body)))
+        if spoken_of:
+            connection.execute(insert(mentions), [{"document": each, "run": run, "seq": seq} for each in spoken_of])
+        if isinstance(event, Answered):
+            connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
+            _log_head(connection, record)
+    return record
+
+
+def _log_head(connection: Connection, record: Record) -> None:
+    last = connection.execute(select(heads.c.link).order_by(heads.c.n.desc()).limit(1)).scalar()
+    prev = last or START
+    connection.execute(
+        insert(heads).values(
+            run=record.run,
+            seq=record.seq,
+            hash=record.hash,
+            prev=prev,
+            link=digest(dumps([record.run, record.hash, prev])),
+        )
+    )
+
+
+def documents_in(body: Any) -> set[str]:
+    """Every document that a payload refers to."""
+    if isinstance(body, dict):
+        own = {body["doc_id"]} if isinstance(body.get("doc_id"), str) else set()
+        return own.union(*(documents_in(each) for each in body.values()))
+    if isinstance(body, list):
+        return set().union(*(documents_in(each) for each in body))
+    return set()
+
+
+def chain(store: Store, run: str, who: str) -> list[Record]:
+    """A run's records, if it is this person's."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records)
+            .join(runs, runs.c.id == records.c.run)
+            .where(runs.c.id == run, runs.c.who == who)
+            .order_by("seq")
+        )
+        found = [Record(**row) for row in rows.mappings()]
+    if not found:
+        raise UserError(f"There is no run called {run!r}. `assay runs` lists them.")
+    return found
+
+
+def events_of(store: Store, run: str, who: str, texts: Texts) -> list[Event]:
+    """A run's events, with the words of documents put back in."""
+    kinds = [record.kind for record in chain(store, run, who)]
+    with store.read() as connection:
+        bodies = connection.scalars(select(payloads.c.body).where(payloads.c.run == run).order_by(payloads.c.seq)).all()
+    return [from_json(KINDS[kind], json.loads(body), texts=texts) for kind, body in zip(kinds, bodies, strict=True)]
+
+
+def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str]]:
+    """A person's runs with their questions, newest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(runs, payloads.c.body)
+            .join(payloads, (payloads.c.run == runs.c.id) & (payloads.c.seq == 0))
+            .where(runs.c.who == who)
+            .order_by(runs.c.started.desc(), runs.c.id)
+            .limit(limit)
+        ).mappings()
+        return [
+            (
+                RunEntry(row["id"], row["who"], row["started"], row["delivered"]),
+                from_json(Asked, json.loads(row["body"])).question,
+            )
+            for row in rows
+        ]
+
+
+def faults(store: Store, run: str) -> Iterator[str]:
+    """What is wrong with a run's chain, in words; nothing when it is whole."""
+    with store.read() as connection:
+        rows = connection.execute(select(records).where(records.c.run == run).order_by(records.c.seq)).mappings().all()
+        bodies = dict(
+            connection.execute(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run)).tuples().all()
+        )
+    prev = START
+    for place, row in enumerate(rows):
+        record = Record(**row)
+        if record.seq != place:
+            yield f"record {place} is missing"
+            return
+        if record.prev != prev:
+            yield f"record {place} does not follow the one before it"
+        body = bodies.get(place)
+        if body is not None and digest(body) != record.digest:
+            yield f"the payload of record {place} was changed"
+        if link(record.run, record.seq, record.at, record.kind, record.digest, record.prev) != record.hash:
+            yield f"record {place} was changed"
+        prev = record.hash

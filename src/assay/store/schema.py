@@ -1,0 +1,155 @@
+"""The state of a workspace as tables: SQLite by default, any database of SQLAlchemy's by URL."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+VERSION = 1  # of the whole workspace; raised whenever an older Assay could no longer read it
+
+schema = MetaData()
+
+facts = Table(  # single facts about the workspace: its version, its identity
+    "facts",
+    schema,
+    Column("name", String, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+bases = Table(
+    "bases",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("owner", String, nullable=False),
+    Column("description", Text, nullable=False, default=""),
+    Column("embedder", String, nullable=False, default=""),  # whose vectors its index holds
+    Column("dim", Integer, nullable=False, default=0),
+    Column("created", String, nullable=False),
+)
+
+grants = Table(  # the truth about access: who (user:… or group:…) may read what is labelled so
+    "grants",
+    schema,
+    Column("label", String, primary_key=True),
+    Column("name", String, primary_key=True),
+)
+
+documents = Table(
+    "documents",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("base", String, ForeignKey("bases.id"), nullable=False),
+    Column("label", String, nullable=False),
+    Column("uri", String, nullable=False),
+    Column("state", String, nullable=False),  # pending, ready, unreadable, replaced
+    Column("status", String, nullable=False),  # how reading ended: ingest.parsed.Status
+    Column("why", Text, nullable=False, default=""),
+    Column("digest", String, nullable=False),
+    Column("parser", String, nullable=False, default=""),  # the version that made its text
+    Column("recipe", String, nullable=False, default=""),  # the splitter and embedder that made its rows
+    Column("bytes", Integer, nullable=False, default=0),
+    Column("title", Text, nullable=False, default=""),
+    Column("authors", JSON, nullable=False, default=list),
+    Column("date", String),
+    Column("kind", String, nullable=False, default=""),
+    Column("language", String),
+    Column("abstract", JSON),
+    Column("sections", JSON, nullable=False, default=list),
+    Column("pages", JSON, nullable=False, default=list),
+    Column("meta", JSON, nullable=False, default=dict),
+    Column("warnings", JSON, nullable=False, default=list),
+    Column("characters", Integer, nullable=False, default=0),
+    Column("passages", Integer, nullable=False, default=0),
+    Column("added", String, nullable=False),
+    Index("documents_by_place", "base", "uri"),
+    Index("documents_by_digest", "base", "digest"),
+)
+
+texts = Table(  # the one place where a document's words live
+    "texts",
+    schema,
+    Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+leftovers = Table(  # documents whose rows are still to be taken out of the index
+    "leftovers",
+    schema,
+    Column("document", String, primary_key=True),
+    Column("base", String, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("who", String, nullable=False),
+    Column("started", String, nullable=False),
+    Column("delivered", Boolean, nullable=False, default=False),
+)
+
+records = Table(  # what a run did: a chain of digests
+    "records",
+    schema,
+    Column("run", String, ForeignKey("runs.id"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("at", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("prev", String, nullable=False),
+    Column("hash", String, nullable=False),
+)
+
+payloads = Table(  # what a record says; apart, so that it can be erased while the chain stands
+    "payloads",
+    schema,
+    Column("run", String, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
+mentions = Table(  # which documents a payload speaks of
+    "mentions",
+    schema,
+    Column("document", String, primary_key=True),
+    Column("run", String, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+)
+
+heads = Table(  # the log of chain heads: one line per delivered run, itself a chain
+    "heads",
+    schema,
+    Column("n", Integer, primary_key=True, autoincrement=True),
+    Column("run", String, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("hash", String, nullable=False),
+    Column("prev", String, nullable=False),
+    Column("link", String, nullable=False),
+    UniqueConstraint("prev"),
+)
+
+cache_schema = MetaData()
+
+vectors = Table(  # embeddings by content, per owner; in a file of its own, since it can be made again
+    "vectors",
+    cache_schema,
+    Column("owner", String, primary_key=True),
+    Column("embedder", String, primary_key=True),
+    Column("digest", String, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    Column("used", Float, nullable=False, default=0.0),
+)

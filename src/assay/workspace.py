@@ -1,0 +1,443 @@
+"""The façade and the only composition root: open a workspace, then add, search, ask. Everything below is wired here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.access import LOCAL, Base, Principal, Scope
+from assay.errors import UserError
+from assay.events import Asked, Event, Mode, Where
+from assay.ingest.fetch import Source, sources
+from assay.settings import Settings, load_settings
+from assay.store import documents, people
+from assay.store.documents import Entry
+from assay.store.open import Store, open_cache, open_store
+from assay.types import Document, Hit
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from assay.agent.steps import Kit
+    from assay.index.lance import LanceIndex
+    from assay.index.retrieve import Shelf
+    from assay.ingest.pdf_box import Box
+    from assay.ingest.readiness import Readiness
+    from assay.intake import Intake, Progress, Reader
+    from assay.models.embed import Embedder
+    from assay.run import Run
+
+STATE, CACHE, ORIGINALS, INDEX = "state.db", "cache.db", "originals", "index"
+DEFAULT_BASE = "default"
+
+
+def default_workspace() -> Path:
+    """Where documents are kept when nobody says otherwise: $ASSAY_WORKSPACE, or the user's own data folder."""
+    import os
+
+    import platformdirs
+
+    given = os.environ.get("ASSAY_WORKSPACE")
+    return Path(given) if given else Path(platformdirs.user_data_dir("assay", appauthor=False)) / "workspace"
+
+
+def open_workspace(
+    path: Path | str | None = None, *, create: bool = False, principal: Principal = LOCAL, **flags: Any
+) -> Workspace:
+    """The workspace in `path`, as one person sees it. `flags` are settings that win over environment and file."""
+    folder = Path(path).expanduser() if path else default_workspace()
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
+    if create:
+        _claim(folder)
+    store = open_store(folder / STATE, create=create)
+    return Workspace(folder, load_settings(folder, flags), store, principal)
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder, unless something else lives there already."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = [
+            item.name for item in folder.iterdir() if item.name != "assay.toml" and not item.name.startswith(".")
+        ]
+    except OSError as error:
+        raise UserError(f"The workspace {str(folder)!r} cannot be made: {error.strerror}.") from error
+    if foreign and not (folder / STATE).exists():
+        raise UserError(
+            f"{str(folder)!r} has other files in it ({foreign[0]} …) and is not a workspace. Choose an empty folder."
+        )
+
+
+@dataclass
+class Workspace:
+    """Documents, their index and the runs over them, for one person."""
+
+    path: Path
+    settings: Settings
+    store: Store
+    principal: Principal = LOCAL
+    _indexes: dict[str, LanceIndex] = field(default_factory=dict)
+
+    # Parts, made when first needed: most commands need few of them, and some are heavy.
+
+    @cached_property
+    def cache(self) -> Engine:
+        return open_cache(self.path / CACHE)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        from assay.models.choose import embedder_for
+
+        return embedder_for(self.settings)
+
+    def scope(self, bases: Sequence[str] = ()) -> Scope:
+        """What this person may read, as of now; only these bases when they are named."""
+        return people.scope_of(self.store, self.principal).narrowed(bases)
+
+    def close(self) -> None:
+        self.store.close()
+        if "cache" in self.__dict__:
+            self.cache.dispose()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Documents
+
+    async def add(
+        self,
+        paths: Sequence[Path | str],
+        base: str = DEFAULT_BASE,
+        *,
+        description: str = "",
+        say: Callable[[Progress], None] = lambda _: None,
+    ) -> Readiness:
+        """Make files and folders searchable. Unchanged ones cost nothing; a stopped add is carried on."""
+        return await self.add_sources(sources([Path(path) for path in paths]), base, description=description, say=say)
+
+    async def add_sources(
+        self,
+        files: Sequence[Source],
+        base: str = DEFAULT_BASE,
+        *,
+        description: str = "",
+        say: Callable[[Progress], None] = lambda _: None,
+        reader: Reader | None = None,
+    ) -> Readiness:
+        """The same for sources that are at hand; `reader` takes the place of the parsers where there is nothing to parse."""
+        from assay import intake as pipeline
+
+        into = people.base_named(self.store, base, self.principal, description)
+        began, last = time.monotonic(), None
+
+        def listen(progress: Progress) -> None:
+            nonlocal last
+            last = progress
+            say(progress)
+
+        async with self._intake(into, reader) as intake:
+            files_done = await pipeline.add(intake, files, listen)
+        return self._readiness(into, files_done, time.monotonic() - began, last.embedded if last else 0)
+
+    def _readiness(self, base: Base, files: Sequence[Any], seconds: float, embedded: int) -> Readiness:
+        from assay.ingest.readiness import readiness
+        from assay.models.choose import languages_of
+
+        return readiness(base.name, files, languages_of(self.settings), seconds, embedded)
+
+    @asynccontextmanager
+    async def _intake(self, base: Base, reader: Reader | None = None) -> AsyncIterator[Intake]:
+        """The pipeline for one base, while no other process fills it."""
+        from assay.ingest.jail import Jail
+        from assay.intake import Intake
+
+        with self._only_writer(base):
+            index = await self._index(base, create=True)
+            size, overlap = self._split(self.embedder)
+            jail = Jail(limits=_limits(self.settings))
+            try:
+                yield Intake(
+                    store=self.store,
+                    cache=self.cache,
+                    originals=self.path / ORIGINALS,
+                    reader=reader or jail,
+                    embedder=self.embedder,
+                    index=index,
+                    base=base,
+                    size=size,
+                    overlap=overlap,
+                )
+            finally:
+                jail.close()
+
+    def _split(self, embedder: Embedder) -> tuple[int, int]:
+        """Size and overlap of passages; never more than the embedder reads."""
+        size = min(self.settings.passage_tokens, embedder.window)
+        return size, min(self.settings.passage_overlap, size // 2)
+
+    @contextmanager
+    def _only_writer(self, base: Base) -> Iterator[None]:
+        import filelock
+
+        try:
+            with filelock.FileLock(self.path / f".{base.id}.lock", timeout=3600):
+                yield
+        except filelock.Timeout as error:
+            raise UserError(
+                "Another `assay add` has been filling this knowledge base for an hour. Try later."
+            ) from error
+
+    async def _index(self, base: Base, *, create: bool = False) -> LanceIndex:
+        """The base's index, with vectors of the embedder that the settings name."""
+        from assay.index.lance import drop, open_index
+
+        made_by, dim = people.embedder_of(self.store, base)
+        if create and made_by != self.embedder.name:
+            self._indexes.pop(base.id, None)
+            await drop(self.path / INDEX, base.id)
+            people.set_embedder(self.store, base, self.embedder.name, self.embedder.dim)
+        elif made_by and made_by != self.embedder.name:
+            raise UserError(
+                f"The knowledge base {base.name!r} was made with another embedder ({made_by}). "
+                f"Run `assay reindex --base {base.name}`, or set the embedder back."
+            )
+        if base.id not in self._indexes:
+            self._indexes[base.id] = await open_index(
+                self.path / INDEX, base.id, dim if made_by and not create else self.embedder.dim, create=create
+            )
+        return self._indexes[base.id]
+
+    async def sync(
+        self, folder: Path | str, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None
+    ) -> tuple[Readiness, list[Entry]]:
+        """Make the base agree with a folder: new and changed files are added, those that are gone are removed."""
+        root = await asyncio.to_thread(lambda: Path(folder).expanduser().resolve())
+        if not root.is_dir():
+            raise UserError(f"There is no folder {str(folder)!r} to sync with.")
+        files = sources([root])
+        here = {source.uri for source in files}
+        arriving = {source.digest() for source in files}
+        into = people.base_named(self.store, base, self.principal)
+        known = documents.listing(
+            self.store, self.scope([base]), documents.READY, documents.PENDING, documents.UNREADABLE
+        )
+        gone = [
+            entry
+            for entry in known
+            if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
+        ]
+        documents.remove(self.store, [entry.id for entry in gone], into)
+        return await self.add_sources(files, base, say=say), gone
+
+    async def remove(self, names: Sequence[str], base: str = "") -> list[Entry]:
+        """Remove documents by path, file name, title or id, with their words, their rows and their original bytes."""
+        from assay.intake import sweep
+
+        scope = self.scope([base] if base else [])
+        chosen = {entry.id: entry for name in names for entry in self.named(name, scope)}
+        by_base = {each.id: each for each in scope.bases}
+        for base_id in sorted({entry.base for entry in chosen.values()}):
+            mine = [entry.id for entry in chosen.values() if entry.base == base_id]
+            with self._only_writer(by_base[base_id]):
+                documents.remove(self.store, mine, by_base[base_id])
+                index = await self._index(by_base[base_id])
+                await sweep(self.store, index, by_base[base_id])
+                await index.optimise()
+        self._forget_originals({entry.digest for entry in chosen.values()})
+        return list(chosen.values())
+
+    async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
+        """Split and embed a base again, as the settings say now; texts are kept, so the files are not needed."""
+        into = self.scope().named(base)
+        ready = documents.listing(self.store, self.scope([base]))
+        size, overlap = self._split(self.embedder)
+        stale = [entry.id for entry in ready if entry.recipe != f"{size}/{overlap}/{self.embedder.name}"]
+        documents.mark_pending(self.store, stale)
+        return await self.add_sources([], into.name, say=say)
+
+    async def delete_base(self, name: str) -> None:
+        """A knowledge base with everything in it."""
+        from assay.index.lance import drop
+
+        base = self.scope().named(name)
+        if base.owner != self.principal.id:
+            raise UserError(f"The knowledge base {name!r} is not yours to delete.")
+        with self._only_writer(base):
+            digests = documents.remove_all(self.store, base)
+            self._indexes.pop(base.id, None)
+            await drop(self.path / INDEX, base.id)
+            people.forget_base(self.store, base)
+        self._forget_originals(digests)
+
+    def backup(self, to: Path) -> int:
+        """The whole workspace as one file, while nobody writes."""
+        from contextlib import ExitStack
+
+        from assay.archive import backup
+
+        with ExitStack() as locks:
+            for base in self.scope().bases:
+                locks.enter_context(self._only_writer(base))
+            return backup(self.path, self.store, to)
+
+    def _forget_originals(self, digests: set[str]) -> None:
+        from assay.intake import original_path
+
+        for sha in digests - documents.digests_in_use(self.store, digests):
+            original_path(self.path / ORIGINALS, sha).unlink(missing_ok=True)
+
+    def named(self, name: str, scope: Scope) -> list[Entry]:
+        """Documents that go by this name; one name may fit several, a folder's name fits all below it."""
+        wanted = str(Path(name).expanduser().resolve())
+        entries = documents.listing(self.store, scope, documents.READY, documents.PENDING, documents.UNREADABLE)
+        for fits in (
+            lambda entry: entry.id == name or entry.uri in {name, wanted},
+            lambda entry: Path(entry.uri).is_relative_to(wanted),
+            lambda entry: entry.name == name,
+            lambda entry: entry.title.casefold() == name.casefold(),
+        ):
+            found = [entry for entry in entries if fits(entry)]
+            if found:
+                return found
+        raise UserError(f"There is no document called {name!r}. `assay sources` lists them.")
+
+    def sources(self, bases: Sequence[str] = ()) -> list[Entry]:
+        """Every document this person may read, and every file that could not be read."""
+        return documents.listing(
+            self.store, self.scope(bases), documents.READY, documents.PENDING, documents.UNREADABLE
+        )
+
+    def document(self, document: str) -> Document | None:
+        return documents.get(self.store, document, self.scope())
+
+    def original(self, document: Document) -> bytes | None:
+        """The bytes as they came in."""
+        from assay.intake import original_path
+
+        place = original_path(self.path / ORIGINALS, document.digest)
+        return place.read_bytes() if place.exists() else None
+
+    async def boxes(self, document: str, start: int, end: int) -> list[Box]:
+        """Where a span stands on the pages of a PDF; nothing for formats without pages of their own."""
+        from assay.ingest.jail import Jail
+
+        found = self.document(document)
+        data = self.original(found) if found and found.kind == "pdf" else None
+        if data is None:
+            return []
+        with Jail(limits=_limits(self.settings)) as jail:
+            boxes = await jail.boxes(data, start, end)
+        return boxes if isinstance(boxes, list) else []
+
+    # Searching
+
+    async def shelf(self, scope: Scope) -> Shelf:
+        """What a search looks through, for one run."""
+        from assay.index.retrieve import Shelf
+        from assay.models.choose import reranker_for
+
+        filled = [base for base in scope.bases if people.embedder_of(self.store, base)[0]]
+        return Shelf(
+            store=self.store,
+            indexes={base.id: await self._index(base) for base in filled},
+            embedder=self.embedder,
+            reranker=reranker_for(self.settings, self.embedder),
+            pool=self.settings.pool,
+            per_document=self.settings.per_document,
+            diversity=self.settings.diversity,
+        )
+
+    async def search(self, query: str, k: int = 10, where: Where | None = None) -> list[Hit]:
+        """The k best passages for a query."""
+        from assay.index.retrieve import retrieve
+        from assay.index.wheres import filter_for
+
+        where = where or Where()
+        scope = self.scope(where.bases)
+        return await retrieve(await self.shelf(scope), query, k, scope, filter_for(where))
+
+    # Asking
+
+    async def ask(
+        self, question: str, *, mode: Mode = Mode.balanced, where: Where | None = None, today: str | None = None
+    ) -> AsyncIterator[tuple[Run, Event]]:
+        """Research a question; every event is on disk before it is given out, with the run as it then stands."""
+        from datetime import date
+
+        from assay.run import Run
+        from assay.store import records
+
+        if not question.strip():
+            raise UserError("The question is empty. Ask something.")
+        where = where or Where()
+        self.scope(where.bases)  # an unknown base is said before anything is written down
+        asked = Asked(question.strip(), self.principal.id, today or date.today().isoformat(), mode, where)
+        run = Run(records.begin(self.store, self.principal.id), ())
+        run = self._recorded(run, asked)
+        yield run, asked
+        async for step in self._carried_on(run):
+            yield step
+
+    async def resume(self, run_id: str) -> AsyncIterator[tuple[Run, Event]]:
+        """Carry on a run that was stopped; what is recorded is not done again."""
+        async for step in self._carried_on(self.run(run_id)):
+            yield step
+
+    def run(self, run_id: str) -> Run:
+        """A run as it was recorded, with the words of the documents that this person may still read."""
+        from assay.run import Run
+        from assay.store import records
+
+        texts = documents.texts_for(self.store, self.scope())
+        return Run(run_id, tuple(records.events_of(self.store, run_id, self.principal.id, texts)))
+
+    async def _carried_on(self, run: Run) -> AsyncIterator[tuple[Run, Event]]:
+        from assay.agent.loop import carry_on
+
+        async for event in carry_on(run, await self._kit(run)):
+            run = run.then(event)
+            yield run, event
+
+    async def _kit(self, run: Run) -> Kit:
+        from assay.agent.limits import ROUNDS, Limits
+        from assay.agent.steps import Kit
+        from assay.agent.tool import Desk
+
+        asked = run.asked
+        bases = asked.where.bases
+        return Kit(
+            desk=Desk(await self.shelf(self.scope(bases)), lambda: self.scope(bases)),
+            record=self._recorded,
+            document=lambda document: documents.get(self.store, document, self.scope(bases)),
+            unreadable=lambda: tuple(
+                entry.uri for entry in documents.listing(self.store, self.scope(bases), documents.UNREADABLE)
+            ),
+            limits=Limits(rounds=self.settings.search_rounds or ROUNDS[asked.mode]),
+        )
+
+    def _recorded(self, run: Run, event: Event) -> Run:
+        from assay.store import records
+
+        records.append(self.store, run.id, len(run.events), event)
+        return run.then(event)
+
+
+def _limits(settings: Settings) -> Any:
+    from assay.ingest.parsed import Limits
+
+    return Limits(
+        bytes=settings.file_max_megabytes * 1_000_000,
+        pages=settings.file_max_pages,
+        memory=settings.file_max_memory_megabytes * 1_000_000,
+        seconds=settings.file_max_seconds,
+    )

@@ -1,0 +1,372 @@
+"""What every `Index` must do. A new engine joins by adding itself to `ENGINES`; nothing here knows which one it tests."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.lance import open_index
+from assay.index.memory import MemoryIndex
+from assay.index.protocol import Index
+from assay.types import Hit, Passage, Row, Scalar
+
+DIM = 8
+HOSTILE = (
+    "", "'", "''", "' OR '1'='1", "\\", "\\'", '"', "`", "%", "_", "100%", "a_b", "axb", "a\x00b", "a\nb", "--", "/*", ";",
+    "$1", "?", "{}", "NULL", "TRUE", "İ", "ß", "ss", "SS", "ﬁ", "fi", "é", "e\u0301", "😀", "\U0010ffff", "\ufdd0", "\ufdd1",
+    "\ufdd0x\ufdd1y\ufdd0", "\ufdd2\ufde0\ufde0", "\ue000", "\ud7ff", "日本語", "x" * 5000,
+)  # fmt: skip
+
+
+async def lance(folder: Path) -> Index:
+    return await open_index(folder, "contract", DIM, create=True)
+
+
+async def lance_half_folded(folder: Path) -> Index:
+    """The same engine with some rows in its search structures, some deleted from them, and the rest not in them yet."""
+    index = await open_index(folder, "contract", DIM, create=True)
+    await index.upsert([row(f"old-{i}", f"forgotten words number{i}") for i in range(30)])
+    await index.optimise()
+    await index.delete(EVERYTHING)
+    return index
+
+
+async def memory(folder: Path) -> Index:
+    return MemoryIndex()
+
+
+ENGINES: tuple[Callable[[Path], Awaitable[Index]], ...] = (memory, lance, lance_half_folded)
+
+
+@pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Index]:
+    yield await request.param(tmp_path)
+
+
+def row(
+    id: str, text: str = "plain words", *, vector: np.ndarray | None = None, lead: str = "", page: int | None = None,
+    **fields: Scalar,
+) -> Row:  # fmt: skip
+    doc = str(fields.get("doc", "d"))
+    passage = Passage(id, doc, text, 3, 3 + len(text), "Methods › Sampling", page)
+    spread = np.random.default_rng(list(id.encode())).standard_normal(DIM).astype(np.float32)
+    return Row(passage, spread if vector is None else vector, lead, {"doc": doc, **fields})
+
+
+def ids(hits: list[Hit]) -> list[str]:
+    return [hit.passage.id for hit in hits]
+
+
+def unit(at: int) -> np.ndarray:
+    return np.eye(DIM, dtype=np.float32)[at]
+
+
+async def test_an_empty_index_answers_with_nothing(index):
+    assert await index.count(EVERYTHING) == 0
+    assert await index.dense(unit(0), 5, EVERYTHING) == []
+    assert await index.lexical("anything", 5, EVERYTHING) == []
+    assert await index.fetch(["a"], EVERYTHING) == []
+    assert await index.delete(EVERYTHING) == 0
+    await index.upsert([])
+    await index.optimise()
+    assert await index.lexical("anything", 5, EVERYTHING) == []
+
+
+async def test_what_goes_in_comes_out_exactly(index):
+    fields = {"title": "A title", "date": "2024-05", "year": 2024, "weight": 0.25, "open": True, "meta.färbe": "grün\n"}
+    text = "  Ünïcode 😀 \u2028 text\n\twith a tail \n"
+    stored = row("id-1", text, lead="Title\nHeading\n", page=7, **fields)
+    await index.upsert([stored, row("id-2", "other", page=None)])
+    for hit in (
+        (await index.fetch(["id-1"], EVERYTHING))[0],
+        (await index.lexical("ünïcode", 1, EVERYTHING))[0],
+        (await index.dense(stored.vector, 1, EVERYTHING))[0],
+    ):
+        assert hit.passage == stored.passage
+        assert hit.fields == stored.fields
+        assert hit.title == "A title"
+        assert np.array_equal(hit.vector, stored.vector)
+        assert {name: type(value) for name, value in hit.fields.items()} == {
+            k: type(v) for k, v in stored.fields.items()
+        }
+
+
+async def test_an_upsert_replaces_the_row_of_the_same_id(index):
+    await index.upsert([row("a", "apples"), row("b", "bananas")])
+    await index.upsert([row("a", "cherries", vector=unit(3), doc="new")])
+    assert await index.count(EVERYTHING) == 2
+    assert await index.lexical("apples", 5, EVERYTHING) == []
+    assert ids(await index.lexical("cherries", 5, EVERYTHING)) == ["a"]
+    assert ids(await index.dense(unit(3), 1, EVERYTHING)) == ["a"]
+    assert await index.count(Eq("doc", "new")) == 1
+
+
+async def test_of_two_rows_with_one_id_in_a_batch_the_last_counts(index):
+    await index.upsert([row("a", "first"), row("a", "second")])
+    assert await index.count(EVERYTHING) == 1
+    assert (await index.fetch(["a"], EVERYTHING))[0].passage.text == "second"
+
+
+async def test_what_is_deleted_is_found_no_more(index):
+    await index.upsert([row(f"p{i}", "common words", doc=f"d{i % 3}") for i in range(30)])
+    await index.optimise()
+    assert await index.delete(Eq("doc", "d1")) == 10
+    assert await index.delete(Eq("doc", "d1")) == 0
+    for hits in (
+        await index.lexical("common", 99, EVERYTHING),
+        await index.dense(unit(0), 99, EVERYTHING),
+        await index.fetch([f"p{i}" for i in range(30)], EVERYTHING),
+    ):
+        assert len(hits) == 20
+        assert not any(hit.fields["doc"] == "d1" for hit in hits)
+    await index.optimise()
+    assert len(await index.lexical("common", 99, EVERYTHING)) == 20
+    assert len(await index.dense(unit(0), 99, EVERYTHING)) == 20
+
+
+async def test_everything_can_be_deleted_and_the_index_used_again(index):
+    await index.upsert([row(f"p{i}", "old words") for i in range(5)])
+    await index.optimise()
+    assert await index.delete(EVERYTHING) == 5
+    await index.optimise()
+    await index.upsert([row("p0", "running words")])
+    assert ids(await index.lexical("runs old", 5, EVERYTHING)) == ["p0"]
+    assert ids(await index.dense(unit(0), 5, EVERYTHING)) == ["p0"]
+
+
+async def test_dense_hits_come_best_first_by_cosine(index):
+    await index.upsert(
+        [
+            row("far", vector=-unit(0)),
+            row("near", vector=unit(0) * 9 + unit(1)),
+            row("same", vector=unit(0) * 0.1),
+            row("across", vector=unit(1)),
+            row("nowhere", vector=unit(0) * 0),
+        ]
+    )
+    hits = await index.dense(unit(0) * 5, 9, EVERYTHING)
+    assert ids(hits) == ["same", "near", "across", "nowhere", "far"]
+    assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
+    assert [hit.scores["dense"] for hit in hits] == pytest.approx([1, 9 / 82**0.5, 0, 0, -1], abs=1e-6)
+
+
+async def test_ties_break_on_the_passage_id_in_both_channels(index):
+    names = [f"t{i:03d}" for i in range(80)]
+    vector = np.random.default_rng(1).standard_normal(DIM).astype(np.float32)
+    for start in (40, 0):
+        shuffled = np.random.default_rng(2).permutation(names[start : start + 40]).tolist()
+        await index.upsert([row(name, "equal words", vector=vector, half=name < "t040") for name in shuffled])
+    for where, expected in ((EVERYTHING, names[:7]), (Eq("half", False), names[40:47])):
+        assert ids(await index.dense(vector, 7, where)) == expected
+        assert ids(await index.lexical("equal", 7, where)) == expected
+    await index.optimise()
+    assert ids(await index.dense(vector, 7, EVERYTHING)) == names[:7]
+    assert ids(await index.lexical("equal", 7, EVERYTHING)) == names[:7]
+
+
+async def test_k_may_be_larger_than_the_index_and_may_be_nothing(index):
+    await index.upsert([row("a", "words"), row("b", "words")])
+    assert len(await index.dense(unit(0), 1000, EVERYTHING)) == 2
+    assert len(await index.lexical("words", 1000, EVERYTHING)) == 2
+    assert await index.dense(unit(0), 0, EVERYTHING) == []
+    assert await index.lexical("words", 0, EVERYTHING) == []
+
+
+async def test_a_rare_row_behind_a_filter_is_found_however_many_are_nearer(index):
+    crowd = [row(f"c{i:04d}", "fever fever aspirin", vector=unit(0), label="crowd") for i in range(400)]
+    rare = [row(f"r{i}", "one fever among many other words here", vector=unit(1), label="rare") for i in range(3)]
+    await index.upsert(crowd + rare)
+    for _ in range(2):
+        assert ids(await index.dense(unit(0), 3, Eq("label", "rare"))) == ["r0", "r1", "r2"]
+        assert ids(await index.lexical("fever", 3, Eq("label", "rare"))) == ["r0", "r1", "r2"]
+        await index.optimise()
+
+
+async def test_words_are_found_in_any_form_case_and_accent(index):
+    await index.upsert([row("a", "The RUNNERS were running near the Café"), row("b", "nothing of the kind")])
+    for _ in range(2):
+        for query in ("run", "Running", "CAFE", "café", "runner"):
+            assert ids(await index.lexical(query, 5, EVERYTHING)) == ["a"], query
+        await index.optimise()
+
+
+async def test_the_lead_is_searched_but_is_no_part_of_the_passage(index):
+    await index.upsert([row("a", "body words", lead="Pharmacology"), row("b", "body words", lead="Botany")])
+    hits = await index.lexical("pharmacology", 5, EVERYTHING)
+    assert [hit.passage.text for hit in hits] == ["body words"]
+
+
+async def test_more_and_rarer_words_rank_higher(index):
+    await index.upsert(
+        [row("both", "aspirin lowers fever"), row("one", "a fever is common here")]
+        + [row(f"x{i}", "fever fever charts") for i in range(20)]
+    )
+    assert ids(await index.lexical("aspirin fever", 3, EVERYTHING))[0] == "both"
+
+
+QUERIES = (
+    '"', '"unclosed', "AND OR NOT", "*:*", "body:words", "+words -words", "words~2", "(", ")", "[a TO b]", "\\", "😀", "",
+    " \n",     "\x00", "'; DROP TABLE x; --", "\ud800", "the", "words^3", "w*", "word?", "日本語", "words " * 20_000, "a" * 100_000,
+    " ".join(f"n{i}" for i in range(20_000)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: ascii(query[:12]))
+async def test_a_query_is_words_and_never_syntax(query, index):
+    await index.upsert([row("a", "some words"), row("b", "a b")])
+    assert set(ids(await index.lexical(query, 5, EVERYTHING))) <= {"a", "b"}
+    assert "a" in ids(await index.lexical(f"{query[:50]} words", 5, EVERYTHING))
+
+
+async def test_rows_are_fetched_in_the_order_asked_for(index):
+    await index.upsert([row(name, label="x" if name < "c" else "y") for name in ("a", "b", "c", "it's")])
+    assert ids(await index.fetch(["it's", "a", "missing", "c", "a"], EVERYTHING)) == ["it's", "a", "c"]
+    assert ids(await index.fetch(["c", "b", "a"], Eq("label", "x"))) == ["b", "a"]
+    assert await index.fetch([], EVERYTHING) == []
+
+
+async def test_empty_filters_mean_everything_or_nothing(index):
+    await index.upsert([row("a"), row("b")])
+    for where in (And(), Not(Or()), And((And(), And()))):
+        assert await index.count(where) == 2
+    for where in (Or(), NOTHING, In("doc", ()), Not(And()), Or((Or(),))):
+        assert await index.count(where) == 0
+        assert await index.dense(unit(0), 5, where) == []
+        assert await index.lexical("words", 5, where) == []
+
+
+@pytest.mark.parametrize("name", ["title", "meta.author", "it's \ufdd0odd\ufdd1", "label"])
+async def test_no_string_can_break_a_filter(name, index):
+    await index.upsert([row(f"h{i:02d}", **{name: text}) for i, text in enumerate(HOSTILE)])
+    filters = [make(text) for text in HOSTILE for make in (
+        lambda text: Eq(name, text), lambda text: Contains(name, text), lambda text: Range(name, text, None),
+    )]  # fmt: skip
+    await agree(index, {f"h{i:02d}": {name: text} for i, text in enumerate(HOSTILE)}, filters)
+
+
+async def test_half_a_character_in_a_filter_matches_nothing_and_breaks_nothing(index):
+    stored = {"a": "\ud7ff", "b": "\ue000", "c": "x"}
+    await index.upsert([row(id, title=text, other=text) for id, text in stored.items()])
+    lone = "\ud800"
+    for name in ("title", "other"):
+        for where in (Eq(name, lone), Contains(name, lone), In(name, (lone, lone + "x")), Eq(lone, "x")):
+            assert await index.count(where) == 0
+            assert await index.count(Not(where)) == 3
+        await agree(
+            index,
+            {id: {name: text} for id, text in stored.items()},
+            [
+                Range(name, lone, None),
+                Range(name, None, lone),
+                Range(name, lone, lone),
+                Range(name, "\ud7ff" + lone, "\uffff"),
+            ],
+        )
+
+
+async def test_large_filters_are_taken_in_their_stride(index):
+    await index.upsert([row("a", title="x" * 1_000_000), row("b", title="y", doc="d7")])
+    assert await index.count(Eq("title", "x" * 1_000_000)) == 1
+    assert await index.count(Contains("title", "X" * 999_999)) == 1
+    assert await index.count(In("doc", tuple(f"d{i}" for i in range(5_000)))) == 1
+    assert await index.count(Or(tuple(Eq("doc", f"d{i}") for i in range(2_000)))) == 1
+    assert await index.count(And(tuple(Not(Eq("doc", f"e{i}")) for i in range(2_000)))) == 2
+
+
+async def test_a_range_takes_dates_as_precise_as_they_are(index):
+    await index.upsert(
+        [row(date or "none", date=date) for date in ("2019", "2020", "2020-05", "2020-05-17", "2021", "")]
+    )
+    await index.upsert([row("absent")])
+    found = await index.fetch(
+        ["2019", "2020", "2020-05", "2020-05-17", "2021", "none", "absent"], Range("date", "2020", "2020-12")
+    )
+    assert ids(found) == ["2020", "2020-05", "2020-05-17"]
+    assert await index.count(Range("date")) == 5
+
+
+# ── filters, against their meaning ────────────────────────────────────────────────────────────────────────────────────
+
+TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=6)
+NUMBERS = st.integers(-5, 5) | st.booleans() | st.sampled_from((0.5, -0.5, 1e300, -1e300, 2.0**53, 1.0))
+STRINGS = ("title", "date", "label", "meta.author", "k")
+FIGURES = ("year", "doc", "n")  # `doc` has a column of its own in some engines, made for text
+
+
+def leaves() -> st.SearchStrategy[Filter]:
+    def on(names: tuple[str, ...], values: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Filter]:
+        name = st.sampled_from((*names, "absent"))
+        bound = st.none() | values
+        return (
+            st.builds(Eq, name, values)
+            | st.builds(In, name, st.lists(values, max_size=3).map(tuple))
+            | st.builds(Range, name, bound, bound)
+            | st.builds(Contains, name, TEXTS | st.sampled_from(("0", "tru", "1", ".", "e+")))
+        )
+
+    return on(STRINGS, TEXTS) | on(FIGURES, NUMBERS)
+
+
+FILTERS = st.recursive(
+    leaves(),
+    lambda inner: (
+        st.builds(And, st.lists(inner, max_size=3).map(tuple))
+        | st.builds(Or, st.lists(inner, max_size=3).map(tuple))
+        | st.builds(Not, inner)
+    ),
+    max_leaves=6,
+)
+FIELDS = st.fixed_dictionaries({}, optional={**dict.fromkeys(STRINGS, TEXTS), **dict.fromkeys(FIGURES, NUMBERS)})
+
+
+async def agree(index: Index, fields: dict[str, dict[str, Scalar]], filters: list[Filter]) -> None:
+    """Every way of reading agrees with `matches` about every filter."""
+    for where in filters:
+        expected = sorted(id for id, own in fields.items() if matches(where, own))
+        assert await index.count(where) == len(expected), where
+        assert sorted(ids(await index.fetch(list(fields), where))) == expected, where
+        assert sorted(ids(await index.dense(unit(0), len(fields), where))) == expected, where
+        assert sorted(ids(await index.lexical("words", len(fields), where))) == expected, where
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.__name__)
+def test_every_filter_means_what_matches_says(engine, runner, tmp_path):
+    counter = itertools.count()
+
+    @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(FIELDS, min_size=1, max_size=12), st.lists(FILTERS, min_size=8, max_size=12))
+    def check(rows: list[dict[str, Scalar]], filters: list[Filter]) -> None:
+        async def play() -> None:
+            batch = next(counter)
+            named = {f"{batch}-{i}": own for i, own in enumerate(rows)}
+            await index.delete(EVERYTHING)
+            await index.upsert([_bare(id, own) for id, own in named.items()])
+            await agree(index, named, filters)
+            doomed = filters[0]
+            assert await index.delete(doomed) == sum(matches(doomed, own) for own in rows)
+            await agree(index, {id: own for id, own in named.items() if not matches(doomed, own)}, filters[1:3])
+
+        runner.run(play())
+
+    index = runner.run(engine(tmp_path))
+    check()
+
+
+def _bare(id: str, fields: dict[str, Scalar]) -> Row:
+    """A row with these fields and no others."""
+    made = row(id)
+    return Row(made.passage, made.vector, made.lead, fields)
