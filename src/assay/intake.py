@@ -106,9 +106,7 @@ class _Ready:
     report: File
 
 
-async def add(
-    intake: Intake, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None
-) -> list[File]:
+async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None) -> list[File]:
     """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
     await sweep(intake.store, intake.index, intake.base)
     redo = documents.pending(intake.store, intake.base)
@@ -172,10 +170,10 @@ async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | N
             tally.done(
                 _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
             )
-        else:
-            documents.move(store, twin.id, source.uri)
-            tally.done(_report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
-        return None
+            return None
+        documents.move(store, twin.id, source.uri)  # its rows are written anew, under the new place; no vector is
+        if (document := _kept(intake, twin)) is not None:
+            return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
     parsed = await intake.reader.read(
         source.path if source.data is None and source.path else source.read(), source.name
     )
@@ -239,7 +237,7 @@ async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally:
                 passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap
             )
             cut.append((ready, pieces))
-        again = tuple(ready.document.id for ready in batch if ready.report.outcome == "finished")
+        again = tuple(ready.document.id for ready in batch if ready.report.outcome in {"finished", "moved"})
         if again:  # an earlier attempt, or another splitter, may have left rows with other borders
             await intake.index.delete(In("doc", again))
         rows = [(ready.document, piece) for ready, pieces in cut for piece in pieces]

@@ -203,8 +203,11 @@ class Workspace:
 
         made_by, dim = people.embedder_of(self.store, base)
         if create and made_by != self.embedder.name:
+            # In this order, so that a kill in between leaves a base without an index, and not one with a wrong index.
+            people.set_embedder(self.store, base, "", 0)
             self._indexes.pop(base.id, None)
             await drop(self.path / INDEX, base.id)
+            self._indexes[base.id] = await open_index(self.path / INDEX, base.id, self.embedder.dim, create=True)
             people.set_embedder(self.store, base, self.embedder.name, self.embedder.dim)
         elif made_by and made_by != self.embedder.name:
             raise UserError(
@@ -212,9 +215,7 @@ class Workspace:
                 f"Run `assay reindex --base {base.name}`, or set the embedder back."
             )
         if base.id not in self._indexes:
-            self._indexes[base.id] = await open_index(
-                self.path / INDEX, base.id, dim if made_by and not create else self.embedder.dim, create=create
-            )
+            self._indexes[base.id] = await open_index(self.path / INDEX, base.id, dim, create=create)
         return self._indexes[base.id]
 
     async def sync(
@@ -237,6 +238,7 @@ class Workspace:
             if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
         ]
         documents.remove(self.store, [entry.id for entry in gone], into)
+        self._forget_originals({entry.digest for entry in gone})
         return await self.add_sources(files, base, say=say), gone
 
     async def remove(self, names: Sequence[str], base: str = "") -> list[Entry]:

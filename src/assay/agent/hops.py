@@ -34,6 +34,13 @@ class Hops:
     carried: bool = True  # a passage reached by a hop can be a source as good as its link
     returned: float = 0.0  # how much of a link's certainty its source may claim
     rivals: float = 1.0  # what each better passage under the same name leaves to the next
+    pieces: bool = True
+    titled: float = 0.0
+    phrase_titled: float = 0.0
+    phrase_how: str = "sum"
+    common: float = 0.1
+    spread: float = 0.0
+    oracle: object = None
     phrase: float = 0.0  # what holding a rare name of the question is worth
     linked: float = 2.0  # what a certain link is worth beside the score of the first search
     # The link's log-odds: how good the source is, how near the passage is to name and open question together,
@@ -82,6 +89,7 @@ class Ranked:
     link: Link | None = None
 
 
+PIECES = True
 # --- reading passages -----------------------------------------------------------------------------------------------
 
 
@@ -103,6 +111,7 @@ class Page:
     terms: frozenset[str]
     names: Mapping[str, tuple[str, int]]  # key → the name as written, and the sentence it stands in (-1: the title)
     sentence_terms: tuple[frozenset[str], ...]
+    called: str
 
 
 @lru_cache(maxsize=4096)
@@ -112,6 +121,12 @@ def read(title: str, body: str) -> Page:
     for number, (start, end) in enumerate(spans):
         for name in text.names(body[start:end]):
             spoken.setdefault(key(name.text), (name.text, number))
+            if PIECES and " of " in name.text:
+                left, _, right = name.text.partition(" of ")
+                right = right.removeprefix("the ")
+                if " " in left:
+                    spoken.setdefault(key(left), (left, number))
+                    spoken.setdefault(key(right), (right, number))
     called = bare_title(title)
     spoken.setdefault(key(called), (called, -1))
     return Page(
@@ -119,6 +134,7 @@ def read(title: str, body: str) -> Page:
         terms=frozenset(text.terms(f"{title} {body}")),
         names={k: v for k, v in spoken.items() if len(k) > 2},
         sentence_terms=tuple(frozenset(text.terms(body[start:end])) for start, end in spans),
+        called=key(called),
     )
 
 
@@ -200,11 +216,18 @@ def _direct(ran: Sequence[Ran], hits: Mapping[str, Hit], hops: Hops) -> dict[str
     direct = {p: 0.7 * min(1.0, max(0.0, (n - low) / (high - low or 1.0))) for p, n in near.items()}
     direct |= {hit.passage.id: hit.scores["fused"] for hit in first.hits}
     if hops.phrase:
-        for name in text.names(ran[0].lead.query):
-            wanted = f" {key(name.text)} "
+        bonus: dict[str, list[float]] = {}
+        held = {key(name.text): name for name in text.names(ran[0].lead.query)}
+        for k in held:
+            wanted = f" {k} "
             holding = [p for p, hit in hits.items() if wanted in page_of(hit).padded]
+            df = hops.oracle(k) if hops.oracle else len(holding)
             for p in holding:
-                direct[p] += hops.phrase * max(0.0, 1 - math.log(1 + len(holding)) / math.log(50))
+                rare = max(0.0, 1 - math.log(1 + df) / math.log(50))
+                bonus.setdefault(p, []).append(rare + (hops.phrase_titled if page_of(hits[p]).called == k else 0.0))
+        for p, parts in bonus.items():
+            how = {"sum": sum(parts), "max": max(parts), "mean": sum(parts) / len(held), "root": sum(parts) / len(held) ** 0.5}
+            direct[p] += hops.phrase * how[hops.phrase_how]
     for search in ran[1:]:
         if search.lead.source:
             continue
@@ -234,7 +257,8 @@ def _reached(board: Board, search: Ran) -> dict[str, float]:
     known = board.covered(path)
     fixed = hops.bias + hops.of_source * min(1.0, board.as_source(source))
     if hops.rarity:
-        fixed -= hops.of_rarity * math.log(1 + len(holding))
+        df = hops.oracle(wanted[1:-1]) if hops.oracle else len(holding)
+        fixed -= hops.of_rarity * math.log(1 + df)
     sure = {}
     for passage in holding:
         if passage in path:
@@ -242,6 +266,8 @@ def _reached(board: Board, search: Ran) -> dict[str, float]:
         odds = fixed + hops.of_nearness * float(search.vector @ board.hits[passage].vector)
         if hops.gain:
             odds += hops.of_gain * board.weight(board.covered((passage,)) - known)
+        if hops.titled and page_of(board.hits[passage]).called == wanted[1:-1]:
+            odds += hops.titled
         sure[passage] = 1 / (1 + math.exp(-odds))
     return sure
 

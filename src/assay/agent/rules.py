@@ -3,6 +3,7 @@
 The loop asks, searches, and asks again; nothing here searches. What was found is ordered in hops.py.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,16 +51,22 @@ def _hops(board: Board, ran: Sequence[Ran], hops: Hops) -> list[Lead]:
     question_terms = frozenset(board.weights)
     seeds = sorted(board.hits, key=lambda p: (-board.worth(p), p))[: hops.seeds]
     best: dict[str, tuple[float, Lead]] = {}
-    for source in seeds:
+    pages = [page_of(hit) for hit in board.hits.values()]
+    for rank, source in enumerate(seeds):
+        taken = 0
         page = page_of(board.hits[source])
         known = board.covered(board.path(source))
         rest = text.residual(board.question, known) if hops.residual else ""
         for k, (name, sentence) in page.names.items():
             if k in asked or f" {k} " in question_key or set(text.terms(name)) <= question_terms:
                 continue
-            told = page.sentence_terms[sentence] if sentence >= 0 else frozenset()
+            told = page.sentence_terms[max(0, sentence)] if page.sentence_terms else frozenset()
             promise = board.as_source(source) + board.weight(told & question_terms)
+            if hops.common:
+                promise -= hops.common * math.log(1 + sum(f" {k} " in other.padded for other in pages))
+            promise -= hops.spread * taken
+            taken += 1
             if k not in best or promise > best[k][0]:
                 reason = f"{board.hits[source].title or 'a passage found'} names {name}"
                 best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source))
-    return [lead for _, lead in sorted(best.values(), key=lambda pair: (-pair[0], pair[1].query))]
+    return [lead for _, lead in sorted(best.values(), key=lambda pair: -pair[0])]

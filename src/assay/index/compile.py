@@ -23,7 +23,8 @@ _ESCAPES = {0xFDD0 + i: "\ufdd2" + chr(0xFDE0 + (i >> 4)) + chr(0xFDE0 + (i & 15
 
 
 def compile(where: Filter) -> str:
-    """SQL that is true of exactly the rows that `filters.matches` accepts, and false, never null, of all others."""
+    """SQL that is true of exactly the rows that `filters.matches` accepts; of others it is false or null, which is as good
+    because no NOT stands above a leaf."""
     return _compile(where, wanted=True, depth=0)
 
 
@@ -59,7 +60,7 @@ def _compile(where: Filter, *, wanted: bool, depth: int) -> str:
             return _compile(part, wanted=not wanted, depth=depth + 1)
         case _:
             leaf = _leaf(where)
-            return leaf if wanted else f"(NOT {leaf})"
+            return leaf if wanted else f"(NOT coalesce({leaf}, FALSE))"
 
 
 def _leaf(where: Eq | In | Range | Contains) -> str:
@@ -86,7 +87,7 @@ def _among(name: str, values: Sequence[Scalar]) -> str:
     tests = [f"contains(exact, {literal(_END + _key(name) + _MID + value + _END)})" for value in sorted(elsewhere)]
     if in_column:
         listed = ", ".join(literal(value) for value in dict.fromkeys(in_column))
-        tests.append(f"(f_{name} IS NOT NULL AND f_{name} IN ({listed}))")
+        tests.append(f"f_{name} IN ({listed})")
     return _join("OR", tests) if tests else "FALSE"
 
 
@@ -106,7 +107,7 @@ def _between_texts(name: str, low: str | None, high: str | None) -> str:
     low_bound = None if low is None else _cut(low)
     high_bound, below = (None, "<=") if high is None else (_cut(high), "<=" if _storable(high) else "<")
     if name in COLUMNS:
-        present = f"f_{name} IS NOT NULL AND f_{name} <> ''"
+        present = f"f_{name} <> ''"
         return _bounded(f"f_{name}", present, low_bound, high_bound, below)
     start = _key(name) + _MID + "s"
     present = f"{_has(start)} AND {_part('exact', start)} <> ''"

@@ -22,17 +22,28 @@ from assay.index.compile import compile, literal
 from assay.index.filters import EVERYTHING, Filter
 from assay.index.lance_folder import (
     NO_INDEX,
+    build_indices,
     create_table,
     damaged,
     drop,
     flush,
-    index_words,
     open_table,
     table_name,
     tables,
     writing,
 )
-from assay.index.lance_rows import IN_MEMORY, PAYLOAD, in_order, schema, to_arrow, to_block, to_hits, vectors_of
+from assay.index.lance_rows import (
+    IN_MEMORY,
+    PAYLOAD,
+    Stored,
+    in_order,
+    schema,
+    to_arrow,
+    to_block,
+    to_hits,
+    to_stored,
+    vectors_of,
+)
 from assay.types import Hit, Row
 
 if TYPE_CHECKING:
@@ -45,6 +56,7 @@ T = TypeVar("T")
 
 EXACT_LIMIT = 500_000  # rows; 384 dimensions of that many are 770 MB
 QUERY_WORDS = 512  # a longer query is cut: nobody means the five-hundredth word
+REMEMBERED = 10_000  # passages kept in memory after they were read; some 15 MB
 MANY_FRAGMENTS, MANY_UNINDEXED = 50, 5_000
 
 
@@ -59,6 +71,7 @@ class LanceIndex:
     exact_limit: int = EXACT_LIMIT
     lock_timeout: float = 60.0
     _snapshot: matrix.Snapshot | None = None
+    _read_before: dict[int, Stored] = field(default_factory=dict)
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -91,7 +104,7 @@ class LanceIndex:
             await self._written(self._tidy)
             if erase or not await self._fts():
                 # Folding rows in leaves the words of deleted rows in the index; only building it afresh does not.
-                await self._written(lambda: index_words(self.table))
+                await self._written(lambda: build_indices(self.table))
             await self._approximate()
             await self._written(self._tidy)
             self._marker.unlink(missing_ok=True)
@@ -129,9 +142,8 @@ class LanceIndex:
         select = [*PAYLOAD, "vector"]
         found = await self._read(lambda: self.table.query().where(test).select(select).to_arrow())
         at = {id: i for i, id in enumerate(found["id"].to_pylist())}
-        order = [at[id] for id in dict.fromkeys(ids) if id in at]
-        ordered = in_order(found, order)
-        return to_hits(ordered, None, list(vectors_of(ordered, self.dim)))
+        found = in_order(found, [at[id] for id in dict.fromkeys(ids) if id in at])
+        return to_hits(to_stored(found), list(vectors_of(found, self.dim)))
 
     async def count(self, where: Filter) -> int:
         test = None if where == EVERYTHING else compile(where)
@@ -163,60 +175,76 @@ class LanceIndex:
             if snapshot is None:
                 return await self._approximately(query, k, where)
             nearest = await asyncio.to_thread(matrix.nearest, snapshot, query, k, where)
-            if not nearest:
-                return []
-            found = await self.table.take_row_ids([near.row_id for near in nearest]).select(PAYLOAD).to_arrow()
-            at = {id: i for i, id in enumerate(found["id"].to_pylist())}
-            kept = [near for near in nearest if near.id in at]
+            stored = await self._stored([near.row_id for near in nearest])
+            kept = [near for near in nearest if near.row_id in stored]
             tries -= 1
             if len(kept) == len(nearest) or not tries:
-                return _scored(in_order(found, [at[near.id] for near in kept]), "dense", kept)
+                break
             # A writer has moved or deleted rows since the snapshot: look again.
+        found = [stored[near.row_id] for near in kept]
+        return to_hits(found, [near.vector for near in kept], "dense", [near.score for near in kept])
 
     async def _approximately(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
         search = self.table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(20).nprobes(40)
         if where != EVERYTHING:
             search = search.where(compile(where))
         found = await search.select([*PAYLOAD, "vector", "_distance"]).to_arrow()
-        scores = 1.0 - found["_distance"].to_numpy()
-        near = list(map(matrix.Near, scores.tolist(), found["id"].to_pylist(), scores, vectors_of(found, self.dim)))
-        order = sorted(range(len(near)), key=lambda i: (-near[i].score, near[i].id))
-        return _scored(in_order(found, order), "dense", [near[i] for i in order])
+        scores, ids = (1.0 - found["_distance"].to_numpy()).tolist(), found["id"].to_pylist()
+        order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
+        found = in_order(found, order)
+        return to_hits(to_stored(found), list(vectors_of(found, self.dim)), "dense", [scores[i] for i in order])
 
     async def _lexical(self, words: str, k: int, where: Filter) -> list[Hit]:
         snapshot = await self._fresh()
         limit = k + 8
         while True:
-            found = await self._match(words, limit, where, with_vectors=snapshot is None)
+            found = await self._match(words, limit, where)
             scores = found["_score"].to_numpy()
             # Lance breaks ties as it pleases: read on until the k-th score has no tie beyond what was read.
             if len(scores) < limit or scores.min() < np.sort(scores)[-k] or limit > 64 * k:
                 break
             limit *= 4
-        ids = found["id"].to_pylist()
-        order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))[:k]
-        found = in_order(found, order)
-        return to_hits(found, "lexical", await self._vectors(found, snapshot))
+        row_ids: list[int] = found["_rowid"].to_pylist()
+        near = await self._located(row_ids, snapshot)
+        order = sorted(range(len(row_ids)), key=lambda i: (-scores[i], near[row_ids[i]][0]))[:k]
+        rows = [row_ids[i] for i in order]
+        stored = await self._stored(rows)
+        vectors = [near[row_id][1] for row_id in rows]
+        return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [float(scores[i]) for i in order])
 
-    async def _match(self, words: str, limit: int, where: Filter, *, with_vectors: bool) -> pa.Table:
+    async def _match(self, words: str, limit: int, where: Filter) -> pa.Table:
         from lancedb.query import MatchQuery
 
         query = MatchQuery(words, "body")  # type: ignore[reportCallIssue]
         search = self.table.query().nearest_to_text(query).limit(limit)
         if where != EVERYTHING:
             search = search.where(compile(where))
-        columns = [*PAYLOAD, "_score", "_rowid", *(["vector"] if with_vectors else [])]
-        return await search.select(columns).with_row_id().to_arrow()
+        return await search.select(["_score", "_rowid"]).with_row_id().to_arrow()
 
-    async def _vectors(self, found: pa.Table, snapshot: matrix.Snapshot | None) -> list[np.ndarray]:
-        if snapshot is None:
-            return list(vectors_of(found, self.dim))
-        row_ids: list[int] = found["_rowid"].to_pylist()
-        known = {row_id: vector.copy() for row_id in row_ids if (vector := snapshot.vector(row_id)) is not None}
-        if late := [row_id for row_id in row_ids if row_id not in known]:  # written since the snapshot
-            rest = await self.table.take_row_ids(late).select(["vector"]).with_row_id().to_arrow()
-            known.update(zip(rest["_rowid"].to_pylist(), vectors_of(rest, self.dim), strict=True))
-        return [known[row_id] for row_id in row_ids]
+    async def _located(
+        self, row_ids: Sequence[int], snapshot: matrix.Snapshot | None
+    ) -> dict[int, tuple[str, np.ndarray]]:
+        """The passage id and the vector of each row."""
+        known = snapshot.located(row_ids) if snapshot and row_ids else {}
+        if late := [
+            row_id for row_id in row_ids if row_id not in known
+        ]:  # written since the snapshot, or there is none
+            rest = await self.table.take_row_ids(late).select(["id", "vector"]).with_row_id().to_arrow()
+            pairs = zip(rest["id"].to_pylist(), vectors_of(rest, self.dim), strict=True)
+            known.update(zip(rest["_rowid"].to_pylist(), pairs, strict=True))
+        return known
+
+    async def _stored(self, row_ids: Sequence[int]) -> dict[int, Stored]:
+        """What the rows say: from memory where they were read before, for a row id stands for the same row for good."""
+        known = {row_id: stored for row_id in row_ids if (stored := self._read_before.get(row_id)) is not None}
+        if late := [row_id for row_id in row_ids if row_id not in known]:
+            found = await self.table.take_row_ids(late).select(PAYLOAD).with_row_id().to_arrow()
+            fresh = dict(zip(found["_rowid"].to_pylist(), to_stored(found), strict=True))
+            known |= fresh
+            if len(self._read_before) + len(fresh) > REMEMBERED:
+                self._read_before = {}
+            self._read_before |= fresh
+        return known
 
     async def _fresh(self) -> matrix.Snapshot | None:
         """The table in memory as it is now, whoever wrote last; none where it is too large for that."""
@@ -232,7 +260,7 @@ class LanceIndex:
                 loaded = await self._load(self._snapshot or matrix.Snapshot(0), version)
                 # Reads follow a writer: what was read is one version only if the version is still the same.
                 if await self.table.version() == version:
-                    self._snapshot = loaded
+                    self._snapshot, self._read_before = loaded, {}  # what was deleted leaves the memory too
             raise StoreError("The search index changes faster than it can be read. Try again in a moment.")
 
     async def _load(self, old: matrix.Snapshot, version: int) -> matrix.Snapshot:
@@ -287,7 +315,7 @@ class LanceIndex:
             except Exception as error:
                 if not tries_left:
                     raise damaged(self.folder, error) from error
-                self._snapshot = None
+                self._snapshot, self._read_before = None, {}
                 await asyncio.sleep(0.05)
         raise AssertionError
 
@@ -303,6 +331,7 @@ class LanceIndex:
     async def _still_there(self) -> None:
         if not self._path.exists():
             self.table, self._snapshot = await open_table(self.folder, self.name, self.dim), None
+            self._read_before = {}
 
 
 async def open_index(
@@ -323,10 +352,3 @@ async def open_index(
             if not tables(folder, name):
                 await create_table(folder, name, dim)
     return LanceIndex(folder, name, dim, await open_table(folder, name, dim), exact_limit, lock_timeout)
-
-
-def _scored(found: pa.Table, channel: str, near: Sequence[matrix.Near]) -> list[Hit]:
-    import pyarrow as pa
-
-    scores = pa.array([each.score for each in near], pa.float64())
-    return to_hits(found.append_column("_score", scores), channel, [each.vector for each in near])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,12 +71,19 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
         raise StoreError("A passage or one of its fields holds half a character (a lone surrogate).") from error
 
 
-def to_hits(table: pa.Table, channel: str | None, vectors: Sequence[np.ndarray]) -> list[Hit]:
-    """Hits in the order of the table; `_score` is the channel's score, where there is a channel."""
-    found = table.to_pylist()
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a hit says about a row, without its vector."""
+
+    passage: Passage
+    title: str
+    fields: Mapping[str, Scalar]
+
+
+def to_stored(table: pa.Table) -> list[Stored]:
     return [
-        Hit(
-            passage=Passage(
+        Stored(
+            Passage(
                 row["id"],
                 row["doc_id"],
                 row["body"][row["lead"] + 1 :],
@@ -84,13 +92,20 @@ def to_hits(table: pa.Table, channel: str | None, vectors: Sequence[np.ndarray])
                 row["heading"],
                 row["page"],
             ),
-            vector=vector,
-            scores={channel: float(row["_score"])} if channel else {},
-            rank=rank,
-            title=row["f_title"] or "",
-            fields=_fields(row),
+            row["f_title"] or "",
+            _fields(row),
         )
-        for rank, (row, vector) in enumerate(zip(found, vectors, strict=True), start=1)
+        for row in table.to_pylist()
+    ]
+
+
+def to_hits(
+    stored: Sequence[Stored], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
+) -> list[Hit]:
+    """Hits in the order given, with the channel's scores where there is a channel."""
+    return [
+        Hit(each.passage, vectors[i], {channel: scores[i]} if channel else {}, i + 1, each.title, each.fields)
+        for i, each in enumerate(stored)
     ]
 
 
@@ -139,7 +154,7 @@ def _text(value: Scalar | None) -> str | None:
 
 def _fields(row: dict[str, Any]) -> dict[str, Scalar]:
     known = {name: row[f"f_{name}"] for name in COLUMNS if row[f"f_{name}"] is not None}
-    return {**known, **json.loads(row["extra"])}
+    return {**known, **json.loads(row["extra"])} if row["extra"] != "{}" else known
 
 
 def _dictionary(values: pa.ChunkedArray) -> matrix.Column:

@@ -51,12 +51,16 @@ class Snapshot:
     version: int
     blocks: tuple[Block, ...] = ()
 
-    def vector(self, row_id: int) -> np.ndarray | None:
+    def located(self, row_ids: Sequence[int]) -> dict[int, tuple[str, np.ndarray]]:
+        """The passage id and the vector of each of these rows that is alive here."""
+        wanted = np.asarray(row_ids, np.uint64)
+        found: dict[int, tuple[str, np.ndarray]] = {}
         for block in self.blocks:
-            at = int(np.searchsorted(block.row_ids, row_id))
-            if at < len(block.row_ids) and block.row_ids[at] == row_id and block.alive[at]:
-                return block.vectors[at]
-        return None
+            at = np.minimum(np.searchsorted(block.row_ids, wanted), len(block.row_ids) - 1)
+            for row_id, i in zip(wanted.tolist(), at.tolist(), strict=True):
+                if block.row_ids[i] == row_id and block.alive[i]:
+                    found[row_id] = (str(block.ids[i]), block.vectors[i].copy())
+        return found
 
 
 class Near(NamedTuple):
@@ -159,10 +163,11 @@ def _nearest(block: Block, query: np.ndarray, k: int, where: Filter) -> list[Nea
     unit = (query / length if length else query).astype(np.float32)
     if wanted < SPARSE * len(kept):
         rows = np.flatnonzero(kept)
-        scores = (block.vectors[rows] @ unit) * block.scale[rows]
+        scores = np.vecdot(block.vectors[rows], unit) * block.scale[rows]
     else:
         rows = None
-        scores = (block.vectors @ unit) * block.scale
+        # Not `@`: BLAS would spread it over threads that, on a busy machine, wait for each other (0.7 → 16 ms at 10k rows).
+        scores = np.vecdot(block.vectors, unit) * block.scale
         if wanted < len(kept):
             scores[~kept] = -np.inf
     least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < wanted else np.float32(-2)

@@ -54,7 +54,7 @@ async def retrieve(shelf: Shelf, query: str, k: int, scope: Scope, where: Filter
     if shelf.reranker is not None:
         fused = await shelf.reranker.rerank(query, fused)
     if shelf.diversity:
-        fused = diverse(fused, vector, depth, shelf.diversity)
+        fused = diverse(fused, depth, shelf.diversity)
     best = capped(fused, shelf.per_document)[:k]
     return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
 

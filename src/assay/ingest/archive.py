@@ -60,6 +60,13 @@ class Archive:
         data = self.read(name)
         return xml(data) if data else None
 
+    def side_xml(self, name: str) -> Element | None:
+        """The same for a part that a document can do without: broken counts as missing."""
+        try:
+            return self.xml(name)
+        except (Refused, SyntaxError, ValueError, zipfile.BadZipFile):
+            return None
+
     def links(self, name: str) -> dict[str, tuple[str, str]]:
         """What an Office part refers to: id → (last word of the kind, member)."""
         folder, base = posixpath.split(name)
@@ -151,10 +158,7 @@ class Properties:
 def properties(archive: Archive) -> Properties:
     """What an Office file says about itself, as far as that can be believed."""
     part = archive.linked("", "core-properties") or "docProps/core.xml"
-    try:
-        root = archive.xml(part)
-    except (Refused, ValueError, SyntaxError):
-        root = None  # a broken property list takes nothing from the text
+    root = archive.side_xml(part)
     said = {local(field): (field.text or "") for field in root} if root is not None else {}
     return Properties(
         title=declared.title(said.get("title", "")),

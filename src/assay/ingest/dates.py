@@ -39,12 +39,17 @@ FORMS = (
     rf"(?P<first>\d{{{{1,2}}}})/(?P<second>\d{{{{1,2}}}})/{YEAR}",
 )
 ANY = re.compile(
-    "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS)).join((r"(?<![\w/-])(?:", r")(?![\w/-])")),
+    "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS)).join(
+        (r"(?<![\w/-])(?:", r")(?![\w/-])")
+    ),
     re.IGNORECASE,
 )
 # Which of several dates is the document's own: the lower number wins.
 LABELS = (
-    (0, r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le|发布日期|발행일"),
+    (
+        0,
+        r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le|발행일",
+    ),
     (1, r"date|dated|issued|released?|issue date|effective(?: date)?|as of|datum|fecha|stand"),
     (2, r"accepted|approved"),
     (3, r"revised|last updated|updated|last modified"),

@@ -25,6 +25,7 @@ _NEVER_GUESSED = tuple(
         mac_turkish mac_cyrillic tis_620 hp_roman8 iso8859_10 iso8859_14 iso8859_16 iso2022_kr""",
     )
 )
+_ONE_BYTE = re.compile(r"(?:x-)?(?:iso-?8859|latin|windows-?125|cp-?125|us-ascii|ascii)", re.IGNORECASE)
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -45,7 +46,9 @@ def _decoded(data: bytes, declared: str | None) -> str:
             return data.decode(encoding, errors="replace")
     if wide := _wide(data[:4096]):
         return data.decode(wide, errors="replace")
-    for encoding in (declared, "utf-8"):
+    # Pages and messages that name a one-byte encoding are often UTF-8 all the same, and UTF-8 is never so by accident.
+    one_byte = _ONE_BYTE.match(declared or "")
+    for encoding in ("utf-8", declared) if one_byte else (declared, "utf-8"):
         if encoding and (text := _strict(data, encoding)) is not None:
             return text
     almost = data.decode("utf-8", errors="replace")
@@ -91,8 +94,37 @@ def _guess(data: bytes) -> str:
 
     found = from_bytes(data[:_SAMPLE], cp_exclusion=list(_NEVER_GUESSED)).best()
     guessed = found.encoding if found else "cp1252"
+    if east_asian := _east_asian(data[:_SAMPLE]):
+        return east_asian
+    # A few high bytes among plain letters are accents; two such letters in a row would be one East Asian character.
+    if guessed in _TWO_BYTE and sum(byte > 0x7F for byte in data[:2000]) < 0.2 * len(data[:2000]):
+        return "cp1252"
     # Western pages differ in a few signs only, and short texts give no ground to prefer a rare one.
     if guessed in {"cp1250", "cp1252", "cp1254", "cp1257", "latin_1", "iso8859_15", "iso8859_3", "iso8859_4", "iso8859_9"}:
         rare = found.coherence > 0.5 and len(data) > 500 if found else False
         return guessed if rare else "cp1252"
     return guessed
+
+
+_TWO_BYTE = frozenset(
+    {"big5", "big5hkscs", "cp949", "cp950", "euc_kr", "gb18030", "gbk", "gb2312", "cp932", "shift_jis", "euc_jp"}
+)
+# In any text of a language some characters are so frequent that the wrong encoding shows by their absence.
+_FREQUENT = {
+    "cp932": "のはをにがたでとしてい、。るもなっ",
+    "euc_jp": "のはをにがたでとしてい、。るもなっ",
+    "cp949": "이다는의가에을고하지한를은로서",
+    "gb18030": "的是不了在有人我一这中大，。和为",
+    "big5": "的是不了在有人我一這中大，。和為",
+}
+
+
+def _east_asian(sample: bytes) -> str | None:
+    """The East Asian encoding in which the text reads like its language; none where none does."""
+    shares: dict[str, float] = {}
+    for encoding, frequent in _FREQUENT.items():
+        text = sample.decode(encoding, errors="replace")
+        if text.count("\ufffd") <= 1 + len(text) // 500:  # the sample may end in half a character
+            shares[encoding] = sum(map(text.count, frequent)) / (1 + sum(char > "\x7f" for char in text))
+    best = max(shares, key=lambda encoding: shares[encoding], default=None)
+    return best if best and shares[best] > 0.08 else None

@@ -58,17 +58,24 @@ AFFILIATION = re.compile(
     r"|@|https?:|www\.|email|e-mail|\d{4,}|correspond|equal contribution|abstract|keywords",
     re.IGNORECASE,
 )
-PARTICLES = frozenset("de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e".split())
+PARTICLES = "de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e"
 NAME_PART = re.compile(r"(?:[A-ZÀ-ÞŁŠŽĆČĐŐ](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
-NO_NAME = frozenset(
+NO_NAME = (
     "the a an of for and in on with by from new review article paper letter report original open access journal volume "
     "vol issue page pages table figure chapter section part draft version preprint proceedings conference workshop "
     "international annual technical user guide manual policy plan summary overview introduction january february march "
-    "april may june july august september october november december confidential internal".split()
+    "april may june july august september october november december confidential internal"
 )
-MARKS = re.compile(r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+")
+MARKS = re.compile(
+    r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"
+    r"|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+"
+)
 DEGREES = re.compile(r",?\s*\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
-FIELD = re.compile(r"^[ \t>*_#-]*(title|subject|authors?|by|written by|date|published)[*_]*[ \t]*:[*_ \t]*(\S.*?)[*_ \t]*$", re.IGNORECASE)
+FIELD = re.compile(
+    r"^[ \t>*_#-]*(title|subject|authors?|by|written by|date|published)[*_]*[ \t]*:[*_ \t]*(\S.*?)[*_ \t]*$",
+    re.IGNORECASE,
+)
+FIELD_NAMES = {"subject": "title", "authors": "author", "by": "author", "written by": "author", "published": "date"}
 UNTITLED_KINDS = frozenset({"csv", "xlsx", "email"})
 
 
@@ -110,7 +117,9 @@ def described(parsed: Parsed) -> Parsed:
     prose = parsed.kind not in UNTITLED_KINDS
     return replace(
         parsed,
-        title=parsed.title or said.title(fields.get("title", "")) or (_first_line(parsed) if parsed.kind == "text" else ""),
+        title=parsed.title
+        or said.title(fields.get("title", ""))
+        or (_first_line(parsed) if parsed.kind == "text" else ""),
         authors=parsed.authors or said.authors(fields.get("author", "")),
         date=parsed.date
         or (date_in(fields.get("date", "")) if "date" in fields else None)
@@ -123,13 +132,16 @@ def described(parsed: Parsed) -> Parsed:
 
 MARKS_AT_END = re.compile(r"\s*[∗*†‡§]+\s*$")
 NO_TITLE = re.compile(
-    r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|\d[\d.]*\s+\w|page \d|contents$|table of contents|[^\w\s]*[a-zß-ÿ]"
+    r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|\d[\d.]*\s+\w|page \d|contents$"
+    r"|table of contents|[^\w\s]*[a-zß-ÿ]"
 )
 
 
 def title_lines(lines: Sequence[Place]) -> list[Place]:
     """The largest words in the upper part of the first page, over as many lines as they take."""
-    upper = [line for line in lines if line.y < 0.65 and sum(map(str.isalpha, line.text)) >= 3 and not _is_date(line.text)]
+    upper = [
+        line for line in lines if line.y < 0.65 and sum(map(str.isalpha, line.text)) >= 3 and not _is_date(line.text)
+    ]
     if not upper:
         return []
     weights: dict[float, int] = {}
@@ -145,7 +157,9 @@ def title_lines(lines: Sequence[Place]) -> list[Place]:
         if len(words) <= 30:
             return [] if NO_TITLE.match(group[0].text) else group
     first = upper[0]
-    emphatic = first.bold and not NO_TITLE.match(first.text) and first.text[-1:] not in ".,;:" and len(first.text.split()) >= 2
+    emphatic = (
+        first.bold and not NO_TITLE.match(first.text) and first.text[-1:] not in ".,;:" and len(first.text.split()) >= 2
+    )
     # a title in bold of the text's own size; not when everything is bold
     plain = any(not line.bold for line in lines)
     return _together([line for line in upper if line.bold and line.size == first.size]) if emphatic and plain else []
@@ -187,7 +201,7 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
     end = 0
     for line in below:
         words = line.text.strip()
-        if ABSTRACT.match(words + "\n") or len(words) > 400 or re.match(r"(?:\d\.?|I\.)?\s*introduction\b", words, re.IGNORECASE):
+        if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
             break
         names = [] if AFFILIATION.search(DEGREES.sub("", words)) else _names_in(words)
         if style is None:
@@ -205,8 +219,9 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
     return tuple(dict.fromkeys(_names_in(gathered))), end
 
 
+OPENING = re.compile(r"(?:\d\.?|I\.)?\s*introduction\b", re.IGNORECASE)
 VOUCHES = re.compile(
-    r"universit|institut|department|laborator|school of|college|hospital|faculty|\S+@\S+\.\S+|^(?:by|authors?)\b", re.IGNORECASE
+    r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b", re.IGNORECASE
 )
 
 
@@ -219,7 +234,8 @@ def _vouched(lines: Sequence[Place], after: int) -> bool:
 def _goes_on(gathered: str, words: str) -> bool:
     """Does a list of names run over the end of its line?"""
     ended = gathered.rstrip()
-    return bool(ended) and "," in gathered and ended[-1] not in ",;" and not ended.endswith(" and") and not AFFILIATION.search(words)
+    open_ended = bool(ended) and "," in gathered and ended[-1] not in ",;" and not ended.endswith(" and")
+    return open_ended and not AFFILIATION.search(words)
 
 
 def _names_in(words: str) -> list[str]:
@@ -235,11 +251,15 @@ def is_name(words: str) -> bool:
     parts = words.replace("\xa0", " ").strip(" .:–-").split()
     if not 2 <= len(parts) <= 5 or len(words) > 60 or AFFILIATION.search(words):
         return False
-    if any(part.lower().strip(".") in NO_NAME for part in parts):
+    if any(part.lower().strip(".") in NO_NAME.split() for part in parts):
         return False
     proper = [part for part in parts if NAME_PART.fullmatch(part)]
     longer = [part for part in proper if len(part.strip(".")) > 1]
-    return len(longer) >= 1 and all(part in proper or part.lower() in PARTICLES for part in parts) and len(proper) >= 2
+    return (
+        len(longer) >= 1
+        and all(part in proper or part.lower() in PARTICLES.split() for part in parts)
+        and len(proper) >= 2
+    )
 
 
 # --- abstract -------------------------------------------------------------------------------------------------------
@@ -248,8 +268,6 @@ def is_name(words: str) -> bool:
 def abstract_in(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] | None:
     """The words under (or after) "Abstract", without the label; none where there is no label."""
     match = ABSTRACT.search(text, 0, ABSTRACT_WITHIN)
-    while match and match["mark"].strip() == "" and match.start() > 0 and text[match.start()] == "\n" and text[match.end() : match.end() + 1] == "":
-        match = ABSTRACT.search(text, match.end(), ABSTRACT_WITHIN)
     if match is None:
         return None
     start = match.end()
@@ -273,8 +291,7 @@ def _fields(text: str) -> dict[str, str]:
     for line in text[:3_000].split("\n")[:20]:
         if match := FIELD.match(line):
             name = match[1].lower()
-            key = {"subject": "title", "authors": "author", "by": "author", "written by": "author", "published": "date"}.get(name, name)
-            found.setdefault(key, match[2])
+            found.setdefault(FIELD_NAMES.get(name, name), match[2])
         elif found and len(line) > 200:
             break
     return found

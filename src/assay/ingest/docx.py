@@ -45,14 +45,14 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
 
 
 def _reader(archive: Archive, part: str, root: Element, out: TextBuilder) -> _Reader:
-    styles = read_styles(archive.xml(archive.linked(part, "styles")))
+    styles = read_styles(archive.side_xml(archive.linked(part, "styles")))
     notes = {
-        mark: _by_id(archive.xml(archive.linked(part, kind)))
+        mark: _by_id(archive.side_xml(archive.linked(part, kind)))
         for mark, kind in (("footnoteReference", "footnotes"), ("endnoteReference", "endnotes"))
     }
     paper = child(root, "background")
     coloured = paper is not None and attribute(paper, "color").upper() not in {"", "FFFFFF", "AUTO"}
-    numbering = read_numbering(archive.xml(archive.linked(part, "numbering")))
+    numbering = read_numbering(archive.side_xml(archive.linked(part, "numbering")))
     return _Reader(out, styles, notes, numbering, coloured)
 
 

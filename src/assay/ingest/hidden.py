@@ -128,7 +128,7 @@ def prune(tree: LexborHTMLParser) -> Pruned:
             attributes = node.attributes
             if node.tag in _NOT_TEXT:
                 gone.append(node)
-            elif attributes and _hidden(node.tag or "", attributes, behind[-1], sheet):
+            elif (attributes or node.tag == "dialog") and _hidden(node.tag or "", attributes, behind[-1], sheet):
                 gone.append(node)
                 words += len(node.text().split())
             elif (child := node.child) is not None:

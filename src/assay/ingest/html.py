@@ -22,14 +22,20 @@ if TYPE_CHECKING:
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
 )
+_WEB_ARCHIVE = re.compile(rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*?Content-Type:\s*multipart/related", re.I)
 _DEEP = 150  # levels; trafilatura calls itself once per level
 _SHORT = 1500  # characters; a page this short has no room for much beside its content
+_LONG = 2_000_000  # characters; no article is as long, and choosing takes its time
 _WHOLE = 0.95  # of what is shown
 _LINKED = 0.1  # of what is shown; menus are made of links, prose is not
 
 
 def parse(data: bytes, name: str, limits: Limits) -> Parsed:
     """The main content of a page; all it shows, where no main content stands out."""
+    if _WEB_ARCHIVE.match(data):
+        from assay.ingest.mail import html_inside
+
+        data = html_inside(data)
     return page(decode_page(data), limits)
 
 
@@ -47,7 +53,7 @@ def page(source: str, limits: Limits) -> Parsed:
     out = TextBuilder("html", limits)
     if tree.body is not None:
         walk(tree.body, out)
-    if out.length > _SHORT and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
+    if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
         out = _main(tree.html or "", out)
     if pruned.words > 5:
         out.warn(f"{pruned.words} words that the page hides from its readers were left out.")
@@ -169,13 +175,12 @@ def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
             held = json.loads(node.text(), strict=False)
         except (ValueError, RecursionError):
             continue
-        queue = held if isinstance(held, list) else [held]
-        for item in queue[:50]:
-            if isinstance(item, dict):
-                if isinstance(graph := item.get("@graph"), list):
-                    queue.extend(graph)
-                if _ARTICLE.search(str(item.get("@type", ""))) and ("headline" in item or "datePublished" in item):
-                    return item
+        items = held if isinstance(held, list) else [held]
+        graphs = [item["@graph"] for item in items if isinstance(item, dict) and isinstance(item.get("@graph"), list)]
+        for item in (*items, *(inner for graph in graphs for inner in graph)):
+            described = isinstance(item, dict) and ("headline" in item or "datePublished" in item)
+            if described and _ARTICLE.search(str(item.get("@type", ""))):
+                return item
     return {}
 
 

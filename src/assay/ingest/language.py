@@ -56,7 +56,9 @@ def language_of(text: str) -> str | None:
     for code, script in SCRIPTS:
         share = len(script.findall(sample)) / letters
         if share > (0.1 if code == "ja" else 0.3):
-            return next((better for base, sign, better in TELLING if base == code and sign.search(sample.lower())), code)
+            return next(
+                (better for base, sign, better in TELLING if base == code and sign.search(sample.lower())), code
+            )
     counts = Counter(WORD.findall(sample.lower()))
     total = counts.total()
     scores = {code: sum(counts[word] for word in words) / max(total, 1) for code, words in PROFILES.items()}

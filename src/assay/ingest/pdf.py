@@ -10,7 +10,7 @@ import re
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pypdfium2 as pdfium
@@ -23,7 +23,7 @@ from assay.ingest.pdf_layout import furniture, lines_of, runs_of, turned_lines
 from assay.ingest.pdf_page import Engine, Sheet, frame_of, read_sheet
 from assay.ingest.pdf_text import Words, Written, folded, write
 
-SCANNED = "Its pages are pictures without text; read it with OCR turned on (needs the tesseract program), or export it with text."
+SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
 FEW_WORDS = 12  # a picture with fewer words beside it is a picture of a page
 MOST_PIXELS = 40_000_000
 
@@ -107,9 +107,7 @@ def read(data: bytes, limits: Limits) -> Reading:
         document.close()
     pages = [runs_of(sheet.words) for sheet in sheets]
     marked = furniture(sheets, pages)
-    lines = [
-        lines_of([run for run in runs if id(run) not in gone]) for runs, gone in zip(pages, marked, strict=True)
-    ]
+    lines = [lines_of([run for run in runs if id(run) not in gone]) for runs, gone in zip(pages, marked, strict=True)]
     heads = {run.text for runs, gone in zip(pages, marked, strict=True) for run in runs if id(run) in gone}
     heads = {head for head in heads if sum(map(str.isalpha, head)) > 3}
     if heads:
@@ -240,13 +238,23 @@ def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Box]
         if joined:
             last = joined[-1]
             height = max(last[3] - last[1], y1 - y0, 1.0)
-            level = min(last[3], y1) - max(last[1], y0) > -0.2 * height and abs((y0 + y1) - (last[1] + last[3])) < height
+            level = (
+                min(last[3], y1) - max(last[1], y0) > -0.2 * height and abs((y0 + y1) - (last[1] + last[3])) < height
+            )
             if level and -height < x0 - last[2] < 1.5 * height:
                 joined[-1] = [min(last[0], x0), min(last[1], y0), max(last[2], x1), max(last[3], y1)]
                 continue
         joined.append([x0, y0, x1, y1])
     width, height = max(size[0], 1.0), max(size[1], 1.0)
     return [Box(page, x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in joined]
+
+
+def page_count(data: bytes) -> int:
+    document = open_document(data)
+    try:
+        return len(document)
+    finally:
+        document.close()
 
 
 def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
@@ -258,7 +266,7 @@ def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
         shown = document[page - 1]
         width, height = shown.get_size()
         scale = min(scale, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
-        pixels = shown.render(scale=scale, rev_byteorder=True, prefer_bgrx=False).to_numpy()
+        pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
         return png(np.ascontiguousarray(pixels[:, :, :3]))
     finally:
         document.close()

@@ -11,13 +11,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from assay.ingest.pdf_page import Sheet, Word
 
 EDGE = 0.11  # of the page's height: where running heads and feet stand
 PAGE_NUMBER = re.compile(
-    r"[-–—|\s]*(?:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxl]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
+    r"[-–—|\s]*(?:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxl]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?[-–—|\s]*",
+    re.IGNORECASE,
 )
 BULLET = re.compile(r"^(?:[•‣◦▪●○■□–—*·-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]|\[\d{1,3}\])$")
 
@@ -249,7 +251,7 @@ def _line(row: list[Run], left: float, right: float, column: int) -> Line:
             sizes[word.size] += letters
             bold += letters if word.bold else 0
     y0, y1 = min(run.y0 for run in row), max(run.y1 for run in row)
-    gap = max((after.x0 - before.x1 for before, after in zip(row, row[1:], strict=False)), default=0.0)
+    gap = max((after.x0 - before.x1 for before, after in pairwise(row)), default=0.0)
     return Line(
         tuple(row),
         " ".join([run.text for run in row]),

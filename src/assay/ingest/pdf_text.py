@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 from assay.ingest.describe import Place
@@ -32,10 +33,10 @@ NAMED = re.compile(
     r"|zusammenfassung|einleitung|literatur|résumé|références|resumen|referencias)",
     re.IGNORECASE,
 )
-KEPT_APART = frozenset("self well high low long short cross non ex all half quasi".split())
-KEPT_BEHIND = frozenset(
-    "based aware driven like specific level free scale oriented optimized style shot trained grained dependent known "
-    "the of to art end independent agnostic guided related related-to term time year old sized shaped wise".split()
+KEPT_APART = re.compile("self|well|high|low|long|short|cross|non|ex|all|half|quasi")
+KEPT_BEHIND = re.compile(
+    "based|aware|driven|like|specific|level|free|scale|oriented|optimi[sz]ed|style|shot|trained|grained|dependent|known|the"
+    "|of|to|art|end|independent|agnostic|guided|related|term|time|year|old|sized|shaped|wise"
 )
 LONGEST_HEADING = 160
 
@@ -197,7 +198,9 @@ class _Writer:
         whole, apart = self.vocabulary[left_word + right_word], self.vocabulary[f"{left_word}-{right_word}"]
         if whole or apart:
             return whole >= apart
-        if not left_word or "-" in left_word or left_word in KEPT_APART or right_word in KEPT_BEHIND or left_word[-1:].isdigit():
+        if not left_word or "-" in left_word or left_word[-1:].isdigit():
+            return False
+        if KEPT_APART.fullmatch(left_word) or KEPT_BEHIND.fullmatch(right_word):
             return False
         both = len(left_word) >= 4 and len(right_word) >= 4
         return not (both and min(self.vocabulary[left_word], self.vocabulary[right_word]) >= 2)
@@ -249,7 +252,7 @@ def _pitches(pages: Sequence[list[Line]]) -> dict[float, float]:
     """For each size of type, how far apart its lines usually stand."""
     steps: dict[float, list[float]] = {}
     for lines in pages:
-        for before, line in zip(lines, lines[1:], strict=False):
+        for before, line in pairwise(lines):
             if before.column == line.column and before.size == line.size and line.y0 > before.y0:
                 steps.setdefault(line.size, []).append(line.y0 - before.y0)
     return {size: median(found) for size, found in steps.items() if len(found) >= 3}
@@ -277,7 +280,7 @@ def _begins(
     if step > 1.35 * min(pitch.get(line.size, 1.3 * em), 2.2 * em) or step < -0.5 * em:
         return True
     short = before.x1 < before.right - max(2 * em, 0.12 * (before.right - before.left))
-    if BULLET.match(first) and (not first[:1].isalnum() and first[:1] not in "([" or ended or short):
+    if BULLET.match(first) and (not (first[:1].isalnum() or first[:1] in "([") or ended or short):
         return True
     if line.x0 - line.left > 0.8 * em >= before.x0 - before.left and (ended or short):
         return after is None or after.x0 < line.x0 - 0.5 * em or before.x0 < line.x0 - 0.8 * em
@@ -302,9 +305,7 @@ def folded(title: str) -> str:
     return re.sub(r"\W+", "", NUMBERED.sub("", title)).casefold()
 
 
-def _levels(
-    paragraphs: Sequence[Paragraph], body: float, outline: Mapping[tuple[int, str], int]
-) -> dict[int, int]:
+def _levels(paragraphs: Sequence[Paragraph], body: float, outline: Mapping[tuple[int, str], int]) -> dict[int, int]:
     """Which paragraphs are headings, and how deep. The file's own outline wins, then numbering, then type."""
     styles: dict[int, tuple[float, bool]] = {}
     deep: dict[int, int] = {}
@@ -343,15 +344,12 @@ def looks_like_heading(paragraph: Paragraph, body: float) -> bool:
     opens = (text[numbered.end() :] if numbered else text).lstrip("“\"'(")[:1]
     if BULLET.match(text.split()[0]) and not numbered:
         return False
-    if (opens.islower() and line.size < 1.3 * body) or (text[-1] in ".,;" and not (numbered and len(text) < 60) and not named):
+    if (opens.islower() and line.size < 1.3 * body) or (
+        text[-1] in ".,;" and not (numbered and len(text) < 60) and not named
+    ):
         return False
     larger = line.size >= 1.12 * body and line.size > body + 0.8
     shouted = len(letters) >= 4 and all(char.isupper() for char in letters)
-    return named and (line.bold or larger or shouted or bool(numbered) or len(text) < 20) or (
-        larger or (line.bold and line.size >= 0.95 * body) or (shouted and bool(numbered))
-    )
-
-
-def page_of(pages: Sequence[int], offset: int) -> int:
-    """The page, counted from 0, on which a character stands."""
-    return max(0, bisect_left(pages, offset + 1) - 1)
+    if named and (shouted or bool(numbered) or len(text) < 20):
+        return True
+    return larger or (line.bold and line.size >= 0.95 * body) or (shouted and bool(numbered))

@@ -131,7 +131,7 @@ def _values(value: str) -> list[str]:
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _COMMENT_LINE = re.compile(r"(?mi)^ {0,3}\[(?://|comment|_)\]:\s*(?:#|<>).*$")
 _DATA_URI = re.compile(r"data:[\w/+.;=-]{0,100};base64,[A-Za-z0-9+/=]+")
-_ELEMENT = re.compile(r"<(\w+)\b([^<>]*)>.*?</\1\s*>", re.DOTALL)
+_ELEMENT = re.compile(r"<(\w+)\b([^<>]{0,1000})>.{0,4000}?</\1\s*>", re.DOTALL)  # bounded: tags may be left open
 _SCRIPT = re.compile(r"<(script|style|template|noscript)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 
 

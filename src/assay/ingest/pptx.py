@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -148,14 +147,14 @@ class _Slide:
             elif name in {"chart", "relIds"}:
                 links = links or self.archive.links(self.part)
                 _, target = links.get(element.get(_RELATION) or attribute(element, "dm"), ("", ""))
-                root = self.archive.xml(target) if target in self.archive else None
+                root = self.archive.side_xml(target)
                 if root is not None:
                     lines += _chart(root) if name == "chart" else _diagram(root)
         return lines
 
     def _notes(self) -> list[str]:
         target = self.archive.linked(self.part, "notesSlide")
-        tree = child(self.archive.xml(target), "cSld", "spTree") if target else None
+        tree = child(self.archive.side_xml(target), "cSld", "spTree")
         found: list[str] = []
         for shape in tree if tree is not None else ():
             slot = next((part for part in shape.iter() if local(part) == "ph"), None)
@@ -169,7 +168,7 @@ class _Slide:
         layout = self.archive.linked(self.part, "slideLayout")
         master = self.archive.linked(layout, "slideMaster") if layout else ""
         for part in filter(None, (master, layout)):
-            tree = child(self.archive.xml(posixpath.normpath(part)), "cSld", "spTree")
+            tree = child(self.archive.side_xml(part), "cSld", "spTree")
             for shape in tree if tree is not None else ():
                 slot = next((found for found in shape.iter() if local(found) == "ph"), None)
                 place = _place(shape)

@@ -34,8 +34,8 @@ FORMATS = (
     Format("pptx", "assay.ingest.office:pptx", (".pptx", ".pptm", ".ppsx"), binary=True),
     Format("xlsx", "assay.ingest.office:xlsx", (".xlsx", ".xlsm"), binary=True),
     Format("epub", "assay.ingest.epub:parse", (".epub",), binary=True),
-    Format("html", "assay.ingest.html:parse", (".html", ".htm", ".xhtml", ".mhtml")),
-    Format("email", "assay.ingest.mail:parse", (".eml", ".mbox")),
+    Format("html", "assay.ingest.html:parse", (".html", ".htm", ".xhtml")),
+    Format("email", "assay.ingest.mail:parse", (".eml", ".mbox", ".mht", ".mhtml")),
     Format("csv", "assay.ingest.office:csv", (".csv", ".tsv")),
     Format("text", "assay.ingest.plain:parse", ()),  # whatever decodes to characters
 )
@@ -49,6 +49,7 @@ OUTLOOK = "It is an Outlook message; save it as EML, or print it to PDF."
 OPEN_DOCUMENT = "It is an OpenDocument file; save it as DOCX, PPTX, XLSX or PDF."
 PICTURE = "It is a picture; put it into a PDF and read that with OCR, or describe it in words."
 SOUND = "It is a sound recording; add a transcript of it as text."
+RECORDING = "It is a film or a sound recording; add a transcript of it as text."
 FILM = "It is a film; add a transcript of it as text."
 ARCHIVE = "It is an archive; unpack it and add the files inside."
 PROGRAM = "It is a program or a library, not a document; leave it out."
@@ -73,7 +74,7 @@ FOREIGN: tuple[tuple[bytes, int, str], ...] = (
     (b"OggS", 0, SOUND),
     (b"WAVE", 8, SOUND),
     (b"ftypM4A", 4, SOUND),
-    (b"ftyp", 4, FILM),
+    (b"ftyp", 4, RECORDING),
     (b"AVI ", 8, FILM),
     (b"\x1aE\xdf\xa3", 0, FILM),
     (b"\x1f\x8b", 0, ARCHIVE),
@@ -113,8 +114,10 @@ HEADER = re.compile(
     r"|x-[\w-]+|dkim-signature|list-[\w-]+|sender|importance|thread-[\w-]+|in-reply-to|references):\s",
     re.IGNORECASE,
 )
-MARKED_UP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml\b")
+MARKED_UP = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!doctype\s+(?!html))\b", re.IGNORECASE)
 
 
 def read(data: bytes, name: str, limits: Limits) -> Parsed:
@@ -138,7 +141,9 @@ def finished(parsed: Parsed, limits: Limits) -> Parsed:
         why = f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters."
         raise Refused(Status.too_large, why)
     if len(parsed.pages) > limits.pages:
-        raise Refused(Status.too_large, f"It has more than {limits.pages:,} pages; split it or raise the limit on pages.")
+        raise Refused(
+            Status.too_large, f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
+        )
     return replace(described(parsed), language=parsed.language or language_of(parsed.text))
 
 
@@ -195,7 +200,9 @@ def _container(data: bytes) -> Refused:
     for stream, status, why in CONTAINERS:
         if stream.encode("utf-16-le") + b"\x00\x00" in data:
             return Refused(status, why)
-    return Refused(Status.unsupported, "It is an old Office file of an unknown kind; save it as DOCX, PPTX, XLSX or PDF.")
+    return Refused(
+        Status.unsupported, "It is an old Office file of an unknown kind; save it as DOCX, PPTX, XLSX or PDF."
+    )
 
 
 def _zipped(data: bytes, limits: Limits) -> Format:
@@ -229,5 +236,7 @@ def _zipped(data: bytes, limits: Limits) -> Format:
         if any(member.startswith(mark) for member in names):
             return BY_KIND[kind]
     if "[Content_Types].xml" in names:
-        raise Refused(Status.corrupt, "It is an Office file with parts missing; open it, let it be repaired, and save it.")
+        raise Refused(
+            Status.corrupt, "It is an Office file with parts missing; open it, let it be repaired, and save it."
+        )
     raise Refused(Status.unsupported, ARCHIVE)

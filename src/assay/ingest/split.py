@@ -64,8 +64,7 @@ def split(
         for first, last in _packed(region, size, overlap):
             span = _trim(text, region[first].start, region[last - 1].end)
             # Tokens of parts need not add up to the tokens of the whole; only the whole counts.
-            fits = span[0] == span[1] or tokens(text[span[0] : span[1]]) <= size
-            spans += [span] if fits else _cut(text, *span, tokens, size)
+            spans += [_trim(text, *piece) for piece in _halved(text, *span, tokens, size)]
     return [span for span in spans if span[0] < span[1]]
 
 
@@ -87,11 +86,11 @@ class _Unit:
 def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) -> list[_Unit]:
     top = _top_level(sections)
     begins = {section.start: section for section in sections}
-    ends = {section.end for section in sections}
-    starts = sorted({0, *begins, *ends, *_sentence_starts(text, sorted(begins))} - {len(text)}) if text else []
+    ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
+    edges = sorted({0, len(text), *begins, *ends, *_sentence_starts(text, sorted(begins))})
     units: list[_Unit] = []
     lead = 0  # tokens of the headings right above
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise(edges):
         section = begins.get(start)
         count = tokens(text[start:end])
         # What follows a heading leaves room for it: a heading in a passage by itself answers nothing.
@@ -110,6 +109,9 @@ def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) ->
             )
         lead = lead + count if section else 0
     return units
+
+
+_BLANKS = re.compile(r"\s*")
 
 
 def _top_level(sections: Sequence[Section]) -> int:
@@ -148,11 +150,10 @@ _JOINTS = tuple(map(re.compile, (r"\n+", r"(?<=[;:；])\s+|\s+\|\s+", r"(?<=[,)\
 
 def _cut(text: str, start: int, end: int, tokens: Tokens, size: int, joint: int = 0) -> list[Span]:
     """Cut a stretch into pieces of at most `size`: at line ends, else at clauses, at blanks, and at last anywhere."""
+    if joint == len(_JOINTS):
+        return _halved(text, start, end, tokens, size)
     if end - start <= 1 or tokens(text[start:end]) <= size:
         return [(start, end)]
-    if joint == len(_JOINTS):
-        middle = _blank_near_middle(text, start, end)
-        return _cut(text, start, middle, tokens, size, joint) + _cut(text, middle, end, tokens, size, joint)
     edges = sorted({start, end, *(match.end() for match in _JOINTS[joint].finditer(text, start, end))})
     pieces = [piece for left, right in pairwise(edges) for piece in _cut(text, left, right, tokens, size, joint + 1)]
     counts = [tokens(text[left:right]) for left, right in pieces]
@@ -160,6 +161,13 @@ def _cut(text: str, start: int, end: int, tokens: Tokens, size: int, joint: int 
     # The last piece would be a crumb: make all of them about equal instead.
     even = _joined(pieces, counts, min(size, sum(counts) // len(joined) + max(counts)))
     return even if len(even) == len(joined) else joined
+
+
+def _halved(text: str, start: int, end: int, tokens: Tokens, size: int) -> list[Span]:
+    if end - start <= 1 or tokens(text[start:end]) <= size:
+        return [(start, end)]
+    middle = _blank_near_middle(text, start, end)
+    return _halved(text, start, middle, tokens, size) + _halved(text, middle, end, tokens, size)
 
 
 def _blank_near_middle(text: str, start: int, end: int) -> int:

@@ -33,11 +33,6 @@ _SKIPPED = frozenset(
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 
 
-@dataclass(slots=True)
-class _Row:
-    cells: list[str] = field(default_factory=list)
-
-
 def walk(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
     """Append all text under `root`; headings become sections, `below` levels deeper than they say."""
     writer = _Writer(out, below)
@@ -60,7 +55,8 @@ class _Writer:
     out: TextBuilder
     below: int
     inline: list[str] = field(default_factory=list)
-    rows: list[_Row | None] = field(default_factory=list)  # the row in each open table; none: a table used for layout
+    tables: list[bool] = field(default_factory=list)  # for each open table: does it hold data, or place things
+    row: list[str] | None = None  # the cells of the open row, inside a table of data
     lists: int = 0
     items: list[str] = field(default_factory=list)  # the mark of a list item that has no text yet
     gap: str = "\n\n"
@@ -85,7 +81,7 @@ class _Writer:
         tag = node.tag
         if tag not in _BLOCKS:
             return
-        if tag in _HEADINGS and not self._in_row():
+        if tag in _HEADINGS and self.row is None:
             words = self._taken()
             # A paragraph set as a heading is a paragraph.
             if len(words) <= 250:
@@ -94,20 +90,17 @@ class _Writer:
                 self.out.block(words)
             self.gap = "\n\n"
             return
-        if tag in {"td", "th"} and self._in_row():
-            row = self.rows[-1]
-            assert row is not None
-            row.cells.append(self._taken().replace("\n", " "))
+        if tag in {"td", "th"} and self.row is not None:
+            self.row.append(self._taken().replace("\n", " "))
             return
         self.flush()
-        if tag == "tr" and self.rows and (row := self.rows[-1]) is not None:
-            cells = row.cells
-            row.cells = []
+        if tag == "tr" and self.row is not None and self.tables[-1]:
+            cells, self.row = self.row, []
             if any(cells):
                 self.out.block(" | ".join(cells).rstrip(" |"), self.gap)
                 self.gap = "\n"
-        elif tag == "table" and self.rows:
-            self.rows.pop()
+        elif tag == "table" and self.tables:
+            self.row = None if self.tables.pop() else self.row
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
             self.lists = max(0, self.lists - 1)
@@ -120,7 +113,7 @@ class _Writer:
 
     def flush(self) -> None:
         """Write what has gathered as one paragraph, list item or, in a table, part of a cell."""
-        if self._in_row():
+        if self.row is not None:
             if self.inline and not self.inline[-1].endswith((" ", "\n")):
                 self.inline.append(" ")
             return
@@ -134,7 +127,8 @@ class _Writer:
     def _open(self, tag: str, node: LexborNode) -> None:
         self.flush()
         if tag == "table":
-            self.rows.append(_Row() if not self._in_row() and _holds_data(node) else None)
+            self.tables.append(self.row is None and _holds_data(node))
+            self.row = [] if self.tables[-1] else self.row
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
             self.lists += 1
@@ -144,9 +138,6 @@ class _Writer:
             self.pre += 1
         elif tag == "p" and not self.lists:
             self.gap = "\n\n"
-
-    def _in_row(self) -> bool:
-        return any(row is not None for row in self.rows)
 
     def _taken(self) -> str:
         text = "".join(self.inline)

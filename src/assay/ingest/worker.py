@@ -34,6 +34,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: Limits) -
     tasks: dict[str, Callable[..., tuple[Any, bytes]]] = {
         "read": lambda data, name: (to_json(_function(reader)(data, name, limits)), b""),
         "boxes": lambda data, name, start, end: (_boxes(data, start, end, limits), b""),
+        "pages": lambda data, name: (_function("assay.ingest.pdf:page_count")(data), b""),
         "picture": lambda data, name, page, scale: (None, _function("assay.ingest.pdf:page_image")(data, page, scale)),
     }
     while (asked := wire.receive(incoming)) is not None:
@@ -46,10 +47,15 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: Limits) -
             reply, blob = {"refused": to_json(Unreadable(refused.status, refused.why))}, b""
         except MemoryError:
             reply, blob = {"refused": to_json(Unreadable(Status.out_of_memory, OUT_OF_MEMORY)), "last": True}, b""
+        except ImportError as problem:
+            why = f"The parser for this format is not installed here ({problem.name}); install Assay again, with everything."
+            reply, blob = {"refused": to_json(Unreadable(Status.unsupported, why))}, b""
         except RecursionError:
             reply, blob = {"refused": to_json(Unreadable(Status.corrupt, TOO_DEEP)), "last": True}, b""
         except Exception as problem:
-            why = f"It cannot be read as the format it seems to be ({type(problem).__name__}); open it and save it again."
+            why = (
+                f"It cannot be read as the format it seems to be ({type(problem).__name__}); open it and save it again."
+            )
             reply, blob = {"refused": to_json(Unreadable(Status.corrupt, why))}, b""
         del data, asked
         wire.send(outgoing, reply, blob)

@@ -46,7 +46,7 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
 def _write_book(archive: Archive, book: str, root: Element, out: TextBuilder) -> None:
     links = archive.links(book)
     kinds = dict(links.values())
-    styles = _styles(archive.xml(kinds.get("styles", "xl/styles.xml")))
+    styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
     strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
     settings = child(root, "workbookPr")
     since_1904 = settings is not None and attribute(settings, "date1904") in {"1", "true"}

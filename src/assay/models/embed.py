@@ -124,7 +124,7 @@ class EndpointEmbedder:
                         [len(text) for text in texts], self.batch_texts, self.batch_characters
                     )
                 ]
-        except* ModelError as failed:  # the first says enough; the others were stopped
+        except* (ModelError, UserError) as failed:  # the first says enough; the others were stopped
             raise failed.exceptions[0] from None
         return np.concatenate([task.result() for task in tasks])
 
@@ -163,6 +163,9 @@ class EndpointEmbedder:
             pause = min(0.5 * 2**attempt, 20.0)
             try:
                 reply = await client.post(self._address(), json=body, headers=headers, timeout=max(end - clock(), 0.1))
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
+                wrong = f"{type(error).__name__} at {self._place()}"
+                raise UserError(f"No request can be made of `embedder` and `embedder_api_key` ({wrong}).") from None
             except httpx.HTTPError as error:
                 reply, trouble = None, f"could not be reached ({type(error).__name__})"
             else:
@@ -170,7 +173,7 @@ class EndpointEmbedder:
                     return reply
                 trouble = _refusal(reply.status_code)
                 asked = retry_after(reply.headers, datetime.now(UTC))
-                pause = pause if asked is None else asked
+                pause = pause if asked is None else max(asked, 0.5)  # "at once" is no invitation to hammer
             if clock() + pause >= end:
                 tried = f"; gave up after {attempt + 1} tries in {self.deadline:g} s"
                 raise self._error(trouble + tried, reply.text if reply else "")
@@ -199,14 +202,16 @@ class EndpointEmbedder:
         return urlunsplit(parts._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings"))
 
     def _error(self, words: str, reply: str = "") -> ModelError:
-        # Endpoints like to repeat the key that they refuse, and an address may carry a password.
-        parts = urlsplit(self._address())
-        place = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+        # Endpoints like to repeat the key that they refuse.
         said = " ".join(reply.split())
         if self.api_key:
             said = said.replace(self.api_key, "…")
         said = f" It said: {said[:EXCERPT]}" if said else ""
-        return ModelError(f"The embedding endpoint {place} {words}.{said}")
+        return ModelError(f"The embedding endpoint {self._place()} {words}.{said}")
+
+    def _place(self) -> str:
+        parts = urlsplit(self._address())  # which may carry a password
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
 def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[tuple[int, int]]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 START, END = 101, 102  # [CLS] and [SEP], which stand around every text
 WINDOW = minilm_graph.WINDOW - 2  # word pieces of the text itself
-BATCH_TOKENS = 2048
+BATCH_TOKENS, LEAST_TOKENS = 2048, 512  # more gains nothing and keeps a query waiting; less loses speed
+NEAR = 0.9
 STEP = 8  # lengths are rounded up to this, so that few shapes ever occur and each is prepared once
 _loading = threading.Lock()
 
@@ -70,21 +71,32 @@ class MiniLM:
             return vectors
         runner = _runner(self.precision, self.cache or cache_folder())
         rows = [_framed(piece.ids) for piece in _tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)]
-        planned = list(batches([len(row) for row in rows]))
+        planned = list(batches([len(row) for row in rows], runner.streams))
         outputs = runner.map(padded([rows[place] for place in places]) for places in planned)
         for places, output in zip(planned, outputs, strict=True):
             vectors[places] = output
         return vectors
 
 
-def batches(lengths: Sequence[int], budget: int = BATCH_TOKENS, step: int = STEP) -> Iterator[list[int]]:
-    """Places of texts of like length, longest first, so that little is padding and memory peaks at the start."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
-    at = 0
-    while at < len(order):
-        size = max(1, budget // rounded(lengths[order[at]], step))
-        yield order[at : at + size]
-        at += size
+def batches(lengths: Sequence[int], streams: int = 1) -> Iterator[list[int]]:
+    """Places of texts of like length, longest first: little is padding, and what is left for last is short.
+
+    A batch ends where it is full, or where it has grown worth its while and the next text is a good deal shorter.
+    """
+    full = min(BATCH_TOKENS, max(LEAST_TOKENS, sum(lengths) // streams))  # a few texts are shared out, too
+    held: list[int] = []
+    width = 0
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        here = rounded(lengths[place])
+        ends = (len(held) + 1) * width > full or (len(held) * width >= LEAST_TOKENS and here < NEAR * width)
+        if held and ends:
+            yield held
+            held = []
+        if not held:
+            width = here
+        held.append(place)
+    if held:
+        yield held
 
 
 def rounded(length: int, step: int = STEP) -> int:

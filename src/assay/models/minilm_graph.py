@@ -42,8 +42,11 @@ def read_weights(path: Path, digest: str) -> dict[str, np.ndarray]:
     return tensors
 
 
-def build_graph(tensors: Mapping[str, np.ndarray]) -> openvino.Model:
-    """Token ids and their mask, both [batch, length], to unit vectors [batch, 384]: embed, six layers, mean, normalise."""
+def build_graph(tensors: Mapping[str, np.ndarray], each_token: bool = False) -> openvino.Model:
+    """Token ids and their mask, both [batch, length], to unit vectors [batch, 384]: embed, six layers, mean, normalise.
+
+    each_token: no mean; a unit vector for every token [batch, length, 384], which late interaction compares
+    """
     ov = load_openvino()
     from openvino import opset13 as op
 
@@ -57,6 +60,8 @@ def build_graph(tensors: Mapping[str, np.ndarray]) -> openvino.Model:
     for layer in range(LAYERS):
         wide = [_float(tensors, name) for name in matrices[6 * layer : 6 * layer + 6]]
         x = _layer(op, tensors, f"inner.encoder.layer.{layer}.", wide, x, bias)
+    if each_token:
+        return ov.Model([op.normalize_l2(x, _ints(op, 2), EPSILON, "max")], [ids, mask], "all-MiniLM-L6-v2 by token")
     # Summing under the mask is enough for the mean: normalising takes the length out again.
     pooled = op.squeeze(op.matmul(op.unsqueeze(weights, _ints(op, 1)), x, False, False), _ints(op, 1))
     return ov.Model([op.normalize_l2(pooled, _ints(op, 1), EPSILON, "max")], [ids, mask], "all-MiniLM-L6-v2")

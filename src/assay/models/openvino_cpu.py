@@ -68,18 +68,18 @@ class Runner:
     streams: int
     idle: deque[openvino.InferRequest]
 
-    def map(self, batches: Iterable[Inputs]) -> Iterator[np.ndarray]:
-        """The first output for each batch, in order; as many run at once as there are streams."""
+    def map(self, batches: Iterable[Inputs], output: str | int = 0) -> Iterator[np.ndarray]:
+        """One output for each batch, in order; as many run at once as there are streams."""
         running: deque[openvino.InferRequest] = deque()
         try:
             for inputs in batches:
                 if len(running) >= self.streams:
-                    yield self._finished(running.popleft())
+                    yield self._finished(running.popleft(), output)
                 request = self._borrowed()
                 request.start_async(inputs, share_inputs=False)
                 running.append(request)
             while running:
-                yield self._finished(running.popleft())
+                yield self._finished(running.popleft(), output)
         finally:
             for request in running:  # the caller gave up half way
                 request.wait()
@@ -91,11 +91,12 @@ class Runner:
         except IndexError:
             return self.model.create_infer_request()
 
-    def _finished(self, request: openvino.InferRequest) -> np.ndarray:
+    def _finished(self, request: openvino.InferRequest, output: str | int) -> np.ndarray:
         request.wait()
-        output = np.array(request.get_output_tensor(0).data, dtype=np.float32)  # a copy: the request is used again
+        tensor = request.get_output_tensor(output) if isinstance(output, int) else request.get_tensor(output)
+        found = np.array(tensor.data, dtype=np.float32)  # a copy: the request is used again
         self.idle.append(request)
-        return output
+        return found
 
 
 def cores() -> int:

@@ -182,7 +182,9 @@ def pending(store: Store, base: Base) -> list[Entry]:
 
 def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     """Documents of the base with the same content, ready or about to be: duplicates, or a file that was moved."""
-    query = select(*LINE).where(documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING)))
+    query = select(*LINE).where(
+        documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING))
+    )
     return _entries(store, query)
 
 
@@ -286,8 +288,9 @@ def mark_pending(store: Store, ids: Sequence[str]) -> None:
 
 
 def move(store: Store, document: str, uri: str) -> None:
+    """The same document in another place; pending, since its rows in the index still name the old one."""
     with store.write() as connection:
-        connection.execute(update(documents).where(documents.c.id == document).values(uri=uri))
+        connection.execute(update(documents).where(documents.c.id == document).values(uri=uri, state=PENDING))
 
 
 def remove(store: Store, ids: Sequence[str], base: Base) -> None:
@@ -300,7 +303,9 @@ def remove_all(store: Store, base: Base) -> set[str]:
     """Every document of a base, whatever its state; the digests of what they were made from."""
     with store.write() as connection:
         rows = connection.execute(select(documents.c.id, documents.c.digest).where(documents.c.base == base.id)).all()
-        connection.execute(delete(texts).where(texts.c.document.in_(select(documents.c.id).where(documents.c.base == base.id))))
+        connection.execute(
+            delete(texts).where(texts.c.document.in_(select(documents.c.id).where(documents.c.base == base.id)))
+        )
         connection.execute(delete(documents).where(documents.c.base == base.id))
         connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
     return {row.digest for row in rows}

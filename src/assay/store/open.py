@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, select, update
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from assay.errors import StoreError, UserError
@@ -92,18 +92,29 @@ def engine_for(path: Path) -> Engine:
 
 def open_store(path: Path, *, create: bool, migrations: Mapping[int, Migration] = MIGRATIONS) -> Store:
     """The state in `path`; made when `create` says so, migrated (after a backup) when it is older."""
-    new = not path.exists()
-    if new and not create:
+    if not create and not path.exists():
         raise UserError(f"There is no workspace in {path.parent}. `assay add PATH` makes one.")
     store = Store(engine_for(path))
     with plain_errors():
-        if new:
-            with store.write() as connection:
-                schema.schema.create_all(connection)
-                connection.execute(insert(schema.facts).values(name="version", value=str(schema.VERSION)))
-                connection.execute(insert(schema.facts).values(name="id", value=secrets.token_hex(8)))
+        if create and not _tables(store):
+            _make(store)
         _bring_up_to_date(store, path, migrations)
     return store
+
+
+def _tables(store: Store) -> list[str]:
+    with store.read() as connection:
+        return inspect(connection).get_table_names()
+
+
+def _make(store: Store) -> None:
+    """All tables and the version, in one transaction; somebody else may be doing the same at this moment."""
+    with store.write() as connection:
+        if inspect(connection).has_table("facts"):
+            return
+        schema.schema.create_all(connection)
+        connection.execute(insert(schema.facts).values(name="version", value=str(schema.VERSION)))
+        connection.execute(insert(schema.facts).values(name="id", value=secrets.token_hex(8)))
 
 
 def open_cache(path: Path) -> Engine:

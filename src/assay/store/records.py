@@ -115,10 +115,17 @@ def chain(store: Store, run: str, who: str) -> list[Record]:
 
 def events_of(store: Store, run: str, who: str, texts: Texts) -> list[Event]:
     """A run's events, with the words of documents put back in."""
-    kinds = [record.kind for record in chain(store, run, who)]
+    kinds = {record.seq: record.kind for record in chain(store, run, who)}
+    bodies = _bodies(store, run)
+    if kinds.keys() - bodies.keys():
+        raise UserError(f"Part of run {run} was erased with a document that it spoke of; it cannot be shown again.")
+    return [from_json(KINDS[kind], json.loads(bodies[seq]), texts=texts) for seq, kind in kinds.items()]
+
+
+def _bodies(store: Store, run: str) -> dict[int, str]:
     with store.read() as connection:
-        bodies = connection.scalars(select(payloads.c.body).where(payloads.c.run == run).order_by(payloads.c.seq)).all()
-    return [from_json(KINDS[kind], json.loads(body), texts=texts) for kind, body in zip(kinds, bodies, strict=True)]
+        rows = connection.execute(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run))
+        return {row.seq: row.body for row in rows}
 
 
 def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str]]:
@@ -144,9 +151,7 @@ def faults(store: Store, run: str) -> Iterator[str]:
     """What is wrong with a run's chain, in words; nothing when it is whole."""
     with store.read() as connection:
         rows = connection.execute(select(records).where(records.c.run == run).order_by(records.c.seq)).mappings().all()
-        bodies = dict(
-            connection.execute(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run)).tuples().all()
-        )
+    bodies = _bodies(store, run)
     prev = START
     for place, row in enumerate(rows):
         record = Record(**row)

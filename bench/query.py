@@ -1,0 +1,217 @@
+"""How long a hybrid search takes, beside the fastest thing that could be done: one matrix product and bm25s, in memory.
+
+    python bench/query.py [--sizes 1000,10000,100000] [--embed] [--json figures.json]
+
+Passages are invented (Zipfian words from a made-up vocabulary, random unit vectors) and the same on every machine. Ours
+returns whole hits, with text, from a folder that other processes may write to; the limit returns row numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.index.filters import EVERYTHING, Eq, Filter, In
+from assay.index.lance import LanceIndex, open_index
+from assay.types import Passage, Row
+
+DIM, WORDS, VOCABULARY, PER_DOCUMENT = 384, 150, 30_000, 20
+LABELS = 10
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Invented passages; a document is twenty of them in a row, and its label is its number modulo ten."""
+
+    texts: list[str]
+    vectors: np.ndarray
+    docs: np.ndarray
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.docs % LABELS
+
+
+@dataclass(frozen=True)
+class Timing:
+    name: str
+    size: int
+    p50: float
+    p95: float
+
+
+def invent(size: int, seed: int = 7) -> Corpus:
+    chance = np.random.default_rng(seed)
+    texts = [" ".join(words) for words in _words(chance, size, WORDS)]
+    vectors = chance.standard_normal((size, DIM), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Corpus(texts, vectors, np.arange(size) // PER_DOCUMENT)
+
+
+def questions(count: int, seed: int = 8) -> tuple[list[str], np.ndarray]:
+    chance = np.random.default_rng(seed)
+    vectors = chance.standard_normal((count, DIM)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return [" ".join(words) for words in _words(chance, count, 6)], vectors
+
+
+def _words(chance: np.random.Generator, rows: int, each: int) -> Sequence[Sequence[str]]:
+    syllables = ["ka", "lo", "mi", "ter", "ran", "sol", "vi", "du", "pen", "gra", "sti", "ne", "bo", "fu", "cha", "rel"]
+    spelling = np.random.default_rng(1)
+    vocabulary = np.array(
+        ["".join(spelling.choice(syllables, size=spelling.integers(2, 6))) for _ in range(VOCABULARY)], object
+    )
+    share = np.cumsum(1 / np.arange(1, VOCABULARY + 1))
+    drawn = np.searchsorted(share / share[-1], chance.random((rows, each)))
+    return vocabulary[np.minimum(drawn, VOCABULARY - 1)]
+
+
+async def fill(index: LanceIndex, corpus: Corpus, batch: int) -> float:
+    began = time.perf_counter()
+    for start in range(0, len(corpus.texts), batch):
+        await index.upsert([_row(corpus, i) for i in range(start, min(start + batch, len(corpus.texts)))])
+    return time.perf_counter() - began
+
+
+def _row(corpus: Corpus, i: int) -> Row:
+    doc, text = f"d{corpus.docs[i]:06d}", corpus.texts[i]
+    fields = {"base": "bench", "doc": doc, "source": f"{doc}.txt", "title": doc, "label": f"l{corpus.labels[i]}"}
+    passage = Passage(f"{doc}:{i % PER_DOCUMENT:03d}", doc, text, 0, len(text))
+    return Row(passage, corpus.vectors[i], doc, {**fields, "date": "2024", "type": "text", "language": "en"})
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The least that a hybrid search in memory can cost: no text, no versions, no other process."""
+
+    corpus: Corpus
+    bm25: Any
+
+    def hybrid(self, words: str, vector: np.ndarray, k: int, mask: np.ndarray | None) -> None:
+        import bm25s
+
+        scores = np.vecdot(self.corpus.vectors, vector)  # as fast as `@` on an idle machine, and faster on a busy one
+        if mask is not None:
+            scores[~mask] = -np.inf
+        k = min(k, len(scores))
+        best = np.argpartition(scores, len(scores) - k)[-k:]
+        best[np.argsort(-scores[best])]
+        tokens = bm25s.tokenize([words], show_progress=False, stopwords=None)
+        weight = None if mask is None else mask.astype(np.float32)
+        self.bm25.retrieve(tokens, k=k, show_progress=False, weight_mask=weight)
+
+
+def limit(corpus: Corpus) -> Limit:
+    import bm25s
+
+    bm25 = bm25s.BM25()
+    bm25.index(bm25s.tokenize(corpus.texts, show_progress=False, stopwords=None), show_progress=False)
+    return Limit(corpus, bm25)
+
+
+async def timed(size: int, rounds: int, contestants: dict[str, Callable[[int], Awaitable[object]]]) -> list[Timing]:
+    """Every contestant takes its turn in every round, so that whatever else the machine does hits them all alike."""
+    took: dict[str, list[float]] = {name: [] for name in contestants}
+    for i in range(-3, rounds):
+        for name, one in contestants.items():
+            began = time.perf_counter()
+            await one(i % rounds)
+            if i >= 0:
+                took[name].append((time.perf_counter() - began) * 1000)
+    return [Timing(name, size, *(float(p) for p in np.percentile(each, (50, 95)))) for name, each in took.items()]
+
+
+async def measure(size: int, rounds: int, k: int, batch: int, embed: bool) -> tuple[list[Timing], dict[str, float]]:
+    corpus = invent(size)
+    words, vectors = questions(rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        index = await open_index(Path(folder), "bench", DIM, create=True)
+        facts = {"fill_s": await fill(index, corpus, batch)}
+        began = time.perf_counter()
+        await index.optimise()
+        facts["optimise_s"] = time.perf_counter() - began
+        began = time.perf_counter()
+        await index.dense(vectors[0], k, EVERYTHING)
+        facts["first_query_s"] = time.perf_counter() - began
+        facts["disk_mb"] = _megabytes(Path(folder))
+        facts["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        least = limit(corpus)
+
+        async def ours(i: int, where: Filter) -> None:
+            await asyncio.gather(index.dense(vectors[i], k, where), index.lexical(words[i], k, where))
+
+        async def theirs(i: int, mask: np.ndarray | None) -> None:
+            least.hybrid(words[i], vectors[i], k, mask)
+
+        few, one = In("label", ("l3", "l4")), Eq("doc", "d000003")
+        fifth, twenty = np.isin(corpus.labels, (3, 4)), corpus.docs == 3
+        contestants = {
+            "limit: numpy + bm25s": lambda i: theirs(i, None),
+            "ours: hybrid": lambda i: ours(i, EVERYTHING),
+            "ours: dense only": lambda i: index.dense(vectors[i], k, EVERYTHING),
+            "ours: lexical only": lambda i: index.lexical(words[i], k, EVERYTHING),
+            "limit: a fifth of the rows": lambda i: theirs(i, fifth),
+            "ours: a fifth of the rows": lambda i: ours(i, few),
+            "limit: one document": lambda i: theirs(i, twenty),
+            "ours: one document": lambda i: ours(i, one),
+        }
+        if embed:
+            contestants["ours: hybrid, with embedding"] = await _embedding(index, words, k)
+        found = await timed(size, rounds, contestants)
+    return found, facts
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+async def _embedding(index: LanceIndex, words: list[str], k: int) -> Callable[[int], Awaitable[object]]:
+    from assay.models.minilm import MiniLM
+
+    embedder = MiniLM()
+
+    async def one(i: int) -> None:
+        vector = (await embedder.queries([words[i]]))[0]
+        await asyncio.gather(index.dense(vector, k, EVERYTHING), index.lexical(words[i], k, EVERYTHING))
+
+    return one
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--k", type=int, default=100, help="hits of each channel, as a search asks for them")
+    parser.add_argument("--batch", type=int, default=2048, help="rows to an upsert")
+    parser.add_argument("--embed", action="store_true", help="also with the bundled embedder")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    asked = parser.parse_args()
+    figures: dict[str, Any] = {"k": asked.k, "dim": DIM, "timings_ms": [], "facts": {}}
+    print(f"{'':32} {'passages':>9} {'p50 ms':>8} {'p95 ms':>8}")
+    for size in map(int, asked.sizes.split(",")):
+        timings, facts = await measure(size, asked.rounds, asked.k, asked.batch, asked.embed)
+        for timing in timings:
+            print(f"{timing.name:32} {size:9,} {timing.p50:8.1f} {timing.p95:8.1f}")
+        print("  " + ", ".join(f"{name} {value:.1f}" for name, value in facts.items()), flush=True)
+        figures["timings_ms"] += [
+            {"name": t.name, "size": t.size, "p50": round(t.p50, 2), "p95": round(t.p95, 2)} for t in timings
+        ]
+        figures["facts"][size] = {name: round(value, 2) for name, value in facts.items()}
+    line = json.dumps(figures)
+    print(line)
+    if asked.json:
+        asked.json.write_text(line + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,38 @@
+"""An embedder that knows words and nothing else: instant, deterministic, for tests that are not about meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from assay.codec import digest
+from assay.text import terms
+
+
+class WordEmbedder:
+    """Each stem has a random direction of its own; a text points where its words point together."""
+
+    name = "words/64"
+    dim = 64
+    window = 256
+
+    def __init__(self) -> None:
+        self.embedded = 0  # how many passages were really embedded: what a cache is there to keep small
+
+    def tokens(self, text: str) -> int:
+        return len(text.split()) + 2
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray:
+        self.embedded += len(texts)
+        return await self.queries(texts)
+
+    async def queries(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([_direction(text) for text in texts]) if texts else np.zeros((0, self.dim), np.float32)
+
+
+def _direction(text: str) -> np.ndarray:
+    total = np.full(WordEmbedder.dim, 1e-6)
+    for term in terms(text):
+        total += np.random.default_rng(int(digest(term)[:8], 16)).standard_normal(WordEmbedder.dim)
+    return (total / np.linalg.norm(total)).astype(np.float32)

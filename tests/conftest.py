@@ -1,0 +1,70 @@
+"""Shared by all tests: a workspace in a temporary folder, filled once where filling is not what is tested."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.workspace import Workspace, open_workspace
+
+CORPUS = Path(__file__).parent.parent / "samples" / "corpus"
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the settings of whoever runs it."""
+    for name in [name for name in os.environ if name.startswith("ASSAY_") and name != "ASSAY_CACHE_DIR"]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    return CORPUS
+
+
+@pytest.fixture(scope="session")
+def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "workspace"
+    with open_workspace(folder, create=True) as opened:
+        asyncio.run(opened.add([CORPUS]))
+    return folder
+
+
+@pytest.fixture
+def filled(_filled: Path, tmp_path: Path) -> Iterator[Workspace]:
+    """The sample corpus, ingested; a copy, so that a test may do to it what it likes."""
+    folder = tmp_path / "workspace"
+    shutil.copytree(_filled, folder)
+    with open_workspace(folder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Workspace]:
+    with open_workspace(tmp_path / "workspace", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def assay(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command line as a person has it: a process of its own."""
+
+    def run(*arguments: str | Path, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "assay.cli.main", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            timeout=110,
+            cwd=tmp_path,
+            env={**os.environ, "ASSAY_WORKSPACE": str(tmp_path / "workspace"), "COLUMNS": "200", **environment},
+        )
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run

@@ -1,0 +1,233 @@
+"""Title, authors, date and abstract: found where they stand, and never invented."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.units import cm
+from reportlab.pdfgen.canvas import Canvas
+
+from assay.ingest.dates import date_in, document_date
+from assay.ingest.describe import abstract_in, described, is_name
+from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.pdf import parse
+from assay.types import Section
+
+WIDTH, _ = A4
+BODY = (
+    "Open questions about documents are answered from passages that a search finds and that are weighed one by one "
+    "before any of them is used, so that a reader can check each of the sentences against the page it came from. "
+) * 3
+
+
+def document(*lines: tuple[str, str, float, bool], title: str = "", author: str = "") -> Parsed:
+    """A first page: (words, font, size, centred), then running text."""
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=A4)
+    canvas.setTitle(title)
+    canvas.setAuthor(author)
+    y = 27 * cm
+    for words, font, size, centred in lines:
+        canvas.setFont(font, size)
+        for line in wrapped(canvas, words, font, size):
+            canvas.drawCentredString(WIDTH / 2, y, line) if centred else canvas.drawString(2 * cm, y, line)
+            y -= 1.25 * size
+        y -= 0.8 * size
+    canvas.save()
+    return parse(out.getvalue(), "paper.pdf", Limits())
+
+
+def wrapped(canvas: Canvas, words: str, font: str, size: float) -> Sequence[str]:
+    lines: list[str] = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if canvas.stringWidth(longer, font, size) > 16 * cm:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+TITLE = ("Weighing Evidence Before Writing: A Study of Grounded Answers", "Helvetica-Bold", 18.0, True)
+ABSTRACT = ("Abstract", "Helvetica-Bold", 12.0, False)
+TEXT = (BODY, "Helvetica", 10.0, False)
+INTRODUCTION = ("1 Introduction", "Helvetica-Bold", 12.0, False)
+
+
+def test_a_paper_is_described_from_its_first_page() -> None:
+    parsed = document(
+        TITLE,
+        ("Jane Q. Doe1, Richard van der Roe2 and Mary-Ann O’Neil1", "Helvetica", 11.0, True),
+        ("1University of Somewhere, 2Institute for Something", "Helvetica-Oblique", 9.0, True),
+        ("jane@somewhere.edu", "Courier", 9.0, True),
+        ("Published: 17 May 2024", "Helvetica", 9.0, True),
+        ABSTRACT,
+        TEXT,
+        INTRODUCTION,
+        TEXT,
+        title="Microsoft Word - final_v3.doc",
+        author="Windows User",
+    )
+    assert parsed.title == TITLE[0]
+    assert parsed.authors == ("Jane Q. Doe", "Richard van der Roe", "Mary-Ann O’Neil")
+    assert parsed.date == "2024-05-17"
+    assert parsed.abstract is not None
+    start, end = parsed.abstract
+    assert parsed.text[start:end] == BODY.strip()
+    assert [section.title for section in parsed.sections] == ["Abstract", "1 Introduction"]
+
+
+def test_a_title_over_two_lines_is_one_title() -> None:
+    long = "A Rather Long Title That Does Not Fit on One Line of the Page It Stands on and So Takes Two Lines"
+    parsed = document((long, "Helvetica-Bold", 18.0, True), TEXT)
+    assert parsed.title == long
+
+
+def test_a_letter_without_title_or_names_gets_none() -> None:
+    parsed = document(TEXT, TEXT, title="untitled", author="admin")
+    assert parsed.title == "" and parsed.authors == () and parsed.date is None and parsed.abstract is None
+
+
+def test_rubbish_in_the_files_fields_is_not_believed() -> None:
+    for rubbish in ("Microsoft Word - Document1", "untitled", "report_final.docx", "Dokument1"):
+        assert document(TEXT, title=rubbish).title == ""
+
+
+def test_a_declared_title_is_believed_if_the_page_shows_it() -> None:
+    parsed = document(
+        ("Journal of Evidence", "Helvetica-Bold", 24.0, True), ("On the weighing of claims", "Helvetica", 10.0, False), TEXT,
+        title="On the weighing of claims",
+    )  # fmt: skip
+    assert parsed.title == "On the weighing of claims"
+
+
+def test_the_heads_of_a_table_are_not_authors() -> None:
+    parsed = document(
+        ("INVENTORY REPORT OF THE YEAR", "Helvetica-Bold", 18.0, True),
+        ("Product Code, Unit Price", "Helvetica", 11.0, False),
+        TEXT,
+    )
+    assert parsed.authors == ()
+
+
+def test_a_numbered_heading_is_not_the_title_of_an_excerpt() -> None:
+    assert document(("3 Results", "Helvetica-Bold", 14.0, False), TEXT, TEXT).title == ""
+
+
+# --- dates ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "iso"),
+    [
+        ("2024-05-17", "2024-05-17"),
+        ("17 May 2024", "2024-05-17"),
+        ("May 17th, 2024", "2024-05-17"),
+        ("June 18–22, 2018", "2018-06-18"),
+        ("Sept. 2020", "2020-09"),
+        ("17.05.2024", "2024-05-17"),
+        ("5. Mai 2021", "2021-05-05"),
+        ("12 de mayo de 2021", "2021-05-12"),
+        ("1er janvier 1999", "1999-01-01"),
+        ("2020년 4월 2일", "2020-04-02"),
+        ("2020年4月2日", "2020-04-02"),
+        ("25/12/2021", "2021-12-25"),
+        ("12/25/2021", "2021-12-25"),
+        ("05/12/2021", "2021"),  # which of them is the month cannot be known
+        ("31 February 2021", None),
+        ("version 2.0.1", None),
+        ("call 555-2021-44", None),
+        ("in the year of our lord", None),
+    ],
+)
+def test_a_date_is_as_precise_as_it_is_written(words: str, iso: str | None) -> None:
+    assert date_in(words) == iso
+
+
+@pytest.mark.parametrize(
+    ("text", "iso"),
+    [
+        ("Received 12 May 2021; Accepted 1 June 2021; Published online 3 July 2021", "2021-07-03"),
+        ("Received: 12 May 2021\nAccepted: 1 June 2021", "2021-06-01"),
+        ("arXiv:2004.04906v3 [cs.CL] 30 Sep 2020", "2020-09-30"),
+        ("arXiv:2004.04906", "2020-04"),
+        ("© 2019 The Authors", "2019"),
+        ("The treaty of 3 July 1990 is discussed in this text at length.", None),
+        ("Date: 2023-11-02", "2023-11-02"),
+    ],
+)
+def test_the_documents_own_date_is_the_one_it_claims(text: str, iso: str | None) -> None:
+    assert document_date(text) == iso
+
+
+def test_a_date_alone_on_a_line_is_the_documents() -> None:
+    assert document_date("x", ("A Report", "Berlin, 4 March 2022", "Text")) == "2022-03-04"
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["Jane Doe", "J. R. R. Tolkien", "Ludwig van Beethoven", "Jean-Luc Picard", "José Núñez", "Wen-tau Yih"]
+)
+def test_names_look_like_names(name: str) -> None:
+    assert is_name(name)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Doe",
+        "University of Oxford",
+        "the quick fox",
+        "Annual Report",
+        "jane doe",
+        "Google Research",
+        "Table Two",
+        "A B",
+        "Chapter One",
+        "",
+    ],
+)
+def test_other_words_do_not(words: str) -> None:
+    assert not is_name(words)
+
+
+# --- abstracts and plain texts --------------------------------------------------------------------------------------
+
+
+def test_an_abstract_may_open_its_paragraph() -> None:
+    text = f"Title\n\nAbstract. {BODY.strip()}\n\nKeywords: evidence\n\n1 Introduction\n\nMore."
+    start, end = abstract_in(text) or (0, 0)
+    assert text[start:end] == BODY.strip()
+
+
+def test_an_abstract_ends_where_the_next_section_begins() -> None:
+    text = f"Abstract\n\n{BODY}\n\nBackground\n\n{BODY}"
+    at = text.index("Background")
+    start, end = abstract_in(text, [Section("Background", 1, at, at + 10)]) or (0, 0)
+    assert text[start:end] == BODY.strip()
+
+
+def test_the_word_abstract_in_a_sentence_is_no_abstract() -> None:
+    assert abstract_in("An abstract painting is a painting.\n\nAbstract art is art. " + BODY) is None
+
+
+def test_the_first_lines_of_a_plain_text_may_say_what_it_is() -> None:
+    text = "Title: On Evidence\nAuthor: Jane Doe and Richard Roe\nDate: 17 May 2024\n\nText follows here."
+    found = described(Parsed(text, "text"))
+    assert (found.title, found.authors, found.date) == ("On Evidence", ("Jane Doe", "Richard Roe"), "2024-05-17")
+
+
+def test_what_a_parser_found_is_not_overruled() -> None:
+    parsed = Parsed("Title: Other\n\nText", "text", title="Mine", authors=("Me",), date="2020")
+    found = described(parsed)
+    assert (found.title, found.authors, found.date) == ("Mine", ("Me",), "2020")
+
+
+def test_a_plain_text_without_a_title_has_none() -> None:
+    text = "This is a sentence that opens a text.\nAnd this is another one.\n\nAnd a third."
+    assert described(Parsed(text, "text")).title == ""

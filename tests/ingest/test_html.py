@@ -1,0 +1,240 @@
+"""Web pages: the content a reader sees, its headings, what the page says of itself, and nothing hidden."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from assay.ingest import declared, html
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+
+PROSE = (
+    "The river rose in the night, and nobody in the village had ever seen it so high. By the morning the old stone "
+    "bridge was gone, and with it the only road to the market town on the other side of the valley. "
+)
+
+
+def read(page: str | bytes) -> Parsed:
+    parsed = html.parse(page.encode() if isinstance(page, str) else page, "page.html", Limits())
+    assert [parsed.text[s.start : s.end] for s in parsed.sections] == [s.title for s in parsed.sections]
+    return parsed
+
+
+def body(inside: str, head: str = "") -> str:
+    return f"<!doctype html><html lang='en-GB'><head>{head}</head><body>{inside}</body></html>"
+
+
+def test_headings_are_sections_and_lists_and_tables_are_text():
+    parsed = read(
+        body(
+            "<h1>Rivers</h1><p>Two   of\nthem.</p><h2>Names</h2><ul><li>Rhine<ul><li>Upper</li></ul></li><li>Rhône</li></ul>"
+            "<table><tr><th>River</th><th>km</th></tr><tr><td>Rhine</td><td>1233</td></tr></table><pre>a\n  b</pre>"
+        )
+    )
+    assert [(s.level, s.title) for s in parsed.sections] == [(1, "Rivers"), (2, "Names")]
+    assert parsed.text == (
+        "Rivers\n\nTwo of them.\n\nNames\n\n- Rhine\n- Upper\n- Rhône\n\nRiver | km\nRhine | 1233\n\na\n  b"
+    )
+
+
+def test_menus_and_footers_are_left_out_of_an_article():
+    menu = "<nav>" + "".join(f"<a href='/{n}'>Menu entry {n}</a> " for n in range(30)) + "</nav>"
+    paragraphs = [f"<p>On day {n} of that year it was worse. {PROSE}</p>" for n in range(11)]
+    article = f"<article><h1>The flood</h1>{''.join(paragraphs[:8])}<h2>Later</h2>{''.join(paragraphs[8:])}</article>"
+    parsed = read(body(menu + article + "<footer>Copyright Example Press</footer>"))
+    assert "Menu entry" not in parsed.text and "Copyright" not in parsed.text
+    assert parsed.text.count("The river rose") == 11
+    assert "Later" in [section.title for section in parsed.sections]
+
+
+def test_a_report_without_menus_is_read_whole():
+    rows = "".join(f"<tr><td>Item {n}</td><td>{n * 7}</td></tr>" for n in range(100))
+    parsed = read(body(f"<div>Table 1. Costs</div><table>{rows}</table><div>Source: the ledger.</div>"))
+    assert "Item 99 | 693" in parsed.text and parsed.text.endswith("Source: the ledger.")
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p hidden>SECRET</p>",
+        "<p style='display: none'>SECRET</p>",
+        "<p style='DISPLAY:NONE !important'>SECRET</p>",
+        "<p style='visibility:hidden'>SECRET</p>",
+        "<p style='opacity:0'>SECRET</p>",
+        "<span style='font-size:0px'>SECRET</span>",
+        "<span style='font-size:1px'>SECRET</span>",
+        "<div style='position:absolute;left:-9999px'>SECRET</div>",
+        "<div style='text-indent:-5000px'>SECRET</div>",
+        "<div style='height:0;overflow:hidden'>SECRET</div>",
+        "<p style='color:#fff;background:#ffffff'>SECRET</p>",
+        "<p style='color:white'>SECRET</p>",
+        "<font color='#FFFFFF'>SECRET</font>",
+        "<div style='background:black'><b style='color:rgb(0,0,0)'>SECRET</b></div>",
+        "<p style='color:rgba(0,0,0,0)'>SECRET</p>",
+        "<div class='ghost'>SECRET</div>",
+        "<div style='display:none'><p style='display:block'>SECRET</p></div>",
+        "<dialog>SECRET</dialog>",
+        "<!-- SECRET -->",
+        "<script>SECRET</script>",
+        "<style>SECRET</style>",
+        "<template>SECRET</template>",
+        "<noscript>SECRET</noscript>",
+        "<p title='SECRET'>x</p><img alt='SECRET'>",
+    ],
+)
+def test_hidden_text_is_not_read(hidden):
+    head = "<style>.ghost { display: none } @media print { .shown { display: none } }</style>"
+    short = read(body(f"<p>Seen.</p>{hidden}<p class='shown'>Also seen.</p>", head))
+    assert "SECRET" not in short.text
+    assert "Seen." in short.text and "Also seen." in short.text
+    long = read(body(f"<nav><a href='/'>Home</a></nav><article>{f'<p>{PROSE}</p>' * 10}{hidden}</article>", head))
+    assert "SECRET" not in long.text and PROSE.strip() in long.text
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<p style='color:rgb(0,0,0)'>SHOWN</p>",
+        "<div style='background:#003366'><p style='color:#fff'>SHOWN</p></div>",
+        "<div class='dark'><p style='color:#fff'>SHOWN</p></div>",
+        "<table bgcolor='navy'><tr><td bgcolor='#000080'><font color='white'>SHOWN</font></td></tr></table>",
+        "<p style='background:url(x.png);color:white'>SHOWN</p>",
+        "<p style='opacity:0.9;font-size:11px;left:-5px;position:absolute'>SHOWN</p>",
+        "<p aria-hidden='true'>SHOWN</p>",
+        "<p class='ghost' style='display:block'>SHOWN</p>",
+    ],
+)
+def test_text_that_can_be_seen_is_read(shown):
+    head = "<style>.dark { background: #222 } .ghost { display: none }</style>"
+    assert "SHOWN" in read(body(f"<p>First.</p>{shown}", head)).text
+
+
+def test_what_was_hidden_is_said():
+    parsed = read(body("<p>Seen.</p><p style='display:none'>one two three four five six seven</p>"))
+    assert parsed.warnings == ("7 words that the page hides from its readers were left out.",)
+
+
+def test_title_authors_date_and_language_come_from_the_page_itself():
+    head = (
+        "<title>The flood | Example Press</title><meta name='author' content='Wrong Person'>"
+        '<script type="application/ld+json">{"@graph":[{"@type":"NewsArticle","headline":"The flood",'
+        '"datePublished":"2024-05-17T08:00:00+02:00","author":[{"@type":"Person","name":"Ada Obi"},{"name":"Ben Lund"}]}]}'
+        "</script>"
+    )
+    parsed = read(body(f"<h1>The flood</h1><p>{PROSE}</p>", head))
+    assert (parsed.title, parsed.authors, parsed.date, parsed.language) == (
+        "The flood",
+        ("Ada Obi", "Ben Lund"),
+        "2024-05-17",
+        "en",
+    )
+
+
+def test_scholarly_metadata_is_read():
+    head = "".join(
+        f"<meta name='{name}' content='{content}'>"
+        for name, content in [
+            ("citation_title", "Rivers at night"),
+            ("citation_author", "Obi, Ada"),
+            ("citation_author", "Lund, Ben"),
+            ("citation_publication_date", "2023/11"),
+        ]
+    )
+    parsed = read(body("<p>Text.</p>", head))
+    assert (parsed.title, parsed.authors, parsed.date) == ("Rivers at night", ("Obi, Ada", "Lund, Ben"), "2023-11")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<meta charset='windows-1251'><p>Река поднялась</p>".encode("cp1251"),
+        "<meta http-equiv='Content-Type' content='text/html; charset=koi8-r'><p>Река поднялась</p>".encode("koi8-r"),
+        "<meta charset='iso-8859-1'><p>Река поднялась</p>".encode(),  # says one thing, is another
+        "<p>Река поднялась</p>".encode("utf-16"),
+        "<?xml version='1.0' encoding='iso-8859-5'?><html><body><p>Река поднялась</p></body></html>".encode(
+            "iso8859_5"
+        ),
+    ],
+)
+def test_the_declared_encoding_is_used_unless_the_bytes_say_otherwise(page):
+    assert read(page).text == "Река поднялась"
+
+
+def test_a_page_filled_in_by_scripts_is_refused_with_what_to_do():
+    with pytest.raises(Refused) as refused:
+        read(body("<div id='root'></div><script>render()</script>"))
+    assert refused.value.status == Status.empty and "browser" in refused.value.why
+
+
+def test_a_page_nested_without_end_is_still_read():
+    assert "deep" in read("<div>" * 50_000 + "deep" + "</div>" * 50_000).text
+
+
+def test_a_web_archive_is_read_like_the_page_it_holds():
+    data = (
+        b"From: <Saved by a browser>\r\nSubject: x\r\nMIME-Version: 1.0\r\n"
+        b'Content-Type: multipart/related; type="text/html"; boundary="B"\r\n\r\n--B\r\nContent-Type: text/html\r\n'
+        b"Content-Transfer-Encoding: quoted-printable\r\n\r\n<p>The river =C3=BCber all.</p>\r\n--B--\r\n"
+    )
+    assert read(data).text == "The river über all."
+
+
+def test_reading_a_page_opens_no_connection(monkeypatch):
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    links = "<nav><a href='http://example.org/next'>next</a></nav><img src='http://example.org/a.png'>"
+    assert read(
+        body(links + f"<article>{f'<p>{PROSE}</p>' * 10}</article>", "<link rel='canonical' href='http://example.org'>")
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "iso"),
+    [
+        ("2024-05-17T08:00:00Z", "2024-05-17"),
+        ("2024-05", "2024-05"),
+        ("2024", "2024"),
+        ("20240517", "2024-05-17"),
+        ("17 May 2024", "2024-05-17"),
+        ("May 17, 2024", "2024-05-17"),
+        ("Friday, 17 May 2024", "2024-05-17"),
+        ("May 2024", "2024-05"),
+        ("05/17/2024", None),
+        ("2024-13-45", None),
+        ("soon", None),
+        ("2013-12-23T23:15:00Z", None),  # the birthday of a library's template
+    ],
+)
+def test_a_declared_date_is_as_precise_as_it_is_written(written, iso):
+    assert declared.date(written) == iso
+
+
+@pytest.mark.parametrize(
+    "rubbish", ["Untitled", "untitled document", "PowerPoint Presentation", "Document1", "x.docx", "--"]
+)
+def test_a_title_that_names_nothing_is_no_title(rubbish):
+    assert declared.title(rubbish) == ""
+
+
+def test_a_title_with_its_program_in_front_loses_it():
+    assert declared.title("Microsoft Word - Flood report") == "Flood report"
+    assert declared.title("Microsoft Word - flood.doc") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "people"),
+    [
+        ("Ada Obi; Ben Lund", ("Ada Obi", "Ben Lund")),
+        ("Ada Obi, Ben Lund and Cy Dee", ("Ada Obi", "Ben Lund", "Cy Dee")),
+        ("By Ada Obi", ("Ada Obi",)),
+        ("Obi, Ada", ("Obi, Ada",)),
+        ("python-docx", ()),
+        ("Microsoft Office User", ()),
+        ("admin", ()),
+    ],
+)
+def test_authors_are_people(written, people):
+    assert declared.authors(written) == people

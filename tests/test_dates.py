@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from assay.dates import Days, first_day, last_day, span_of
+from assay.errors import UserError
+
+TODAY = "2026-11-15"  # a Sunday
+
+
+@pytest.mark.parametrize(
+    ("words", "since", "until"),
+    [
+        ("What changed this week?", "2026-11-09", TODAY),
+        ("reports of the last 12 months", "2025-11-15", TODAY),
+        ("over the past three years", "2023-11-15", TODAY),
+        ("what was decided last month", "2026-10-01", "2026-10-31"),
+        ("last quarter's figures", "2026-07-01", "2026-09-30"),
+        ("last year", "2025-01-01", "2025-12-31"),
+        ("what came in today", TODAY, TODAY),
+        ("and yesterday", "2026-11-14", "2026-11-14"),
+        ("this quarter", "2026-10-01", TODAY),
+    ],
+)
+def test_relative_dates_count_from_the_day_of_asking(words: str, since: str, until: str):
+    found = span_of(words, TODAY)
+    assert found is not None and found[0] == Days(since, until)
+
+
+@pytest.mark.parametrize(
+    "words", ["How long is the wire?", "the last chapter", "this is it", "in the last week of the trial"]
+)
+def test_other_words_are_no_dates(words: str):
+    assert span_of(words, TODAY) is None
+
+
+def test_a_month_that_is_too_short_gives_its_last_day():
+    found = span_of("in the last 1 month", "2026-03-31")
+    assert found and found[0].since == "2026-02-28"
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("2024", "2024-01-01", "2024-12-31"),
+        ("2024-02", "2024-02-01", "2024-02-29"),
+        ("2024-02-03", "2024-02-03", "2024-02-03"),
+        ("May 2023", "2023-05-01", "2023-05-31"),
+        ("17 May 2023", "2023-05-17", "2023-05-17"),
+        ("last 12 months", "2025-11-15", TODAY),
+    ],
+)
+def test_written_dates_are_spans_of_days(words: str, first: str, last: str):
+    assert (first_day(words, TODAY), last_day(words, TODAY)) == (first, last)
+
+
+@pytest.mark.parametrize("words", ["soon", "2024-13", "31 February 2023", ""])
+def test_what_is_no_date_is_said_to_be_none(words: str):
+    with pytest.raises(UserError, match="not a date"):
+        first_day(words, TODAY)

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import UserError
+from assay.index.filters import EVERYTHING
+from assay.ingest.fetch import Source
+from assay.ingest.parsed import Parsed, Unreadable
+from assay.store import documents, people
+from assay.testing.words import WordEmbedder
+from assay.workspace import Workspace, open_workspace
+
+NOTES = {
+    "kettle.md": "# Kettle\n\nThe kettle in the pump house holds seven litres of water. It was bought in Orlen in 2019.\n",
+    "orlen.md": "# Orlen\n\nOrlen is a market town on the river Sarrow. Its mayor is elected every four years.\n",
+    "bell.txt": "The bell of the old chapel weighs two tonnes and has not been rung since the flood.\n",
+}
+
+
+class Plain:
+    """A reader that counts: text files only."""
+
+    def __init__(self) -> None:
+        self.read_files: list[str] = []
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        self.read_files.append(name)
+        return Parsed(text=data.decode() if isinstance(data, bytes) else data.read_text(), kind="text", title=name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "notes"
+    place.mkdir()
+    for name, text in NOTES.items():
+        (place / name).write_text(text)
+    return place
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Workspace]:
+    with open_workspace(tmp_path / "workspace", create=True) as workspace:
+        workspace.embedder = WordEmbedder()
+        yield workspace
+
+
+def add(opened: Workspace, *files: Path, reader: Plain | None = None):
+    from assay.ingest.fetch import sources
+
+    return asyncio.run(opened.add_sources(sources(files), reader=reader or Plain()))
+
+
+def outcomes(report) -> dict[str, str]:
+    return {Path(file.path).name: file.outcome for file in report.files}
+
+
+def rows(opened: Workspace) -> int:
+    base = opened.scope().named("default")
+
+    async def count() -> int:
+        return await (await opened._index(base)).count(EVERYTHING)
+
+    return asyncio.run(count())
+
+
+def found(opened: Workspace, words: str) -> list[str]:
+    return [Path(str(hit.fields["source"])).name for hit in asyncio.run(opened.search(words, 3))]
+
+
+def test_what_was_added_is_found_with_its_exact_place(opened: Workspace, folder: Path):
+    add(opened, folder)
+    (hit, *_) = asyncio.run(opened.search("weight of the chapel bell", 3))
+    document = opened.document(hit.passage.doc_id)
+    assert document and document.text[hit.passage.start : hit.passage.end] == hit.passage.text
+    assert "two tonnes" in hit.passage.text
+
+
+def test_adding_the_same_folder_twice_reads_and_embeds_nothing(opened: Workspace, folder: Path):
+    add(opened, folder)
+    embedded, reader = opened.embedder.embedded, Plain()
+    report = add(opened, folder, reader=reader)
+    assert set(outcomes(report).values()) == {"unchanged"}
+    assert (opened.embedder.embedded, reader.read_files, report.embedded) == (embedded, [], 0)
+
+
+def test_another_splitter_reads_no_file_again_and_leaves_no_old_rows(opened: Workspace, folder: Path):
+    (folder / "long.txt").write_text(" ".join(f"Sentence number {n} is about valve {n}." for n in range(60)))
+    add(opened, folder)
+    before = rows(opened)
+    opened.settings = opened.settings.model_copy(update={"passage_tokens": 40})
+    reader = Plain()
+    report = add(opened, folder, reader=reader)
+    assert not reader.read_files and rows(opened) > before
+    assert rows(opened) == sum(file.passages for file in report.files)
+
+
+def test_reindex_needs_no_files(opened: Workspace, folder: Path):
+    add(opened, folder)
+    for file in folder.iterdir():
+        file.unlink()
+    opened.settings = opened.settings.model_copy(update={"passage_tokens": 40})
+    asyncio.run(opened.reindex())
+    assert found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_another_embedder_is_refused_until_the_base_was_reindexed(opened: Workspace, folder: Path):
+    add(opened, folder)
+    other = WordEmbedder()
+    other.name = "words/other"
+    opened.embedder = other
+    with pytest.raises(UserError, match="reindex"):
+        asyncio.run(opened.search("bell"))
+    asyncio.run(opened.reindex())
+    assert other.embedded and found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_a_changed_file_replaces_what_it_said_before(opened: Workspace, folder: Path):
+    add(opened, folder)
+    old = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    (folder / "bell.txt").write_text("The bell was sold and the chapel is a library now.\n")
+    report = add(opened, folder)
+    assert outcomes(report)["bell.txt"] == "replaced"
+    texts = [hit.passage.text for hit in asyncio.run(opened.search("chapel bell tonnes", 10))]
+    assert not any("tonnes" in text for text in texts)
+    assert rows(opened) == sum(entry.passages for entry in opened.sources())
+    assert "two tonnes" in (opened.document(old.id) or pytest.fail("old citations lead nowhere")).text
+
+
+def test_the_same_content_twice_is_kept_once_and_said(opened: Workspace, folder: Path):
+    (folder / "copy.txt").write_text(NOTES["bell.txt"])
+    report = add(opened, folder)
+    twins = {name: outcome for name, outcome in outcomes(report).items() if name in {"bell.txt", "copy.txt"}}
+    assert sorted(twins.values()) == ["added", "duplicate"] and report.duplicates == 1
+    assert rows(opened) == 3
+
+
+def test_a_file_that_was_moved_is_not_read_again(opened: Workspace, folder: Path):
+    add(opened, folder)
+    (folder / "bell.txt").rename(folder / "chapel.txt")
+    reader = Plain()
+    assert outcomes(add(opened, folder, reader=reader))["chapel.txt"] == "moved"
+    assert not reader.read_files and found(opened, "chapel bell")[0] == "chapel.txt"
+
+
+def test_sync_removes_what_is_gone_and_moves_what_was_moved(opened: Workspace, folder: Path):
+    asyncio.run(opened.sync(folder))
+    (folder / "orlen.md").unlink()
+    (folder / "bell.txt").rename(folder / "chapel.txt")
+    report, gone = asyncio.run(opened.sync(folder))
+    assert [entry.name for entry in gone] == ["orlen.md"]
+    assert outcomes(report)["chapel.txt"] == "moved"
+    assert {entry.name for entry in opened.sources()} == {"kettle.md", "chapel.txt"}
+
+
+def test_sync_leaves_other_folders_alone(opened: Workspace, folder: Path, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "far.txt").write_text("A lighthouse stands on the far shore of the lake.\n")
+    asyncio.run(opened.sync(folder))
+    asyncio.run(opened.sync(tmp_path / "elsewhere"))
+    assert len(opened.sources()) == 4
+
+
+def test_a_removed_document_is_nowhere(opened: Workspace, folder: Path, tmp_path: Path):
+    add(opened, folder)
+    asyncio.run(opened.remove(["bell.txt"]))
+    assert "bell.txt" not in found(opened, "chapel bell tonnes")
+    opened.store.close()
+    leaks = [
+        file for file in (tmp_path / "workspace").rglob("*")
+        if file.is_file() and b"two tonnes" in file.read_bytes() and not file.name.startswith("cache.db")
+    ]  # fmt: skip
+    assert not [file for file in leaks if not file.name.endswith("-wal")]
+
+
+def test_a_file_without_text_is_never_called_read(opened: Workspace, tmp_path: Path):
+    class Careless(Plain):
+        async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+            return Parsed(text="  \n ", kind="text")
+
+    source = Source("stdin:x", "x", data=b"x")
+    report = asyncio.run(opened.add_sources([source], reader=Careless()))
+    assert (report.files[0].status, report.readable) == ("empty", 0) and report.files[0].why
+
+
+def test_a_file_that_cannot_be_opened_is_reported_and_the_rest_goes_on(opened: Workspace, folder: Path):
+    missing = Source(str(folder / "ghost.txt"), "ghost.txt", path=folder / "ghost.txt")
+    from assay.ingest.fetch import sources
+
+    report = asyncio.run(opened.add_sources([missing, *sources([folder])], reader=Plain()))
+    assert report.files[0].status == "unreadable" and report.readable == 3
+
+
+def test_what_an_earlier_add_left_unfinished_is_finished_by_the_next(opened: Workspace, folder: Path, tmp_path: Path):
+    add(opened, folder)
+    base = people.scope_of(opened.store, opened.principal).named("default")
+    entry = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    documents.mark_pending(opened.store, [entry.id])
+    (folder / "bell.txt").unlink()
+    report = asyncio.run(opened.add_sources([], reader=Plain()))
+    assert [(Path(file.path).name, file.outcome) for file in report.files] == [("bell.txt", "finished")]
+    assert not documents.pending(opened.store, base) and rows(opened) == 3
+
+
+def test_what_the_index_has_but_the_store_does_not_is_never_shown(opened: Workspace, folder: Path):
+    add(opened, folder)
+    base = opened.scope().named("default")
+    entry = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    documents.remove(opened.store, [entry.id], base)  # the index still has the rows
+    assert "bell.txt" not in found(opened, "chapel bell tonnes")
+    assert rows(opened) == 3
+
+
+def test_two_bases_do_not_see_each_other(opened: Workspace, folder: Path):
+    from assay.events import Where
+    from assay.ingest.fetch import sources
+
+    asyncio.run(opened.add_sources(sources([folder / "bell.txt"]), "chapel", reader=Plain()))
+    asyncio.run(opened.add_sources(sources([folder / "orlen.md"]), "town", reader=Plain()))
+    hits = asyncio.run(opened.search("bell mayor", 10, Where(bases=("town",))))
+    assert {Path(str(hit.fields["source"])).name for hit in hits} == {"orlen.md"}
+    with pytest.raises(UserError, match="no knowledge base called 'attic'"):
+        asyncio.run(opened.search("bell", 10, Where(bases=("attic",))))
+
+
+def test_a_base_can_be_deleted_with_everything_in_it(opened: Workspace, folder: Path):
+    add(opened, folder)
+    asyncio.run(opened.delete_base("default"))
+    assert opened.sources() == [] and not opened.scope().bases
+    assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
