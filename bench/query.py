@@ -36,10 +36,7 @@ class Corpus:
     texts: list[str]
     vectors: np.ndarray
     docs: np.ndarray
-
-    @property
-    def labels(self) -> np.ndarray:
-        return self.docs % LABELS
+    labels: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,8 @@ def invent(size: int, seed: int = 7) -> Corpus:
     texts = [" ".join(words) for words in _words(chance, size, WORDS)]
     vectors = chance.standard_normal((size, DIM), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return Corpus(texts, vectors, np.arange(size) // PER_DOCUMENT)
+    docs = np.arange(size) // PER_DOCUMENT
+    return Corpus(texts, vectors, docs, docs % LABELS)
 
 
 def questions(count: int, seed: int = 8) -> tuple[list[str], np.ndarray]:

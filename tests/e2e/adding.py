@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import lancedb  # noqa: F401  what takes long to load is loaded before the clock starts
+
 from assay.ingest.fetch import sources
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.intake import Progress

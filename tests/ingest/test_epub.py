@@ -85,7 +85,9 @@ def test_scrambled_fonts_do_not_lock_a_book():
     assert read(book(**{"META-INF/encryption.xml": lock("http://www.idpf.org/2008/embedding")})).text
 
 
-@pytest.mark.parametrize("members", [{"OEBPS/book.opf": "<package"}, {"META-INF/container.xml": "<x/>", "OEBPS/book.opf": ""}])
+@pytest.mark.parametrize(
+    "members", [{"OEBPS/book.opf": "<package"}, {"META-INF/container.xml": "<x/>", "OEBPS/book.opf": ""}]
+)
 def test_a_damaged_book_is_refused(members):
     with pytest.raises(Refused) as refused:
         read(book(**members))

@@ -247,6 +247,28 @@ async def test_the_parents_secrets_are_not_in_the_childs_environment(
     assert isinstance(answer, Parsed) and "ASSAY" not in answer.text and "HOME" not in answer.text
 
 
+async def test_a_pdfs_text_boxes_and_pictures_come_from_the_jail() -> None:
+    import io
+
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out)
+    canvas.drawString(100, 700, "evidence before writing")
+    canvas.save()
+    with Jail() as jail:
+        parsed = await jail.read(out.getvalue(), "x.pdf")
+        assert isinstance(parsed, Parsed) and parsed.text == "evidence before writing" and parsed.kind == "pdf"
+        for start, end in ((0, 8), (9, 15)):
+            found = await jail.boxes(out.getvalue(), start, end)
+            assert isinstance(found, list) and len(found) == 1 and found[0].page == 1
+        picture = await jail.picture(out.getvalue(), 1, 1.0)
+        assert isinstance(picture, bytes) and picture.startswith(b"\x89PNG")
+        assert await jail.pages(out.getvalue()) == 1
+        wrong = await jail.picture(b"%PDF-1.4 nothing", 1)
+        assert isinstance(wrong, Unreadable) and wrong.status is Status.corrupt
+
+
 async def test_several_processes_read_side_by_side(reader: Path) -> None:
     with jail_of(reader, workers=3) as jail:
         answers = await asyncio.gather(*[jail.read(str(number).encode(), "says") for number in range(20)])

@@ -106,7 +106,9 @@ def test_a_mailbox_is_one_section_per_message():
     data = b""
     for number in range(3):
         data += b"From ada@example.org Fri May 17 23:30:00 2024\n"
-        data += message(f"Body {number}.\n\nFrom the bridge nothing is left.", Subject=f"Day {number}").as_bytes() + b"\n\n"
+        data += (
+            message(f"Body {number}.\n\nFrom the bridge nothing is left.", Subject=f"Day {number}").as_bytes() + b"\n\n"
+        )
     parsed = read(data)
     assert [section.title for section in parsed.sections] == ["Day 0", "Day 1", "Day 2"]
     assert parsed.text.count("From the bridge nothing is left.") == 3

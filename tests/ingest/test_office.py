@@ -47,7 +47,9 @@ def docx_bytes(body: str, core: str = "", **more: str) -> bytes:
     return zipped(
         {
             "_rels/.rels": rels(officeDocument="word/document.xml"),
-            "word/_rels/document.xml.rels": rels(styles="styles.xml", numbering="numbering.xml", footnotes="footnotes.xml"),
+            "word/_rels/document.xml.rels": rels(
+                styles="styles.xml", numbering="numbering.xml", footnotes="footnotes.xml"
+            ),
             "word/document.xml": f'<w:document {W} xmlns:m="urn:m" xmlns:mc="urn:mc"><w:body>{body}</w:body></w:document>',
             "word/styles.xml": STYLES,
             "word/numbering.xml": NUMBERING,
@@ -99,7 +101,8 @@ def test_lists_carry_the_numbers_that_word_counts():
 def test_tables_are_rows_and_a_cell_merged_downwards_is_repeated():
     merged = (
         "<w:tbl><w:tr><w:tc><w:tcPr><w:vMerge w:val='restart'/></w:tcPr>" + p("Rhine") + "</w:tc>"
-        "<w:tc>" + p("upper") + "</w:tc></w:tr><w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr>" + p() + "</w:tc><w:tc>" + p("lower") + "</w:tc></w:tr></w:tbl>"
+        "<w:tc>" + p("upper") + "</w:tc></w:tr><w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr>" + p() + "</w:tc>"
+        "<w:tc>" + p("lower") + "</w:tc></w:tr></w:tbl>"
     )
     assert docx(table(["River", "km"], ["Rhine", "1233"])).text == "River | km\nRhine | 1233"
     assert docx(merged).text == "Rhine | upper\nRhine | lower"
@@ -157,7 +160,9 @@ def test_title_and_author_come_from_the_properties_unless_a_program_wrote_them()
     said = "<dc:title>Flood report</dc:title><dc:creator>Ada Obi</dc:creator><created>2024-05-17T00:00:00Z</created>"
     parsed = docx(p("Text."), said)
     assert (parsed.title, parsed.authors, parsed.date) == ("Flood report", ("Ada Obi",), "2024-05-17")
-    rubbish = "<dc:title>Document1</dc:title><dc:creator>python-docx</dc:creator><created>2013-12-23T23:15:00Z</created>"
+    rubbish = (
+        "<dc:title>Document1</dc:title><dc:creator>python-docx</dc:creator><created>2013-12-23T23:15:00Z</created>"
+    )
     parsed = docx(p("Text."), rubbish)
     assert (parsed.title, parsed.authors, parsed.date) == ("", (), None)
 
@@ -333,7 +338,14 @@ def test_merged_cells_lend_their_value_to_the_rows_they_span():
 def test_a_title_above_a_table_is_a_line_and_a_form_is_not_taken_for_a_table():
     def fill(book):
         sheet = book.active
-        for row in (["Report on floods"], ["River", "Town", "m"], ["Rhine", "Bonn", 3], [], ["Name", "Ada"], ["Place", "Bonn"]):
+        for row in (
+            ["Report on floods"],
+            ["River", "Town", "m"],
+            ["Rhine", "Bonn", 3],
+            [],
+            ["Name", "Ada"],
+            ["Place", "Bonn"],
+        ):
             sheet.append(row)
 
     assert xlsx(fill).text == "Sheet\n\nReport on floods\nRiver: Rhine; Town: Bonn; m: 3\n\nName | Ada\nPlace | Bonn"
@@ -345,7 +357,9 @@ def test_the_last_result_of_a_formula_is_its_value():
         '<c r="C1" t="e"><v>#REF!</v></c><c r="D1" t="inlineStr"><is><t>inline</t></is></c></row></sheetData></worksheet>'
     )
     book = f'<workbook xmlns:r="{RELATION}"><sheets><sheet name="S" r:id="worksheet"/></sheets></workbook>'
-    data = zipped({"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": rels(worksheet="sheet1.xml"), "xl/sheet1.xml": sheet})
+    data = zipped(
+        {"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": rels(worksheet="sheet1.xml"), "xl/sheet1.xml": sheet}
+    )
     assert office.xlsx(data, "a.xlsx", Limits()).text == "S\n\nTOTAL | 2 | inline"
 
 
@@ -354,7 +368,9 @@ def test_a_million_painted_blank_cells_cost_little():
     blanks = "".join(f'<row r="{row}">' + '<c s="1"/>' * 100 + "</row>" for row in range(2, 10_002))
     sheet = f'<worksheet><sheetData><row r="1"><c r="A1"><v>7</v></c></row>{blanks}</sheetData></worksheet>'
     book = f'<workbook xmlns:r="{RELATION}"><sheets><sheet name="S" r:id="worksheet"/></sheets></workbook>'
-    data = zipped({"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": rels(worksheet="sheet1.xml"), "xl/sheet1.xml": sheet})
+    data = zipped(
+        {"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": rels(worksheet="sheet1.xml"), "xl/sheet1.xml": sheet}
+    )
     assert office.xlsx(data, "a.xlsx", Limits(expansion=10_000)).text == "S\n\n7"
 
 

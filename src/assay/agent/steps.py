@@ -78,12 +78,15 @@ async def plan(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """The question itself, then the names that stand in it; all of them can be looked up side by side."""
     leads = rules.plan(run.question, kit.hops)
     yield Planned(Plan(tuple(PlanStep(f"s{number}", lead.query) for number, lead in enumerate(leads, 1))))
-    yield Decided(_calls(run, leads), "the question, and the names in it")
 
 
 async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    """Follow the most promising names, or say why none is worth it."""
-    following = rules.next_searches(run.question, await searches(run, kit), kit.hops)
+    """First what was planned; then the most promising names; or say why nothing is worth trying."""
+    if not run.calls:
+        yield Decided(_calls(run, rules.plan(run.question, kit.hops)), "the question, and the names in it")
+        return
+    done = await searches(run, kit)
+    following = rules.next_searches(run.question, done, kit.hops) if done else rules.Next((), "nothing new")
     why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.stop
     yield Decided(_calls(run, following.leads), why)
 
@@ -178,7 +181,8 @@ async def stop(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """The sentences that answer, as they stand; or none, and the ones that came nearest."""
-    ranked = hops.order(run.question, await searches(run, kit), kit.hops)
+    done = await searches(run, kit)
+    ranked = hops.order(run.question, done, kit.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
     found = extract.candidates(run.evidence, ties)
     vectors = await kit.desk.shelf.embedder.queries([run.question, *(each.quote.text for each in found)])

@@ -113,4 +113,6 @@ def too_long(limits: Limits) -> Refused:
 
 def tidy(text: str) -> str:
     """White space as a reader sees it: runs of blanks are one blank, an empty line is a line end."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     return _LINES.sub("\n", _BLANKS.sub(" ", clean(text))).strip()

@@ -19,6 +19,7 @@ SHADE = 24  # of 255: less contrast than this and nobody sees the words
 SMALLEST = 1.5  # points
 SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line
 WORD = re.compile(rf"[^\s\x00{SOFT_BREAK}]+{SOFT_BREAK}?")
+LAM_ALEF = re.compile("[اأإآ]ل")
 BOLD_NAME = re.compile(r"bold|black|heavy|semibd|demi|cmbx|-bd|-medi(?!um)", re.IGNORECASE)
 
 
@@ -179,6 +180,8 @@ def _sheet(engine: Engine, page: Any, handle: Any, frame: Frame) -> Sheet:
     text_page = ctypes.cast(handle, ctypes.c_void_p).value or 0
     count = max(0, raw.FPDFText_CountChars(handle))
     text = letters(engine, text_page, handle, count) if count else ""
+    if "ل" in text:
+        text = _ligatures_in_order(engine, text_page, text)
     found = list(WORD.finditer(text))
     if not found:
         return Sheet(*frame.size, (), unmapped=text.count("\0"), picture=has_picture(page, frame, 0.03))
@@ -227,6 +230,18 @@ def _sheet(engine: Engine, page: Any, handle: Any, frame: Frame) -> Sheet:
         unmapped=text.count("\0"),
         picture=len(words) < 40 and has_picture(page, frame),
     )
+
+
+def _ligatures_in_order(engine: Engine, text_page: int, text: str) -> str:
+    """Lam-alef is one sign for two letters; the engine turns Arabic round letter by letter and so turns it inside out."""
+    boxes = (ctypes.c_float * 8)()
+    at = ctypes.addressof(boxes)
+    chars = list(text)
+    for match in LAM_ALEF.finditer(text):
+        here = match.start()
+        if engine.box(text_page, here, at) and engine.box(text_page, here + 1, at + 16) and boxes[:4] == boxes[4:]:
+            chars[here : here + 2] = chars[here + 1], chars[here]
+    return "".join(chars)
 
 
 def _sideways(first: np.ndarray, last: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from assay.codec import from_json, to_json
+from assay.codec import digest, from_json, to_json
 from assay.ingest import wire
 from assay.ingest.confine import allow_seconds, confine
 from assay.ingest.parsed import Limits, Refused, Status, Unreadable
@@ -31,9 +31,10 @@ def main() -> None:
 
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: Limits) -> None:
+    kept: dict[str, Any] = {}
     tasks: dict[str, Callable[..., tuple[Any, bytes]]] = {
         "read": lambda data, name: (to_json(_function(reader)(data, name, limits)), b""),
-        "boxes": lambda data, name, start, end: (_boxes(data, start, end, limits), b""),
+        "boxes": lambda data, name, start, end: (_boxes(data, start, end, limits, kept), b""),
         "pages": lambda data, name: (_function("assay.ingest.pdf:page_count")(data), b""),
         "picture": lambda data, name, page, scale: (None, _function("assay.ingest.pdf:page_image")(data, page, scale)),
     }
@@ -73,5 +74,12 @@ def _function(path: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), name)
 
 
-def _boxes(data: bytes, start: int, end: int, limits: Limits) -> list[Any]:
-    return [to_json(box) for box in _function("assay.ingest.pdf:boxes")(data, start, end, limits)]
+def _boxes(data: bytes, start: int, end: int, limits: Limits, kept: dict[str, Any]) -> list[Any]:
+    """A reader asks for one citation after another: the last document's reading is kept."""
+    from assay.ingest import pdf
+
+    key = digest(data)
+    if key not in kept:
+        kept.clear()
+        kept[key] = pdf.read(data, limits)
+    return [to_json(box) for box in pdf.boxes(data, start, end, reading=kept[key])]

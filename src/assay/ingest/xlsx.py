@@ -19,7 +19,7 @@ from assay.ingest.table import write_rows
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_CELLS = 5_000_000  # with a value, per workbook
+_CELLS = 2_000_000  # with a value, per workbook
 _MERGED = 20_000  # cells filled from the merged cell they belong to
 _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 _PERCENT = frozenset({9, 10})
@@ -109,32 +109,38 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
     from lxml.etree import iterparse
 
     hidden_columns: set[int] = set()
-    row: dict[int, str] = {}
-    number = column = 0
+    number = 0
     with archive.open(target) as stream:
-        events = iterparse(
-            stream, events=("start", "end"), resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True
-        )
-        for event, element in events:
-            name = local(element)
-            if event == "start":
-                if name == "row":
-                    number, column, row = int(attribute(element, "r") or number + 1), 0, {}
-                continue
-            if name == "c":
-                column = _column(attribute(element, "r")) or column + 1
-                if len(element) and column not in hidden_columns and (shown := _shown(element, look)):
-                    row[column] = shown
-                element.clear()
-            elif name == "row":
-                if row and attribute(element, "hidden") not in {"1", "true"}:
-                    yield number, row, len(row)
+        # Only rows and column settings are looked at one by one: a sheet may have millions of cells.
+        for _, element in iterparse(
+            stream,
+            tag=("{*}row", "{*}col"),
+            resolve_entities=False,
+            no_network=True,
+            huge_tree=False,
+            remove_comments=True,
+        ):
+            hidden = element.get("hidden") in {"1", "true"}
+            if element.tag.endswith("row"):
+                number = int(element.get("r") or number + 1)
+                row = {} if hidden else _row(element, hidden_columns, look)
                 element.clear()
                 while element.getprevious() is not None:  # or a million empty rows stay in memory
                     del element.getparent()[0]
-            elif name == "col" and attribute(element, "hidden") in {"1", "true"}:
-                first, last = int(attribute(element, "min") or 0), int(attribute(element, "max") or 0)
-                hidden_columns.update(range(first, min(last, 16_384) + 1))
+                if row:
+                    yield number, row, len(row)
+            elif hidden:
+                hidden_columns.update(range(int(element.get("min") or 0), min(int(element.get("max") or 0), 16_384) + 1))
+
+
+def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, str]:
+    row: dict[int, str] = {}
+    column = 0
+    for cell in element:
+        column = _column(cell.get("r") or "") or column + 1
+        if len(cell) and column not in hidden_columns and (shown := _shown(cell, look)):
+            row[column] = shown
+    return row
 
 
 def _column(reference: str) -> int:
@@ -148,8 +154,7 @@ def _shown(cell: Element, look: _Look) -> str:
     kind = cell.get("t", "n")
     if kind == "inlineStr":
         return "".join(text.text or "" for text in cell.iter() if local(text) == "t")
-    value = child(cell, "v")
-    raw = (value.text or "") if value is not None else ""
+    raw = next((part.text or "" for part in cell if part.tag.endswith("}v") or part.tag == "v"), "")
     if kind == "s":
         return look.strings[int(raw)] if raw.strip().isdigit() and int(raw) < len(look.strings) else ""
     if kind == "b":

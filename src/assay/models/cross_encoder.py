@@ -32,7 +32,7 @@ def pair_scores(
     if not texts:
         return scores
     runner = _runner(folder, precision, cache or cache_folder())
-    # A query is never cut, unless it alone is too long; the passage gives way.
+    # Where both do not fit, the longer of the two gives way, which is the passage.
     encoded = _tokenizer(folder).encode_batch([(query, text) for text in texts])
     planned = list(batches([len(pair.ids) for pair in encoded], runner.streams))
     fed = (_inputs(runner, [encoded[place] for place in places]) for places in planned)
@@ -120,9 +120,14 @@ def _runner(folder: Path, precision: str | None, cache: Path) -> Runner:
 @functools.lru_cache(maxsize=2)
 def _compiled(folder: Path, precision: str | None, cache: Path) -> Runner:
     model = _model(folder)
-    with model.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return compile_runner(lambda: _read(model), identity=digest, label="cross", precision=precision, folder=cache)
+    digest = hashlib.sha256()
+    weights = [path for path in model.parent.iterdir() if path.name.endswith((".onnx_data", ".onnx.data"))]
+    for path in (model, *sorted(weights)):  # large models keep their weights in files of their own
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return compile_runner(
+        lambda: _read(model), identity=digest.hexdigest(), label="cross", precision=precision, folder=cache
+    )
 
 
 def _read(model: Path) -> Any:

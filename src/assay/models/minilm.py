@@ -83,7 +83,9 @@ def batches(lengths: Sequence[int], streams: int = 1) -> Iterator[list[int]]:
 
     A batch ends where it is full, or where it has grown worth its while and the next text is a good deal shorter.
     """
-    full = min(BATCH_TOKENS, max(LEAST_TOKENS, sum(lengths) // streams))  # a few texts are shared out, too
+    full = min(
+        BATCH_TOKENS, max(LEAST_TOKENS, -(-sum(map(rounded, lengths)) // streams))
+    )  # a few texts are shared out, too
     held: list[int] = []
     width = 0
     for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):

@@ -43,7 +43,9 @@ def _compiled(precision: str | None, folder: Path) -> Runner:
 
     source = hashlib.sha256(Path(minilm_graph.__file__).read_bytes()).hexdigest()
     return compile_runner(
-        lambda: minilm_graph.build_graph(minilm_graph.read_weights(package.model_path(), package.SHA256), each_token=True),
+        lambda: minilm_graph.build_graph(
+            minilm_graph.read_weights(package.model_path(), package.SHA256), each_token=True
+        ),
         identity=f"{package.SHA256} {source} each token",
         label="tokens",
         precision=precision,

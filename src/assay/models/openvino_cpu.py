@@ -67,6 +67,7 @@ class Runner:
     model: openvino.CompiledModel
     streams: int
     idle: deque[openvino.InferRequest]
+    memory: object  # what the model's weights may lie in, kept as long as the model
 
     def map(self, batches: Iterable[Inputs], output: str | int = 0) -> Iterator[np.ndarray]:
         """One output for each batch, in order; as many run at once as there are streams."""
@@ -121,12 +122,12 @@ def compile_runner(
     if precision is not None:
         options["INFERENCE_PRECISION_HINT"] = precision
     kept = folder / f"{label}-{_machine_key(ov, core, identity, options)}.blob" if folder else None
-    model = _from_disk(ov, core, kept, options) if kept else None
+    model, memory = _from_disk(ov, core, kept, options) if kept else (None, None)
     if model is None:
         model = core.compile_model(build(), "CPU", options)
         if kept:
             _to_disk(model, kept, label)
-    return Runner(model, streams, deque())
+    return Runner(model, streams, deque(), memory)
 
 
 def _machine_key(ov: ModuleType, core: openvino.Core, identity: str, options: dict[str, Any]) -> str:
@@ -137,16 +138,19 @@ def _machine_key(ov: ModuleType, core: openvino.Core, identity: str, options: di
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
 
 
-def _from_disk(ov: ModuleType, core: openvino.Core, kept: Path, options: dict[str, Any]) -> Any | None:
+def _from_disk(ov: ModuleType, core: openvino.Core, kept: Path, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The model and the memory that it lives in, or nothing."""
     try:
         if not kept.is_file():
-            return None
-        model = core.import_model(ov.tensor_from_file(kept), "CPU", options)  # mapped, not read
-    except (OSError, RuntimeError):  # unreadable or not a model of this release: compile again
-        return None
+            return None, None
+        # Mapped, not read. Copy-on-write, because openvino takes no array that could not be written to.
+        mapped = ov.Tensor(np.memmap(kept, np.uint8, "c"), shared_memory=True)
+        model = core.import_model(mapped, "CPU", options)
+    except (OSError, ValueError, RuntimeError):  # unreadable, empty, not a model of this release: compile again
+        return None, None
     with contextlib.suppress(OSError):
         os.utime(kept)  # so that it does not count as stale
-    return model
+    return model, mapped
 
 
 def _to_disk(model: openvino.CompiledModel, kept: Path, label: str) -> None:

@@ -1,0 +1,220 @@
+"""What each part of the ranking is worth: every trick off and on, set by set, with milliseconds a query.
+
+    python bench/ranking.py --data SET [SET …] [--cache FOLDER] [--late] [--json figures.json]
+
+A SET is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv), or one that holds several. Documents are
+split, embedded, indexed and searched as the product does it; a document's place is that of its best passage. Only `fuse`
+(and the reranker, with --late) differ from line to line, so both channels are searched once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from assay.evaluate.metrics import all_found, mean, ndcg, recall
+from assay.index.filters import EVERYTHING
+from assay.index.fuse import Ranking, fuse
+from assay.index.lance import LanceIndex, open_index
+from assay.ingest.split import passages
+from assay.intake import lead
+from assay.models.minilm import MiniLM
+from assay.models.rerank import LateInteraction
+from assay.types import Document, Hit, Passage, Row
+
+POOL = 100
+OFF = Ranking(feedback=0.0)
+RANKINGS: dict[str, Ranking] = {
+    "words only": Ranking(lexical=1.0, feedback=0.0),
+    "meaning only": Ranking(lexical=0.0, feedback=0.0),
+    "reciprocal ranks (60)": Ranking(by="ranks"),
+    "min-max 0.3 / 0.7": Ranking(by="minmax", lexical=0.3),
+    "scores 0.15 / 0.85": replace(OFF, lexical=0.15),
+    "scores 0.25 / 0.75": OFF,
+    "scores 0.35 / 0.65": replace(OFF, lexical=0.35),
+    "+ feedback, always": Ranking(cohesion=(-1.0, -0.9)),
+    "+ feedback, when cohesive": Ranking(),
+    "  feedback 0.4": Ranking(feedback=0.4),
+    "  feedback 1.2": Ranking(feedback=1.2),
+    "  3 hits": Ranking(feedback_hits=3),
+    "  8 hits": Ranking(feedback_hits=8),
+    "  cohesion 0.6–1.0": Ranking(cohesion=(0.6, 1.0)),
+    "  cohesion 0.8–1.2": Ranking(cohesion=(0.8, 1.2)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One query, what both channels found for it, and what is relevant."""
+
+    query: str
+    vector: np.ndarray
+    channels: Mapping[str, Sequence[Hit]]
+    grades: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    ndcg10: float
+    recall5: float
+    recall100: float
+    all5: float
+    ms: float
+
+
+def sets(folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from (
+            [folder] if (folder / "corpus.jsonl").exists() else sorted(p.parent for p in folder.glob("*/corpus.jsonl"))
+        )
+
+
+def lines(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def judgements(folder: Path) -> dict[str, dict[str, int]]:
+    grades: dict[str, dict[str, int]] = {}
+    for path in sorted((folder / "qrels").glob("*.tsv")):
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            query, document, grade = line.split("\t")
+            if int(grade) > 0:
+                grades.setdefault(query, {})[document] = int(grade)
+    return grades
+
+
+def corpus(folder: Path, embedder: MiniLM) -> list[tuple[Passage, str]]:
+    """Every passage with its lead, split as documents are."""
+    found: list[tuple[Passage, str]] = []
+    for record in lines(folder / "corpus.jsonl"):
+        document = Document(record["_id"], "bench", record["_id"], "", record.get("title", ""), record["text"])
+        found += [(piece, lead(document, piece)) for piece in passages(document, embedder.tokens)]
+    return found
+
+
+def embedded(texts: Sequence[str], embedder: MiniLM, cache: Path | None) -> np.ndarray:
+    key = hashlib.sha256("\0".join([embedder.name, *texts]).encode()).hexdigest()[:24]
+    kept = cache / f"{key}.npy" if cache else None
+    if kept and kept.exists():
+        return np.load(kept)
+    vectors = embedder.embed(texts)
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.save(kept, vectors)
+    return vectors
+
+
+async def filled(folder: Path, pieces: Sequence[tuple[Passage, str]], vectors: np.ndarray) -> LanceIndex:
+    index = await open_index(folder, "bench", vectors.shape[1], create=True)
+    names = ("base", "source", "title", "date", "type", "language", "label")
+    rows = [
+        Row(piece, vector, above, {"doc": piece.doc_id, **dict.fromkeys(names, "bench")})
+        for (piece, above), vector in zip(pieces, vectors, strict=True)
+    ]
+    for start in range(0, len(rows), 4096):
+        await index.upsert(rows[start : start + 4096])
+    await index.optimise()
+    return index
+
+
+async def searched(folder: Path, limit: int, cache: Path | None) -> tuple[list[Case], float]:
+    """Every query's channels, and the milliseconds that finding them took."""
+    embedder = MiniLM()
+    pieces = corpus(folder, embedder)
+    vectors = embedded([f"{above}\n{piece.text}" if above else piece.text for piece, above in pieces], embedder, cache)
+    grades = judgements(folder)
+    asked = [
+        (record["text"], grades[record["_id"]]) for record in lines(folder / "queries.jsonl") if record["_id"] in grades
+    ]
+    asked = asked[:limit] if limit else asked
+    queries = embedded([text for text, _ in asked], embedder, cache)
+    titles = {record["_id"]: record.get("title", "") for record in lines(folder / "corpus.jsonl")}
+    cases: list[Case] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        index = await filled(Path(temporary), pieces, vectors)
+        began = time.perf_counter()
+        for (text, relevant), vector in zip(asked, queries, strict=True):
+            channels = {
+                "dense": await index.dense(vector, POOL, EVERYTHING),
+                "lexical": await index.lexical(text, POOL, EVERYTHING),
+            }
+            titled = {
+                name: [replace(hit, title=titles[hit.passage.doc_id]) for hit in hits]
+                for name, hits in channels.items()
+            }
+            cases.append(Case(text, vector, titled, relevant))
+        spent = time.perf_counter() - began
+    return cases, 1000 * spent / max(len(cases), 1)
+
+
+def measured(cases: Sequence[Case], rank: Callable[[Case], list[Hit]]) -> Score:
+    spent, rows = 0.0, []
+    for case in cases:
+        began = time.perf_counter()
+        hits = rank(case)
+        spent += time.perf_counter() - began
+        found = list(dict.fromkeys(hit.passage.doc_id for hit in hits))
+        rows.append(
+            (
+                ndcg(found, case.grades),
+                recall(found, case.grades, 5),
+                recall(found, case.grades, 100),
+                all_found(found, case.grades, 5),
+            )
+        )
+    ndcg10, recall5, recall100, all5 = (mean(column) for column in zip(*rows, strict=True))
+    return Score(ndcg10, recall5, recall100, all5, 1000 * spent / len(cases))
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", type=Path, nargs="+", required=True)
+    parser.add_argument("--cache", type=Path, help="where vectors are kept between runs")
+    parser.add_argument("--queries", type=int, default=0, help="only the first so many of each set")
+    parser.add_argument("--late", action="store_true", help="late interaction over the result, too (slow)")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    figures: dict[str, dict[str, dict[str, float]]] = {}
+    for folder in sets(options.data):
+        cases, search_ms = await searched(folder, options.queries, options.cache)
+        ways: dict[str, Callable[[Case], list[Hit]]] = {
+            name: lambda case, ranking=ranking: fuse(case.channels, case.vector, ranking)
+            for name, ranking in RANKINGS.items()
+        }
+        if options.late:
+            late = LateInteraction()
+            late.reranked("warm up", list(cases[0].channels["dense"]))
+            ways["+ late interaction"] = lambda case: late.reranked(
+                case.query, fuse(case.channels, case.vector, Ranking())
+            )
+        print(f"\n{folder.name}: {len(cases)} queries, both channels in {search_ms:.1f} ms a query")
+        print(f"{'':28} {'nDCG@10':>8} {'R@5':>7} {'R@100':>7} {'all@5':>7} {'ms':>7}")
+        figures[folder.name] = {}
+        for name, rank in ways.items():
+            score = measured(cases, rank)
+            figures[folder.name][name] = asdict(score)
+            print(
+                f"{name:28} {score.ndcg10:8.4f} {score.recall5:7.3f} {score.recall100:7.3f} {score.all5:7.3f} {score.ms:7.2f}",
+                flush=True,
+            )
+    print("\nmean nDCG@10 over the sets")
+    for name in next(iter(figures.values()), {}):
+        print(f"{name:28} {mean([rows[name]['ndcg10'] for rows in figures.values()]):8.4f}")
+    line = json.dumps(figures)
+    if options.json:
+        options.json.write_text(line)
+    print(line)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
