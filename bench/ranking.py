@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from assay.evaluate.beir import Item, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
 from assay.index.fuse import Ranking, fuse
@@ -78,26 +79,11 @@ def sets(folders: Sequence[Path]) -> Iterator[Path]:
         )
 
 
-def lines(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
-def judgements(folder: Path) -> dict[str, dict[str, int]]:
-    grades: dict[str, dict[str, int]] = {}
-    for path in sorted((folder / "qrels").glob("*.tsv")):
-        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-            query, document, grade = line.split("\t")
-            if int(grade) > 0:
-                grades.setdefault(query, {})[document] = int(grade)
-    return grades
-
-
-def corpus(folder: Path, embedder: MiniLM) -> list[tuple[Passage, str]]:
+def split(documents: Sequence[Item], embedder: MiniLM) -> list[tuple[Passage, str]]:
     """Every passage with its lead, split as documents are."""
     found: list[tuple[Passage, str]] = []
-    for record in lines(folder / "corpus.jsonl"):
-        document = Document(record["_id"], "bench", record["_id"], "", record.get("title", ""), record["text"])
+    for item in documents:
+        document = Document(item.id, "bench", item.id, "", item.title, item.text)
         found += [(piece, lead(document, piece)) for piece in passages(document, embedder.tokens)]
     return found
 
@@ -130,31 +116,28 @@ async def filled(folder: Path, pieces: Sequence[tuple[Passage, str]], vectors: n
 async def searched(folder: Path, limit: int, cache: Path | None) -> tuple[list[Case], float]:
     """Every query's channels, and the milliseconds that finding them took."""
     embedder = MiniLM()
-    pieces = corpus(folder, embedder)
+    collection = load(folder)
+    pieces = split(collection.documents, embedder)
     vectors = embedded([f"{above}\n{piece.text}" if above else piece.text for piece, above in pieces], embedder, cache)
-    grades = judgements(folder)
-    asked = [
-        (record["text"], grades[record["_id"]]) for record in lines(folder / "queries.jsonl") if record["_id"] in grades
-    ]
-    asked = asked[:limit] if limit else asked
-    queries = embedded([text for text, _ in asked], embedder, cache)
-    titles = {record["_id"]: record.get("title", "") for record in lines(folder / "corpus.jsonl")}
+    asked = list(collection.queries.items())[: limit or None]
+    queries = embedded([text for _, text in asked], embedder, cache)
+    titles = {item.id: item.title for item in collection.documents}
     cases: list[Case] = []
     with tempfile.TemporaryDirectory() as temporary:
         index = await filled(Path(temporary), pieces, vectors)
         began = time.perf_counter()
-        for (text, relevant), vector in zip(asked, queries, strict=True):
+        for (name, text), vector in zip(asked, queries, strict=True):
             channels = {
                 "dense": await index.dense(vector, POOL, EVERYTHING),
                 "lexical": await index.lexical(text, POOL, EVERYTHING),
             }
-            titled = {
-                name: [replace(hit, title=titles[hit.passage.doc_id]) for hit in hits]
-                for name, hits in channels.items()
-            }
-            cases.append(Case(text, vector, titled, relevant))
+            cases.append(Case(text, vector, titled(channels, titles), collection.judgements[name]))
         spent = time.perf_counter() - began
     return cases, 1000 * spent / max(len(cases), 1)
+
+
+def titled(channels: Mapping[str, Sequence[Hit]], titles: Mapping[str, str]) -> dict[str, list[Hit]]:
+    return {name: [replace(hit, title=titles[hit.passage.doc_id]) for hit in hits] for name, hits in channels.items()}
 
 
 def measured(cases: Sequence[Case], rank: Callable[[Case], list[Hit]]) -> Score:
@@ -176,6 +159,14 @@ def measured(cases: Sequence[Case], rank: Callable[[Case], list[Hit]]) -> Score:
     return Score(ndcg10, recall5, recall100, all5, 1000 * spent / len(cases))
 
 
+def by(ranking: Ranking, late: LateInteraction | None = None) -> Callable[[Case], list[Hit]]:
+    def rank(case: Case) -> list[Hit]:
+        fused = fuse(case.channels, case.vector, ranking)
+        return late.reranked(case.query, fused) if late else fused
+
+    return rank
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, nargs="+", required=True)
@@ -187,16 +178,11 @@ async def main() -> None:
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for folder in sets(options.data):
         cases, search_ms = await searched(folder, options.queries, options.cache)
-        ways: dict[str, Callable[[Case], list[Hit]]] = {
-            name: lambda case, ranking=ranking: fuse(case.channels, case.vector, ranking)
-            for name, ranking in RANKINGS.items()
-        }
+        ways = {name: by(ranking) for name, ranking in RANKINGS.items()}
         if options.late:
             late = LateInteraction()
-            late.reranked("warm up", list(cases[0].channels["dense"]))
-            ways["+ late interaction"] = lambda case: late.reranked(
-                case.query, fuse(case.channels, case.vector, Ranking())
-            )
+            late.reranked("warm up", cases[0].channels["dense"])
+            ways["+ late interaction"] = by(Ranking(), late)
         print(f"\n{folder.name}: {len(cases)} queries, both channels in {search_ms:.1f} ms a query")
         print(f"{'':28} {'nDCG@10':>8} {'R@5':>7} {'R@100':>7} {'all@5':>7} {'ms':>7}")
         figures[folder.name] = {}

@@ -57,6 +57,7 @@ class Settings(BaseModel):
     file_max_seconds: float = Field(120.0, gt=0, description="processor time that reading one file may take")
     file_max_memory_megabytes: int = Field(4000, ge=256, description="memory that reading one file may take")
     ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
+    ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
 
     search_rounds: int = Field(
         0, ge=0, le=50, description="rounds of searching per question; 0 leaves it to the mode (3, 5, 10)"

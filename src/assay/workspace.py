@@ -158,6 +158,7 @@ class Workspace:
     @asynccontextmanager
     async def _intake(self, base: Base, reader: Reader | None = None) -> AsyncIterator[Intake]:
         """The pipeline for one base, while no other process fills it."""
+        from assay.ingest import ocr
         from assay.ingest.jail import Jail
         from assay.intake import Intake
 
@@ -170,7 +171,7 @@ class Workspace:
                     store=self.store,
                     cache=self.cache,
                     originals=self.path / ORIGINALS,
-                    reader=reader or jail,
+                    reader=reader or (ocr.Reader(jail, self.settings.ocr_languages) if self.settings.ocr else jail),
                     embedder=self.embedder,
                     index=index,
                     base=base,
@@ -331,6 +332,7 @@ class Workspace:
 
     async def boxes(self, document: str, start: int, end: int) -> list[Box]:
         """Where a span stands on the pages of a PDF; nothing for formats without pages of their own."""
+        from assay.ingest import ocr
         from assay.ingest.jail import Jail
 
         found = self.document(document)
@@ -338,7 +340,10 @@ class Workspace:
         if data is None:
             return []
         with Jail(limits=_limits(self.settings)) as jail:
-            boxes = await jail.boxes(data, start, end)
+            if ocr.MARK in found.meta:
+                boxes = await ocr.boxes(jail, data, found.pages, start, end, found.meta[ocr.MARK])
+            else:
+                boxes = await jail.boxes(data, start, end)
         return boxes if isinstance(boxes, list) else []
 
     # Searching

@@ -132,6 +132,21 @@ async def test_what_is_deleted_is_found_no_more(index):
     assert len(await index.dense(unit(0), 99, EVERYTHING)) == 20
 
 
+async def test_a_search_sees_every_change_made_before_it(index):
+    expected: set[str] = set()
+    for i in range(12):
+        new = {f"{i}-{n}" for n in range(i % 4 + 1)}
+        await index.upsert([row(name, "common words", doc=f"d{i}") for name in sorted(new)])
+        expected |= new
+        if i % 3 == 2:
+            await index.delete(Eq("doc", f"d{i - 1}"))
+            expected -= {name for name in expected if name.startswith(f"{i - 1}-")}
+        assert set(ids(await index.dense(unit(0), 99, EVERYTHING))) == expected
+        assert set(ids(await index.lexical("common", 99, EVERYTHING))) == expected
+        if i % 5 == 4:
+            await index.optimise()
+
+
 async def test_everything_can_be_deleted_and_the_index_used_again(index):
     await index.upsert([row(f"p{i}", "old words") for i in range(5)])
     await index.optimise()

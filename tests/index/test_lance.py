@@ -169,6 +169,34 @@ async def test_a_reader_survives_a_writer_that_tidies_away_its_version(tmp_path)
         assert len(await reader.dense(np.ones(DIM), 200, EVERYTHING)) == 100
 
 
+async def test_rows_that_move_between_the_look_and_the_reading_are_found_all_the_same(tmp_path, monkeypatch):
+    reader, writer = await opened(tmp_path), await opened(tmp_path)
+    for i in range(3):
+        await writer.upsert([row(f"{i}-{n}", doc=f"d{i}") for n in range(10)])
+    look, moved = LanceIndex._fresh, []
+
+    async def then_move(self: LanceIndex) -> matrix.Snapshot | None:
+        snapshot = await look(self)
+        if not moved:
+            moved.append(True)
+            await writer.delete(Eq("doc", "d1"))
+            await writer.optimise()
+        return snapshot
+
+    monkeypatch.setattr(LanceIndex, "_fresh", then_move)
+    found = await reader.dense(np.ones(DIM), 99, EVERYTHING)
+    assert sorted(hit.passage.id for hit in found) == [f"{i}-{n}" for i in (0, 2) for n in range(10)]
+
+
+async def test_two_open_indexes_see_each_other_s_changes(tmp_path):
+    one, two = await opened(tmp_path), await opened(tmp_path)
+    for i in range(4):
+        writer, reader = (one, two) if i % 2 else (two, one)
+        await writer.upsert([row(f"p{i}")])
+        assert len(await reader.dense(np.ones(DIM), 9, EVERYTHING)) == i + 1
+        assert len(await reader.lexical("words", 9, EVERYTHING)) == i + 1
+
+
 async def test_a_dropped_and_rebuilt_table_is_not_taken_for_the_old_one(tmp_path):
     reader = await opened(tmp_path)
     await reader.upsert([row("old", "old words")])

@@ -82,7 +82,7 @@ async def test_a_scan_becomes_text_with_pages_and_boxes(jail: Jail, pretend) -> 
     parsed = await ocr.read(jail, data, "scan.pdf")
     assert isinstance(parsed, Parsed)
     assert parsed.text == "Evidence before\n\nWriting.\n\nEvidence before\n\nWriting."
-    assert parsed.pages == (0, parsed.text.index("Evidence", 5)) and parsed.meta["ocr"] == "tesseract"
+    assert parsed.pages == (0, parsed.text.index("Evidence", 5)) and parsed.meta["ocr"] == "eng"
     assert any("OCR" in warning for warning in parsed.warnings)
     start = parsed.text.rindex("before")
     boxes = await ocr.boxes(jail, data, parsed.pages, start, start + 6)

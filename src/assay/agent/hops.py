@@ -1,14 +1,13 @@
-"""Hopping by name: which passages of a run belong together, and which name leads on from one to the next.
+"""Hopping by name: which passages of a run belong together, and which of them a name leads to.
 
-A run without a model is a list of searches. This module reads that list and nothing else: it scores every passage
-found by how well it answers the question itself and by how well it continues a passage that does. Pure throughout.
+A run without a model is a list of searches. This module reads that list and nothing else, and scores every passage
+found by how well it answers the question itself and by how well it continues one that does. rules.py decides from it.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
@@ -18,38 +17,33 @@ from assay.types import Hit
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """How far to follow names. The defaults were measured; see docs/decisions/0004-multihop-without-a-model.md."""
+    """How far names are followed. Measured: see docs/decisions/0004-multihop-without-a-model.md."""
 
     limit: int = 12  # searches for one question, the first included
-    first: int = 50  # how many hits the first search asks for: they are also the sample that tells rare from common
-    width: int = 20  # how many hits every later search asks for
-    seeds: int = 5  # passages whose names are followed, per round
-    rounds: int = 2  # hops after the first search
-    per_round: tuple[int, ...] = (7, 3)  # searches each round may ask for
-    named: int = 2  # searches for names that stand in the question
-    named_worth: float = 0.6  # what being found under a name of the question is worth beside the question itself
+    rounds: tuple[int, ...] = (7, 4)  # searches each hop may add
+    first: int = 50  # hits of the first search: they are also the sample that tells a rare word from a common one
+    width: int = 20  # hits of every later search
+    seeds: int = 5  # passages whose names are followed, each round
+    missing: int = 2  # names of the question that no passage holds yet, searched on their own
+    enough: float = 1.01  # share of the question one chain must hold to stop early; above 1: never
+
     residual: bool = True  # ask for the name and what is still open, not for the name alone
-    rarity: bool = True
-    gain: bool = True
-    carried: bool = True  # a passage reached by a hop can be a source as good as its link
-    returned: float = 0.0  # how much of a link's certainty its source may claim
-    rivals: float = 1.0  # what each better passage under the same name leaves to the next
-    pieces: bool = True
-    titled: float = 0.0
-    phrase_titled: float = 0.0
-    phrase_how: str = "sum"
-    common: float = 0.1
-    spread: float = 0.0
-    oracle: object = None
-    phrase: float = 0.0  # what holding a rare name of the question is worth
-    linked: float = 2.0  # what a certain link is worth beside the score of the first search
-    # The link's log-odds: how good the source is, how near the passage is to name and open question together,
-    # how rare the name is, how much of the question's open words the passage adds.
+    pieces: bool = True  # "Ann Lee of Oak Hill" is also Ann Lee, and Oak Hill
+
+    # What a passage is worth directly: one search, plus the rare names of the question it holds, plus being about one.
+    held: float = 0.5
+    titled: float = 0.3
+
+    # What a link is worth beside that, and its log-odds: how good the passage it comes from is, how near its end is to
+    # name and open question together, how many passages hold the name, how many open words of the question it adds.
+    linked: float = 2.0
     of_source: float = 5.0
     of_nearness: float = 6.2
-    of_rarity: float = 1.18
+    of_holders: float = 1.18
     of_gain: float = 7.8
-    bias: float = -8.4
+    bias: float = -7.4
+    rivals: float = 0.6  # what each better passage under the same name leaves to the next
+    returned: float = 1.0  # how much of a link's certainty its source may claim: who leads on was worth finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +55,12 @@ class Lead:
     k: int
     name: str = ""
     source: str = ""  # id of a passage already found
+    hop: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ran:
-    """A search that was made: what was asked, the vector of its words, and what came back, best first."""
+    """A search that was made: what was asked, the unit vector of its words, and what came back, best first."""
 
     lead: Lead
     vector: np.ndarray
@@ -74,7 +69,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Why a passage continues another one: the name both hold, and how sure we are, between 0 and 1."""
+    """Why a passage continues another one: the name both hold, and how sure that is, between 0 and 1."""
 
     name: str
     source: str
@@ -83,18 +78,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
+    """A passage in its place: what it is worth in all and by itself, and the link that brought it, if one did."""
+
     hit: Hit
     score: float
     direct: float
     link: Link | None = None
 
 
-PIECES = True
 # --- reading passages -----------------------------------------------------------------------------------------------
 
 
 def key(name: str) -> str:
-    """A name as it is compared: folded words, single spaces. "The Exies" and "the exies" are one name."""
+    """A name as it is compared: folded words, single spaces."""
     return " ".join(re.findall(r"[^\W_]+", text.fold(name)))
 
 
@@ -105,41 +101,40 @@ def bare_title(title: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the rules read off one passage, once."""
+    """What the rules read off a passage to compare it with others."""
 
-    padded: str  # its words with a space at both ends, so that a name is found by `in`
-    terms: frozenset[str]
-    names: Mapping[str, tuple[str, int]]  # key → the name as written, and the sentence it stands in (-1: the title)
-    sentence_terms: tuple[frozenset[str], ...]
     called: str
+    words: str  # with a space at both ends, so that a name is found by `in`
+    terms: frozenset[str]
+
+    def holds(self, name: str) -> bool:
+        return f" {name} " in self.words
 
 
-@lru_cache(maxsize=4096)
-def read(title: str, body: str) -> Page:
-    spoken: dict[str, tuple[str, int]] = {}
-    spans = text.sentences(body)
-    for number, (start, end) in enumerate(spans):
+def read(hit: Hit) -> Page:
+    whole = f"{hit.title} {hit.passage.text}"
+    return Page(key(bare_title(hit.title)), f" {key(whole)} ", frozenset(text.terms(whole)))
+
+
+def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
+    """The names a passage holds, by key: as written, and the terms of the sentence each first stands in."""
+    body = hit.passage.text
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    opening: frozenset[str] = frozenset()
+    for number, (start, end) in enumerate(text.sentences(body)):
+        told = frozenset(text.terms(body[start:end]))
+        opening = opening if number else told
         for name in text.names(body[start:end]):
-            spoken.setdefault(key(name.text), (name.text, number))
-            if PIECES and " of " in name.text:
-                left, _, right = name.text.partition(" of ")
-                right = right.removeprefix("the ")
-                if " " in left:
-                    spoken.setdefault(key(left), (left, number))
-                    spoken.setdefault(key(right), (right, number))
-    called = bare_title(title)
-    spoken.setdefault(key(called), (called, -1))
-    return Page(
-        padded=f" {key(title)} {key(body)} ",
-        terms=frozenset(text.terms(f"{title} {body}")),
-        names={k: v for k, v in spoken.items() if len(k) > 2},
-        sentence_terms=tuple(frozenset(text.terms(body[start:end])) for start, end in spans),
-        called=key(called),
-    )
+            for part in _parts(name.text) if pieces else (name.text,):
+                found.setdefault(key(part), (part, told))
+    called = bare_title(hit.title)
+    found.setdefault(key(called), (called, opening))
+    return {k: v for k, v in found.items() if len(k) > 2}
 
 
-def page_of(hit: Hit) -> Page:
-    return read(hit.title, hit.passage.text)
+def _parts(name: str) -> tuple[str, ...]:
+    left, of, right = name.partition(" of ")
+    return (name, left, right.removeprefix("the ")) if of and " " in left else (name,)
 
 
 # --- scoring --------------------------------------------------------------------------------------------------------
@@ -147,37 +142,47 @@ def page_of(hit: Hit) -> Page:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """The run so far, scored: every passage once, what it is worth directly, and its best link."""
+    """The run so far, scored: every passage once, what it is worth directly, and the best link to it."""
 
     question: str
     hits: Mapping[str, Hit]
-    direct: Mapping[str, float]
-    links: Mapping[str, Link]
+    pages: Mapping[str, Page]
     weights: Mapping[str, float]  # the question's terms, by how rare they are among what was found; they add up to 1
-    hops: Hops = field(default_factory=Hops)
-    out: Mapping[str, float] = field(default_factory=dict)
+    direct: Mapping[str, float]
+    hops: Hops
+    links: dict[str, Link] = field(default_factory=dict)
 
     def worth(self, passage: str) -> float:
-        link = self.links.get(passage)
-        sure = max(link.sure if link else 0.0, self.hops.returned * self.out.get(passage, 0.0))
+        sure = max((link.sure * self.hops.returned for link in self.links.values() if link.source == passage), default=0.0)
+        if passage in self.links:
+            sure = max(sure, self.links[passage].sure)
         return self.direct[passage] + self.hops.linked * sure
 
     def as_source(self, passage: str) -> float:
+        """How far a passage can be trusted to lead on: by itself, or because a link to it is sure."""
         link = self.links.get(passage)
-        return max(self.direct[passage], link.sure if link and self.hops.carried else 0.0)
+        return min(1.0, max(self.direct[passage], link.sure if link else 0.0))
 
     def path(self, passage: str) -> tuple[str, ...]:
         """The passage and those it was reached from, nearest first."""
         steps = [passage]
-        while (link := self.links.get(steps[-1])) and link.source not in steps and self.direct[steps[-1]] < link.sure:
+        while (link := self.links.get(steps[-1])) and link.source not in steps and link.sure > self.direct[steps[-1]]:
             steps.append(link.source)
         return tuple(steps)
 
-    def covered(self, passages: Sequence[str]) -> frozenset[str]:
-        return frozenset(t for t in self.weights if any(t in page_of(self.hits[p]).terms for p in passages))
+    def covered(self, passages: Iterable[str]) -> frozenset[str]:
+        """The question's terms that stand in these passages."""
+        pages = [self.pages[passage] for passage in passages]
+        return frozenset(term for term in self.weights if any(term in page.terms for page in pages))
 
-    def weight(self, terms: frozenset[str]) -> float:
-        return sum(self.weights.get(t, 0.0) for t in terms)
+    def weight(self, terms: Collection[str]) -> float:
+        return sum(self.weights.get(term, 0.0) for term in terms)
+
+    def holders(self, name: str) -> list[str]:
+        return [passage for passage, page in self.pages.items() if page.holds(name)]
+
+    def best(self, count: int) -> list[str]:
+        return sorted(self.hits, key=lambda passage: (-self.worth(passage), passage))[:count]
 
 
 def score(question: str, ran: Sequence[Ran], hops: Hops) -> Board:
@@ -186,94 +191,76 @@ def score(question: str, ran: Sequence[Ran], hops: Hops) -> Board:
     for search in ran:
         for hit in search.hits:
             hits.setdefault(hit.passage.id, hit)
-    board = Board(question, hits, _direct(ran, hits, hops), {}, _weights(question, hits), hops)
-    links: dict[str, Link] = {}
-    for search in ran:  # in the order they were made, so a second hop sees the link of the first
-        lead = search.lead
-        if not lead.name or lead.source not in hits:
-            continue
-        board = Board(question, hits, board.direct, links, board.weights, hops)
-        reached = sorted(_reached(board, search).items(), key=lambda pair: -pair[1])
-        for place, (link_to, odds) in enumerate(reached):
-            sure = odds * hops.rivals**place
-            if link_to not in links or sure > links[link_to].sure:
-                links[link_to] = Link(lead.name, lead.source, sure)
-    board = Board(question, hits, board.direct, links, board.weights, hops)
-    if hops.returned:
-        out: dict[str, float] = {}
-        for link in links.values():
-            out[link.source] = max(out.get(link.source, 0.0), link.sure)
-        board = Board(question, hits, board.direct, links, board.weights, hops, out)
+    pages = {passage: read(hit) for passage, hit in hits.items()}
+    board = Board(question, hits, pages, _weights(question, pages), _direct(question, ran, hits, pages, hops), hops)
+    for search in ran:  # in the order they were made, so that a second hop stands on the first
+        if search.lead.source in hits:
+            _follow(board, search)
     return board
 
 
-def _direct(ran: Sequence[Ran], hits: Mapping[str, Hit], hops: Hops) -> dict[str, float]:
-    """What one search for the question says of each passage, between 0 and 1, also for those it did not return."""
-    first = ran[0]
-    near = {hit.passage.id: float(first.vector @ hit.vector) for hit in hits.values()}
-    returned = [near[hit.passage.id] for hit in first.hits] or [0.0]
-    low, high = min(returned), max(returned)
-    direct = {p: 0.7 * min(1.0, max(0.0, (n - low) / (high - low or 1.0))) for p, n in near.items()}
-    direct |= {hit.passage.id: hit.scores["fused"] for hit in first.hits}
-    if hops.phrase:
-        bonus: dict[str, list[float]] = {}
-        held = {key(name.text): name for name in text.names(ran[0].lead.query)}
-        for k in held:
-            wanted = f" {k} "
-            holding = [p for p, hit in hits.items() if wanted in page_of(hit).padded]
-            df = hops.oracle(k) if hops.oracle else len(holding)
-            for p in holding:
-                rare = max(0.0, 1 - math.log(1 + df) / math.log(50))
-                bonus.setdefault(p, []).append(rare + (hops.phrase_titled if page_of(hits[p]).called == k else 0.0))
-        for p, parts in bonus.items():
-            how = {"sum": sum(parts), "max": max(parts), "mean": sum(parts) / len(held), "root": sum(parts) / len(held) ** 0.5}
-            direct[p] += hops.phrase * how[hops.phrase_how]
-    for search in ran[1:]:
-        if search.lead.source:
-            continue
-        for hit in search.hits:  # found under a name that stands in the question
-            if f" {key(search.lead.name)} " in page_of(hit).padded:
-                worth = hops.named_worth * hit.scores["fused"]
-                direct[hit.passage.id] = max(direct[hit.passage.id], worth)
-    return direct
+def question_names(question: str) -> dict[str, str]:
+    """The names that stand in the question: key → as written."""
+    return {key(name.text): name.text for name in text.names(question)}
 
 
-def _weights(question: str, hits: Mapping[str, Hit]) -> dict[str, float]:
-    pages = [page_of(hit) for hit in hits.values()]
+def _weights(question: str, pages: Mapping[str, Page]) -> dict[str, float]:
     rare = {
-        term: math.log(1 + len(pages) / (0.5 + sum(term in page.terms for page in pages)))
+        term: math.log(1 + len(pages) / (0.5 + sum(term in page.terms for page in pages.values())))
         for term in text.terms(question)
     }
     total = sum(rare.values()) or 1.0
     return {term: weight / total for term, weight in rare.items()}
 
 
-def _reached(board: Board, search: Ran) -> dict[str, float]:
-    """How sure it is that each passage holding the followed name continues the passage the name came from."""
-    hops, source = board.hops, search.lead.source
-    wanted = f" {key(search.lead.name)} "
-    holding = [p for p, hit in board.hits.items() if wanted in page_of(hit).padded]
-    path = board.path(source)
+def _direct(
+    question: str, ran: Sequence[Ran], hits: Mapping[str, Hit], pages: Mapping[str, Page], hops: Hops
+) -> dict[str, float]:
+    """What each passage is worth by itself, also those that the search for the question did not return."""
+    first = ran[0]
+    near = {passage: float(first.vector @ hit.vector) for passage, hit in hits.items()}
+    returned = [near[hit.passage.id] for hit in first.hits] or [0.0]
+    low, high = min(returned), max(returned)
+    # 0.7 is the dense channel's share in the fused score: all that is known of a passage the first search left out.
+    direct = {passage: 0.7 * min(1.0, max(0.0, (n - low) / (high - low or 1.0))) for passage, n in near.items()}
+    direct |= {hit.passage.id: hit.scores["fused"] for hit in first.hits}
+    named, asked = question_names(question), f" {key(question)} "
+    for name in named:
+        holding = [passage for passage, page in pages.items() if page.holds(name)]
+        for passage in holding:
+            direct[passage] += hops.held * max(0.0, 1 - math.log(1 + len(holding)) / math.log(1 + hops.first))
+    for passage, page in pages.items():
+        # A title in lower case counts too, unless it is one word: "love" in a question is rarely the film.
+        if page.called in named or (" " in page.called and f" {page.called} " in asked):
+            direct[passage] += hops.titled
+    return direct
+
+
+def _follow(board: Board, search: Ran) -> None:
+    """Link the passages that hold the followed name to the passage it came from, where nothing better links them."""
+    hops, lead = board.hops, search.lead
+    holding = board.holders(key(lead.name))
+    path = board.path(lead.source)
     known = board.covered(path)
-    fixed = hops.bias + hops.of_source * min(1.0, board.as_source(source))
-    if hops.rarity:
-        df = hops.oracle(wanted[1:-1]) if hops.oracle else len(holding)
-        fixed -= hops.of_rarity * math.log(1 + df)
+    fixed = hops.bias + hops.of_source * board.as_source(lead.source) - hops.of_holders * math.log(1 + len(holding))
     sure = {}
     for passage in holding:
-        if passage in path:
-            continue
-        odds = fixed + hops.of_nearness * float(search.vector @ board.hits[passage].vector)
-        if hops.gain:
-            odds += hops.of_gain * board.weight(board.covered((passage,)) - known)
-        if hops.titled and page_of(board.hits[passage]).called == wanted[1:-1]:
-            odds += hops.titled
-        sure[passage] = 1 / (1 + math.exp(-odds))
-    return sure
+        if passage not in path:
+            near = float(search.vector @ board.hits[passage].vector)
+            gain = board.weight(board.covered((passage,)) - known)
+            sure[passage] = 1 / (1 + math.exp(-(fixed + hops.of_nearness * near + hops.of_gain * gain)))
+    for place, passage in enumerate(sorted(sure, key=lambda p: (-sure[p], p))):
+        link = Link(lead.name, lead.source, sure[passage] * hops.rivals**place)
+        if passage not in board.links or link.sure > board.links[passage].sure:
+            board.links[passage] = link
 
 
 def order(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> list[Ranked]:
     """Everything found, best first: what answers the question and what continues it, in one list."""
+    if not ran:
+        return []
     board = score(question, ran, hops or Hops())
-    ranked = [Ranked(hit, board.worth(p), board.direct[p], board.links.get(p)) for p, hit in board.hits.items()]
-    return sorted(ranked, key=lambda r: (-r.score, r.hit.passage.id))
+    return [
+        Ranked(board.hits[passage], board.worth(passage), board.direct[passage], board.links.get(passage))
+        for passage in board.best(len(board.hits))
+    ]

@@ -1,72 +1,79 @@
-"""Deciding without a model: what to search for first, what to search for next, and when to stop.
+"""Deciding without a model: what the question asks for, what to search for next, and when to stop.
 
-The loop asks, searches, and asks again; nothing here searches. What was found is ordered in hops.py.
+The loop asks, searches, and asks again; nothing here searches. hops.py scores what was found; its `order` ranks it.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay import text
-from assay.agent.hops import Board, Hops, Lead, Ran, key, page_of, score
+from assay.agent.hops import Board, Hops, Lead, Ran, key, names_in, question_names, score
+from assay.types import Plan, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The searches to make now; none, and `stop` says why: covered, nothing new, or limit."""
+    """The searches to make now, side by side. When there are none, `stop` says why."""
 
-    leads: tuple[Lead, ...]
-    stop: str = ""
+    leads: tuple[Lead, ...] = ()
+    stop: str = ""  # covered, nothing new, limit
 
 
-def plan(question: str, hops: Hops | None = None) -> list[Lead]:
-    """The question itself, then the names that stand in it, longest first."""
-    hops = hops or Hops()
-    leads = [Lead(question, "the question", hops.first)]
-    named = {key(n.text): n.text for n in text.names(question)}
-    for k in sorted(named, key=len, reverse=True)[: hops.named]:
-        leads.append(Lead(named[k], f"the question names {named[k]}", hops.width, name=named[k]))
-    return leads
+def plan(question: str) -> Plan:
+    """One step for every name in the question, side by side, then the question itself, which needs them all."""
+    named = list(question_names(question).values())
+    about = [Step(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)]
+    if len(about) < 2:
+        return Plan((Step("s1", question),))
+    return Plan((*about, Step(f"s{len(about) + 1}", question, needs=tuple(step.id for step in about))))
 
 
 def next_searches(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> Next:
+    """What to search for, given what was searched and found. Each call opens the next round of hops."""
     hops = hops or Hops()
-    planned = sum(not search.lead.source for search in ran)
+    if not ran:
+        return Next((Lead(question, "the question", hops.first),))
+    hop = 1 + max(search.lead.hop for search in ran)
     room = hops.limit - len(ran)
-    done = len(ran) - planned
-    which, spent = 0, 0
-    while which < len(hops.per_round) and spent + hops.per_round[which] <= done:
-        spent += hops.per_round[which]
-        which += 1
-    if room <= 0 or which >= min(hops.rounds, len(hops.per_round)):
-        return Next((), "limit")
+    if room <= 0 or hop > len(hops.rounds):
+        return Next(stop="limit")
     board = score(question, ran, hops)
-    leads = _hops(board, ran, hops)[: min(room, hops.per_round[which] - (done - spent))]
+    if _holds_enough(board):
+        return Next(stop="covered")
+    missing = _missing(board, ran, hop) if hop == 1 else []
+    leads = (missing + _promising(board, ran, hop))[: min(room, hops.rounds[hop - 1])]
     return Next(tuple(leads), "" if leads else "nothing new")
 
 
-def _hops(board: Board, ran: Sequence[Ran], hops: Hops) -> list[Lead]:
+def _holds_enough(board: Board) -> bool:
+    """Whether the best passage, with those that led to it, holds what the question speaks of."""
+    return any(board.weight(board.covered(board.path(passage))) >= board.hops.enough for passage in board.best(1))
+
+
+def _missing(board: Board, ran: Sequence[Ran], hop: int) -> list[Lead]:
+    """Names of the question that no passage found so far holds: lost among its other words, so asked for alone."""
+    return [
+        Lead(name, f"nothing found names {name}", board.hops.width, name=name, hop=hop)
+        for k, name in question_names(board.question).items()
+        if not board.holders(k)
+    ][: board.hops.missing]
+
+
+def _promising(board: Board, ran: Sequence[Ran], hop: int) -> list[Lead]:
+    """Names to follow from the best passages, most promising first: well placed, in a sentence that speaks of the
+    question, and not named by the question itself."""
+    hops = board.hops
     asked = {key(search.lead.name) for search in ran if search.lead.name}
     question_key = f" {key(board.question)} "
-    question_terms = frozenset(board.weights)
-    seeds = sorted(board.hits, key=lambda p: (-board.worth(p), p))[: hops.seeds]
     best: dict[str, tuple[float, Lead]] = {}
-    pages = [page_of(hit) for hit in board.hits.values()]
-    for rank, source in enumerate(seeds):
-        taken = 0
-        page = page_of(board.hits[source])
-        known = board.covered(board.path(source))
-        rest = text.residual(board.question, known) if hops.residual else ""
-        for k, (name, sentence) in page.names.items():
-            if k in asked or f" {k} " in question_key or set(text.terms(name)) <= question_terms:
+    for source in board.best(hops.seeds):
+        hit = board.hits[source]
+        rest = text.residual(board.question, board.covered(board.path(source))) if hops.residual else ""
+        for k, (name, told) in names_in(hit, hops.pieces).items():
+            if k in asked or f" {k} " in question_key or set(text.terms(name)) <= board.weights.keys():
                 continue
-            told = page.sentence_terms[max(0, sentence)] if page.sentence_terms else frozenset()
-            promise = board.as_source(source) + board.weight(told & question_terms)
-            if hops.common:
-                promise -= hops.common * math.log(1 + sum(f" {k} " in other.padded for other in pages))
-            promise -= hops.spread * taken
-            taken += 1
+            promise = board.as_source(source) + board.weight(told)
             if k not in best or promise > best[k][0]:
-                reason = f"{board.hits[source].title or 'a passage found'} names {name}"
-                best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source))
+                reason = f"{hit.title or 'a passage found'} names {name}"
+                best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source, hop))
     return [lead for _, lead in sorted(best.values(), key=lambda pair: -pair[0])]

@@ -139,7 +139,7 @@ class LanceIndex:
             return []
         listed = f"id IN ({', '.join(literal(each) for each in dict.fromkeys(ids))})"
         test = listed if where == EVERYTHING else f"({listed} AND {compile(where)})"
-        select = [*PAYLOAD, "vector"]
+        select = ["id", *PAYLOAD, "vector"]
         found = await self._read(lambda: self.table.query().where(test).select(select).to_arrow())
         at = {id: i for i, id in enumerate(found["id"].to_pylist())}
         found = in_order(found, [at[id] for id in dict.fromkeys(ids) if id in at])
@@ -188,7 +188,7 @@ class LanceIndex:
         search = self.table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(20).nprobes(40)
         if where != EVERYTHING:
             search = search.where(compile(where))
-        found = await search.select([*PAYLOAD, "vector", "_distance"]).to_arrow()
+        found = await search.select(["id", *PAYLOAD, "vector", "_distance"]).to_arrow()
         scores, ids = (1.0 - found["_distance"].to_numpy()).tolist(), found["id"].to_pylist()
         order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
         found = in_order(found, order)

@@ -56,9 +56,12 @@ async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
         raise UserError(NO_INDEX)
     try:
         table = await (await _connect(folder)).open_table(found[0].stem)
-        held = (await table.schema()).field("vector").type.list_size
+        columns = await table.schema()
+        held = columns.field("vector").type.list_size
     except Exception as error:
         raise damaged(folder, error) from error
+    if columns.names != schema(held).names:
+        raise damaged(folder, ValueError("another version of Assay made it"))
     if held != dim:
         raise StoreError(
             f"The index holds vectors of {held} dimensions, the embedder makes {dim}: it has been changed. "

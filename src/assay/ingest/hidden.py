@@ -20,7 +20,9 @@ _PIXELS = {"em": 16, "rem": 16, "pt": 1.3, "vw": 12, "vh": 8, "ex": 8, "ch": 8, 
 
 def declarations(style: str) -> dict[str, str]:
     """`color: Red !important; top:0` → {"color": "red", "top": "0"}."""
-    found = {}
+    found: dict[str, str] = {}
+    if not style:
+        return found
     for part in re.sub(r"/\*.*?(?:\*/|\Z)", "", style, flags=re.DOTALL).split(";"):
         key, _, value = part.partition(":")
         found[key.strip().lower()] = value.replace("!important", "").strip().lower()
@@ -33,6 +35,8 @@ def hides(style: str) -> bool:
 
 
 def _invisible(style: dict[str, str]) -> bool:
+    if not style:
+        return False
     if style.get("display") == "none" or style.get("visibility") in {"hidden", "collapse"}:
         return True
     if _share(style.get("opacity")) <= 0.05 or _pixels(style.get("font-size")) < 2:

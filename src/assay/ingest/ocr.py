@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.ingest.jail import Jail
@@ -23,6 +23,7 @@ from assay.ingest.pdf_box import Box
 from assay.text import clean
 
 PROGRAM = "tesseract"
+MARK = "ocr"  # in a document's metadata: read through OCR, in these languages
 SCALE = 300 / 72  # the resolution the program was trained on
 LEAST_CONFIDENCE = 20.0  # of 100: below it, what was read is speckle
 PAGE_SECONDS = 60.0
@@ -68,7 +69,8 @@ async def read(jail: Jail, source: Path | bytes, name: str = "", *, languages: s
         if isinstance(seen, Unreadable):
             return seen
         pages.append(seen)
-    return written(pages, jail.limits)
+    text = written(pages, jail.limits)
+    return replace(text, meta={**text.meta, MARK: languages}) if isinstance(text, Parsed) else text
 
 
 async def page_words(jail: Jail, source: Path | bytes, page: int, languages: str = "eng") -> list[Seen] | Unreadable:
@@ -211,7 +213,17 @@ def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreada
         "pdf",
         pages=tuple(min(at, length) for at in offsets),
         language=language_of(whole),
-        meta={"ocr": PROGRAM},
         warnings=(told,),
     )
     return described(parsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Files through a jail, scans through OCR as well."""
+
+    jail: Jail
+    languages: str = "eng"
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        return await read(self.jail, data, name, languages=self.languages)

@@ -1,0 +1,170 @@
+"""Fusion, feedback, diversity and the cap, on hits made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.index.fuse import Ranking, blend, capped, diverse, fuse, pooled, reciprocal, refined, stretched
+from assay.types import Hit, Passage
+
+PLAIN = Ranking(feedback=0.0)
+QUERY = np.array([1.0, 0.0, 0.0], np.float32)
+
+
+def toward(cosine: float, turn: float = 0.0) -> np.ndarray:
+    """A unit vector with this cosine to QUERY; `turn` says where round it the rest points."""
+    rest = np.sqrt(1 - cosine**2)
+    return np.array([cosine, rest * np.cos(turn), rest * np.sin(turn)], np.float32)
+
+
+def hit(id: str, vector: np.ndarray, doc: str = "", **scores: float) -> Hit:
+    return Hit(Passage(id, doc or id, f"words of {id}", 0, 1), vector, scores)
+
+
+def dense(*hits: Hit) -> list[Hit]:
+    return [replace(each, scores={"dense": float(each.vector @ QUERY)}) for each in hits]
+
+
+def lexical(*scored: tuple[Hit, float]) -> list[Hit]:
+    return [replace(each, scores={"lexical": score}) for each, score in scored]
+
+
+def ids(hits: list[Hit]) -> list[str]:
+    return [each.passage.id for each in hits]
+
+
+A, B, C = (hit(name, toward(cosine)) for name, cosine in (("a", 0.9), ("b", 0.6), ("c", 0.3)))
+
+
+def test_each_passage_comes_back_once_with_what_every_channel_said_of_it():
+    fused = fuse({"dense": dense(A, B), "lexical": lexical((B, 8.0), (C, 4.0))}, QUERY, PLAIN)
+    assert sorted(ids(fused)) == ["a", "b", "c"]
+    scores = {each.passage.id: each.scores for each in fused}
+    assert scores["b"]["dense"] == pytest.approx(0.6)
+    assert scores["b"]["lexical"] == 8.0
+    assert "lexical" not in scores["a"]
+    assert scores["c"]["dense"] == pytest.approx(0.3)  # words alone found it; its vector came along
+
+
+def test_words_count_against_the_best_that_words_did_and_meaning_as_it_is():
+    fused = fuse({"dense": dense(A, B), "lexical": lexical((B, 8.0), (C, 4.0))}, QUERY, PLAIN)
+    scores = {each.passage.id: each.scores["fused"] for each in fused}
+    assert scores["a"] == pytest.approx(0.75 * 0.9)
+    assert scores["b"] == pytest.approx(0.25 * 1.0 + 0.75 * 0.6)
+    assert scores["c"] == pytest.approx(0.25 * 0.5 + 0.75 * 0.3)
+    assert ids(fused) == ["b", "a", "c"]
+
+
+def test_equal_scores_are_ordered_by_passage_id():
+    twins = [hit(name, toward(0.5)) for name in "zxy"]
+    assert ids(fuse({"dense": dense(*twins), "lexical": []}, QUERY, PLAIN)) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("by", ["scores", "minmax", "ranks"])
+def test_either_channel_may_find_nothing(by):
+    ranking = Ranking(by=by)
+    assert fuse({"dense": [], "lexical": []}, QUERY, ranking) == []
+    assert ids(fuse({"dense": dense(A, B, C), "lexical": []}, QUERY, ranking)) == ["a", "b", "c"]
+    assert ids(fuse({"dense": [], "lexical": lexical((C, 9.0), (B, 1.0))}, QUERY, replace(ranking, lexical=1.0))) == [
+        "c",
+        "b",
+    ]
+
+
+def test_rank_fusion_looks_at_places_and_not_at_scores():
+    channels = {"dense": dense(A, B), "lexical": lexical((B, 1e9), (C, 1e-9))}
+    assert ids(fuse(channels, QUERY, Ranking(by="ranks"))) == ["b", "a", "c"]
+    assert reciprocal(np.array([5.0, 7.0, 1.0]), np.array([True, True, False])) == pytest.approx([1 / 62, 1 / 61, 0])
+
+
+def test_stretching_reaches_from_nought_to_one_and_survives_equal_scores():
+    assert stretched(np.array([2.0, 4.0, 3.0]), np.array([True] * 3)) == pytest.approx([0, 1, 0.5])
+    assert stretched(np.array([2.0, 2.0, 9.0]), np.array([True, True, False])) == pytest.approx([1, 1, 0])
+    assert stretched(np.array([2.0]), np.array([False])) == pytest.approx([0])
+
+
+def test_feedback_lifts_what_resembles_the_best_hits():
+    subject = [hit(f"s{i}", toward(0.8, turn=0.1 * i)) for i in range(5)]
+    related, unrelated = hit("x-related", toward(0.5, turn=0.2)), hit("unrelated", toward(0.5, turn=3.0))
+    channels = {"dense": dense(*subject, related, unrelated), "lexical": []}
+    assert ids(fuse(channels, QUERY, PLAIN))[-2:] == ["unrelated", "x-related"]  # a tie, so by id
+    assert ids(fuse(channels, QUERY, Ranking()))[-2:] == ["x-related", "unrelated"]
+
+
+def test_best_hits_that_have_nothing_in_common_move_nothing():
+    scattered = [hit(f"s{i}", toward(0.6, turn=2 * np.pi * i / 5)) for i in range(5)]
+    pool = pooled({"dense": dense(*scattered), "lexical": []}, QUERY)
+    scores = blend(pool, 0.25)
+    assert refined(pool, scores, QUERY, Ranking()) is QUERY
+    assert refined(pool, scores, QUERY, Ranking(cohesion=(-1.0, -0.9))) is not QUERY  # the guard is what held it
+
+
+def test_a_long_document_has_one_voice_in_the_feedback():
+    long = [hit(f"long{i}", toward(0.9, turn=0.05 * i), doc="long") for i in range(5)]
+    others = [hit(f"o{i}", toward(0.85, turn=1.5 + 0.05 * i)) for i in range(4)]
+    pool = pooled({"dense": dense(*long, *others), "lexical": []}, QUERY)
+    moved = refined(pool, blend(pool, 0.25), QUERY, Ranking())
+    assert moved @ others[0].vector > moved @ long[0].vector - 0.05  # four documents outweigh five passages of one
+    assert float(np.linalg.norm(moved)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_query_that_is_far_from_everything_is_left_where_it_is():
+    away = [hit(f"s{i}", toward(-0.2, turn=2 * np.pi * i / 5)) for i in range(5)]
+    pool = pooled({"dense": dense(*away), "lexical": []}, QUERY)
+    assert refined(pool, blend(pool, 0.25), QUERY, Ranking()) is QUERY
+
+
+def test_a_single_hit_is_no_feedback():
+    assert ids(fuse({"dense": dense(A), "lexical": []}, QUERY, Ranking())) == ["a"]
+
+
+@given(
+    st.lists(st.tuples(st.floats(-0.99, 0.99), st.floats(0, 6), st.integers(0, 3)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 11), st.floats(0, 50)), max_size=12),
+    st.sampled_from(["scores", "minmax", "ranks"]),
+)
+def test_fusion_loses_and_invents_nothing_and_is_ordered_by_its_score(found, worded, by):
+    hits = [hit(f"{i:02}", toward(cosine, turn), doc=f"d{doc}") for i, (cosine, turn, doc) in enumerate(found)]
+    by_words = {place: score for place, score in worded if place < len(hits)}
+    channels = {"dense": dense(*hits[::2]), "lexical": lexical(*((hits[place], s) for place, s in by_words.items()))}
+    fused = fuse(channels, QUERY, Ranking(by=by))
+    assert sorted(ids(fused)) == sorted({each.passage.id for name in channels for each in channels[name]})
+    scores = [each.scores["fused"] for each in fused]
+    assert scores == sorted(scores, reverse=True)
+    assert np.isfinite(scores).all()
+
+
+def test_diversity_passes_over_what_says_the_same_again():
+    near = [hit("first", toward(0.9), fused=0.9), hit("again", toward(0.9), fused=0.88)]
+    other = hit("other", toward(0.6, turn=3.0), fused=0.6)
+    last = hit("last", toward(0.1), fused=0.1)
+    assert ids(diverse([*near, other, last], 2, 0.5)) == ["first", "other"]
+    assert ids(diverse([*near, other, last], 2, 0.0)) == ["first", "again"]
+    assert sorted(ids(diverse([*near, other, last], 9, 0.9))) == ["again", "first", "last", "other"]
+
+
+def test_diversity_goes_by_what_the_reranker_said():
+    first = hit("first", toward(0.9), fused=0.9, rerank=0.9)
+    alike = hit("alike", toward(0.7), fused=0.2, rerank=0.88)
+    other = hit("other", toward(0.1, turn=3.0), fused=0.19, rerank=0.1)
+    assert ids(diverse([first, alike, other], 2, 0.3)) == ["first", "alike"]
+
+
+def test_diversity_goes_by_place_when_only_the_first_were_reranked():
+    hits = [
+        hit("late", toward(0.2), fused=0.1, rerank=0.9),
+        hit("early", toward(0.9, 3.0), fused=0.9, rerank=0.1),
+        hit("unseen", toward(0.5, 1.0), fused=0.5),
+    ]
+    assert ids(diverse(hits, 3, 0.05)) == ["late", "early", "unseen"]
+
+
+def test_the_cap_keeps_the_best_of_each_document_in_order():
+    hits = [hit(f"{i}", toward(0.5), doc=doc) for i, doc in enumerate("aababb")]
+    assert ids(capped(hits, 2)) == ["0", "1", "2", "4"]
+    assert ids(capped(hits, 0)) == ["0", "1", "2", "3", "4", "5"]

@@ -1,0 +1,303 @@
+"""Rerankers: the bundled model by token, a cross-encoder made for the test, and a real server on the loopback."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.errors import ModelError, UserError
+from assay.models.cross_encoder import fit
+from assay.models.minilm import MiniLM
+from assay.models.minilm_tokens import token_vectors
+from assay.models.rerank import (
+    CrossEncoder,
+    EndpointReranker,
+    LateInteraction,
+    corrected,
+    max_sim,
+    read_scores,
+    reordered,
+)
+from assay.types import Hit, Passage
+
+KEY = "sk-very-secret-1234"
+
+
+def hit(text: str, title: str = "", **scores: float) -> Hit:
+    return Hit(Passage(text, text, text, 0, len(text)), np.zeros(1, np.float32), scores, title=title)
+
+
+def texts(hits: list[Hit]) -> list[str]:
+    return [each.passage.text for each in hits]
+
+
+def test_the_hits_looked_at_come_first_and_the_rest_keep_their_order():
+    hits = [hit(name) for name in "abcd"]
+    ranked = reordered(hits, [0.1, 0.9])
+    assert texts(ranked) == ["b", "a", "c", "d"]
+    assert [each.scores.get("rerank") for each in ranked] == [0.9, 0.1, None, None]
+
+
+def test_equal_scores_change_nothing():
+    assert texts(reordered([hit(name) for name in "abc"], [0.5, 0.5, 0.5])) == ["a", "b", "c"]
+
+
+# ── late interaction ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_word_of_the_query_counts_with_its_nearest_word_in_the_passage():
+    query = np.eye(3, dtype=np.float32)[:2]
+    assert max_sim(query, np.eye(3, dtype=np.float32)) == pytest.approx(1.0)
+    assert max_sim(query, np.eye(3, dtype=np.float32)[[0]]) == pytest.approx(0.5)
+    assert max_sim(query, np.zeros((0, 3), np.float32)) == 0.0
+
+
+def test_a_second_opinion_that_has_none_changes_nothing():
+    assert corrected(np.array([0.9, 0.5]), np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
+
+
+def test_the_mean_of_a_texts_tokens_is_its_vector():
+    text = "Aspirin reduces fever in adults."
+    (tokens,) = token_vectors([text], precision="f32")
+    assert np.linalg.norm(tokens, axis=1) == pytest.approx(1.0, abs=1e-4)
+    # The vector of the text is the mean of states before they are made unit, marks included: close, not equal.
+    assert float(MiniLM("f32").embed([text])[0] @ (tokens.sum(0) / np.linalg.norm(tokens.sum(0)))) > 0.95
+
+
+async def test_late_interaction_puts_the_passage_with_the_words_first():
+    hits = [
+        hit("The harbour was dredged in 1931 and again after the war.", fused=0.52),
+        hit("Aspirin lowers a high temperature in adults with influenza.", fused=0.5),
+        hit("Stock prices fell on Monday.", fused=0.1),
+    ]
+    ranked = await LateInteraction(weight=1.0).rerank("does aspirin reduce fever", hits)
+    assert texts(ranked)[0].startswith("Aspirin")
+    assert all("rerank" in each.scores for each in ranked)
+
+
+async def test_late_interaction_looks_no_deeper_than_it_is_told():
+    hits = [hit("one", fused=0.9), hit("two", fused=0.8), hit("aspirin", fused=0.1)]
+    ranked = await LateInteraction(depth=2, weight=9.0).rerank("aspirin", hits)
+    assert texts(ranked)[-1] == "aspirin"
+    assert "rerank" not in ranked[-1].scores
+
+
+async def test_no_hits_are_no_trouble():
+    assert await LateInteraction().rerank("anything", []) == []
+    assert await EndpointReranker("http://127.0.0.1:9").rerank("anything", []) == []
+
+
+# ── a cross-encoder in a folder ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model whose score is how many tokens of the passage are `fever`: enough to see that pairs arrive as pairs."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from tokenizers.processors import TemplateProcessing
+
+    words = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[UNK]": 3, "fever": 4, "cold": 5}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    wide = {
+        name: helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "n"])
+        for name in ("input_ids", "token_type_ids")
+    }
+    graph = helper.make_graph(
+        [
+            helper.make_node("Equal", ["input_ids", "fever"], ["same"]),
+            helper.make_node("Cast", ["same"], ["hits"], to=TensorProto.FLOAT),
+            helper.make_node("Cast", ["token_type_ids"], ["second"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", ["hits", "second"], ["inside"]),
+            helper.make_node("ReduceSum", ["inside", "axis"], ["logits"], keepdims=1),
+        ],
+        "counts",
+        list(wide.values()),
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", 1])],
+        [
+            numpy_helper.from_array(np.array(4, np.int64), "fever"),
+            numpy_helper.from_array(np.array([1], np.int64), "axis"),
+        ],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "model.onnx"
+    )
+    return tmp_path
+
+
+async def test_a_cross_encoder_reads_query_and_passage_together(folder: Path, tmp_path: Path):
+    hits = [hit("cold"), hit("fever fever"), hit("fever cold " * 2000), hit("cold cold cold")]
+    ranked = await CrossEncoder(folder, cache=tmp_path / "cache").rerank("fever fever fever", hits)
+    assert texts(ranked)[:2] == [
+        "fever cold " * 2000,
+        "fever fever",
+    ]  # and one far longer than the window is cut, not refused
+    assert texts(ranked)[2:] == ["cold", "cold cold cold"]  # the query's own words do not count
+    assert ranked[1].scores["rerank"] == pytest.approx(1 / (1 + np.exp(-2)), abs=1e-3)
+
+
+async def test_a_title_is_read_with_its_passage(folder: Path, tmp_path: Path):
+    ranked = await CrossEncoder(folder, cache=tmp_path / "cache").rerank(
+        "x", [hit("cold"), hit("cold ", title="fever")]
+    )
+    assert ranked[0].title == "fever"
+
+
+async def test_a_folder_without_a_model_is_named(tmp_path: Path):
+    with pytest.raises(UserError, match=r"model\.onnx"):
+        await CrossEncoder(tmp_path).rerank("x", [hit("y")])
+
+
+def test_two_numbers_are_read_as_no_and_yes_and_three_are_refused():
+    assert fit(np.array([[2.0, 0.0], [0.0, 2.0]])) == pytest.approx([0.1192, 0.8808], abs=1e-3)
+    assert fit(np.array([[1e9], [-1e9]])) == pytest.approx([1, 0])
+    with pytest.raises(UserError, match="3 numbers"):
+        fit(np.zeros((1, 3)))
+
+
+# ── an endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Reply = tuple[int, dict[str, str], object]
+
+
+def by_length(body: dict[str, Any], _: int = 0) -> Reply:
+    found = body.get("documents", body.get("texts"))
+    listed = [{"index": i, "relevance_score": float(len(text))} for i, text in enumerate(found)]
+    return 200, {}, {"results": listed[::-1]}  # not in the order of the texts
+
+
+class Endpoint:
+    """Requests as they came, and how to answer the next."""
+
+    def __init__(self) -> None:
+        self.behaviour: Callable[[dict[str, Any], int], Reply] = by_length
+        self.bodies: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.keys: list[str | None] = []
+        outer = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.bodies.append(body)
+                outer.paths.append(self.path)
+                outer.keys.append(self.headers["Authorization"])
+                status, headers, said = outer.behaviour(body, len(outer.bodies))
+                content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+class Naps:
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+
+HITS = [hit("a"), hit("ccc"), hit("bb")]
+
+
+async def test_an_endpoint_orders_the_hits_by_its_scores(endpoint: Endpoint):
+    ranked = await EndpointReranker(f"{endpoint.url}/v1", "some-model", KEY).rerank("a question", HITS)
+    assert texts(ranked) == ["ccc", "bb", "a"]
+    assert ranked[0].scores["rerank"] == 3.0
+    assert endpoint.paths == ["/v1/rerank"]
+    assert endpoint.keys == [f"Bearer {KEY}"]
+    assert endpoint.bodies == [
+        {"query": "a question", "model": "some-model", "documents": ["a", "ccc", "bb"], "top_n": 3}
+    ]
+
+
+async def test_a_server_of_one_model_is_asked_in_its_own_words(endpoint: Endpoint):
+    endpoint.behaviour = lambda body, _: (
+        200,
+        {},
+        [{"index": i, "score": -float(i)} for i in range(len(body["texts"]))],
+    )
+    assert texts(await EndpointReranker(f"{endpoint.url}/rerank").rerank("q", HITS)) == ["a", "ccc", "bb"]
+    assert endpoint.paths == ["/rerank"]
+
+
+async def test_a_busy_endpoint_is_asked_again_when_it_says(endpoint: Endpoint):
+    naps = Naps()
+    endpoint.behaviour = lambda body, n: (503, {"Retry-After": "2"}, "busy") if n < 3 else by_length(body)
+    ranked = await EndpointReranker(endpoint.url, "m", sleep=naps).rerank("q", HITS)
+    assert texts(ranked) == ["ccc", "bb", "a"]
+    assert naps.taken == [2.0, 2.0]
+
+
+async def test_an_endpoint_that_stays_down_is_given_up_on_and_the_key_stays_secret(endpoint: Endpoint):
+    endpoint.behaviour = lambda body, n: (503, {"Retry-After": "30"}, f"no {KEY}")
+    with pytest.raises(ModelError, match="503") as caught:
+        await EndpointReranker(endpoint.url, "m", KEY, deadline=5.0, sleep=Naps()).rerank("q", HITS)
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(EndpointReranker(endpoint.url, "m", KEY))
+
+
+async def test_too_many_at_once_are_sent_in_halves(endpoint: Endpoint):
+    endpoint.behaviour = lambda body, _: (413, {}, "too large") if len(body["documents"]) > 1 else by_length(body)
+    assert texts(await EndpointReranker(endpoint.url, "m").rerank("q", HITS)) == ["ccc", "bb", "a"]
+
+
+async def test_a_refusal_is_not_tried_again(endpoint: Endpoint):
+    endpoint.behaviour = lambda body, _: (401, {}, f"bad key {KEY}")
+    with pytest.raises(ModelError, match="401") as caught:
+        await EndpointReranker(endpoint.url, "m", KEY).rerank("q", HITS)
+    assert len(endpoint.bodies) == 1
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("no json", ""),
+        ({"answers": []}, "no list"),
+        ({"results": [{"index": 0, "relevance_score": 1.0}]}, "1 scores came back for 3"),
+        ({"results": [{"index": 7, "relevance_score": 1.0}]}, "no text number 7"),
+        ({"results": [{"index": True, "relevance_score": 1.0}]}, "index"),
+        ({"results": [{"index": 0, "relevance_score": "high"}]}, "relevance_score"),
+    ],
+)
+async def test_a_reply_that_is_none_says_what_is_wrong(endpoint: Endpoint, reply: object, why: str):
+    endpoint.behaviour = lambda body, _: (200, {}, reply)
+    with pytest.raises(ModelError, match=f"did not answer as /rerank does.*{why}"):
+        await EndpointReranker(endpoint.url, "m").rerank("q", HITS)
+
+
+def test_scores_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="relevance_score"):
+        read_scores([{"index": 0, "score": float("nan")}], 1)
