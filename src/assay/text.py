@@ -13,6 +13,11 @@ import snowballstemmer
 
 Span = tuple[int, int]
 
+
+def _words(several: str) -> frozenset[str]:
+    return frozenset(several.split())
+
+
 # Characters nobody sees: zero-width, bidirectional controls, soft hyphen, byte-order mark, variation selectors, language
 # tags and the C0/C1 controls. They hide instructions from a reader and split words for a search.
 _INVISIBLE = re.compile(
@@ -31,19 +36,19 @@ def clean(text: str) -> str:
 # --- sentences ------------------------------------------------------------------------------------------------------
 
 # Never the end of a sentence: a title or a label is always followed by what it belongs to.
-_LEADING = frozenset(
+_LEADING = _words(
     "mr mrs ms mx dr prof sr sra st ste gen col lt sgt capt cmdr maj adm rev hon gov sen rep pres fr br mt ft messrs "
-    "mme mlle e.g i.e cf viz vs v fig figs eq eqs no nos nr vol vols pp ch sec sect tab ref refs op art ca c approx".split()
+    "mme mlle e.g i.e cf viz vs v b d r fl fig figs eq eqs no nos nr vol vols pp ch sec sect tab ref refs op art ca c approx"
 )
 # Sometimes the end: only if what follows opens a sentence the way a function word does.
-_TRAILING = frozenset(
+_TRAILING = _words(
     "etc al inc ltd co corp bros jr esq dept univ est ed eds jan feb mar apr jun jul aug sep sept oct nov dec "
-    "mon tue wed thu fri sat sun ave blvd rd u.s u.k u.n e.u d.c a.m p.m a.d b.c ph.d m.d b.a m.a".split()
+    "mon tue wed thu fri sat sun ave blvd rd u.s u.k u.n e.u d.c a.m p.m a.d b.c ph.d m.d b.a m.a"
 )
-_OPENERS = frozenset(
+_OPENERS = _words(
     "the a an this that these those it its he she they we i you his her their our my there here in on at by for from "
     "with as after before during since when while if although though because however but and or so then thus moreover "
-    "furthermore also both each some many most all other another one two what who which where why how no not".split()
+    "furthermore also both each some many most all other another what who which where why how no not"
 )
 _CLOSERS = "\"'”’»)]}"
 _END = re.compile(
@@ -51,7 +56,7 @@ _END = re.compile(
     r"|(?P<wide>[。！？]+[」』”’）]*)"
 )
 _BULLET = re.compile(r"[ \t]*(?:[-*•‣◦▪·–—][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)")
-_WORD_BEFORE = re.compile(r"[^\s(\[\"'“‘«]*$")
+_NEARBY = 80
 _SHORT_LINE = 60  # a line this short that stops without a mark is a heading or an item, not a wrapped line
 
 
@@ -81,8 +86,7 @@ def _blocks(text: str) -> list[Span]:
             not line
             or not opens
             or _BULLET.match(following)
-            or line[-1:] in ".!?…:。！？" + _CLOSERS and not opens.islower()
-            or len(line) < _SHORT_LINE and not opens.islower()
+            or (not opens.islower() and (len(line) < _SHORT_LINE or line[-1] in ".!?…:。！？" + _CLOSERS))
         )
         if ends_paragraph:
             blocks.append((start, at))
@@ -94,11 +98,12 @@ def _blocks(text: str) -> list[Span]:
 def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
     if match["wide"]:
         return True
-    rest = text[match.end() : end].lstrip()
+    # Only what stands nearby is looked at, so that a long text takes no longer per sentence than a short one.
+    rest = text[match.end() : min(end, match.end() + _NEARBY)].lstrip()
     if not rest:
         return True
-    word = _WORD_BEFORE.search(text[: match.start()])
-    before = word[0] if word else ""
+    nearby = text[max(0, match.start() - _NEARBY) : match.start()]
+    before = re.split(r"[\s(\[\"'“‘«]", nearby)[-1]
     if match["cite"][:1].isdigit() and not before[-1:].isalpha():
         return False  # "3.14 is": a decimal, not a raised reference number
     opens = rest.lstrip("\"'“‘«([{¿¡")[:1]
@@ -109,14 +114,14 @@ def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
     lowered = before.lower()
     first = re.match(r"\w+", rest.lstrip("\"'“‘«([{"))
     opener = bool(first) and first[0].lower() in _OPENERS
-    if lowered in _LEADING or (opens.isdigit() and lowered in _TRAILING):
-        return False
     initial = len(before) == 1 and before.isupper()
+    if (lowered in _LEADING and not initial) or (opens.isdigit() and lowered in _TRAILING):
+        return False
     if lowered in _TRAILING or initial or re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", before):
         return opener
-    if before.isdigit() and not text[: match.start() - len(before)].rstrip(" \t") and len(before) < 4:
-        return False  # "1. First item"
-    return True
+    # "1. First item": a number that opens a line numbers it.
+    opens_line = nearby.removesuffix(before).rstrip(" \t")[-1:] in ("", "\n")
+    return not (opens_line and len(before) < 4 and before.isdigit())
 
 
 def _trim(text: str, start: int, end: int) -> Span:
@@ -142,15 +147,15 @@ class Name:
 
 _TOKEN = re.compile(r"[^\W_]+(?:[’'.\-–&/][^\W_]+)*")
 # What may stand inside a name without a capital: "University of the Arts", "Ludwig van Beethoven", "Romeo & Juliet".
-_PARTICLES = frozenset(
+_PARTICLES = _words(
     "of the de da di do du des del della dos das la le les el al bin ibn ben ap van von der den zu zur y e & und et af "
-    "av".split()
+    "av"
 )
-_JOINERS = frozenset(("and", "in", "on", "to", "for", "a", "with"))
-_CALENDAR = frozenset(
+_JOINERS = _words("and in on to for a with")
+_CALENDAR = _words(
     "january february march april may june july august september october november december jan feb mar apr jun jul aug "
     "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn fall winter "
-    "ad bc bce ce".split()
+    "ad bc bce ce"
 )
 _QUOTED = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|``\s?([^`'\n]{2,80}?)\s?''|«([^»\n]{2,80})»")
 
@@ -179,7 +184,7 @@ def names(text: str, *, joined: bool = False) -> list[Name]:
         ahead = at + 1
         while ahead < len(tokens) and _adjacent(text, tokens[ahead - 1], tokens[ahead]):
             word = tokens[ahead][0]
-            if _capital(word) or word[0].isdigit() and ahead == last + 1:
+            if _capital(word) or (word[0].isdigit() and ahead == last + 1):
                 last = ahead
             elif word.lower() not in inner or ahead - last > 2:
                 break
@@ -252,7 +257,7 @@ def _long_form(words: list[re.Match[str]], letters: list[str]) -> int | None:
 
 # --- terms ----------------------------------------------------------------------------------------------------------
 
-STOP_WORDS = frozenset(
+STOP_WORDS = _words(
     "a about above across after again against ago all almost along already also although always am among an and another "
     "any anyone anything are around as at away back be became because become been before behind being below between both "
     "but by came can cannot could did do does doing done down during each either else ever every few for from further "
@@ -261,7 +266,7 @@ STOP_WORDS = frozenset(
     "off often on once one only onto or other others our ours out over own per perhaps rather same shall she should "
     "since so some someone something still such than that the their theirs them themselves then there these they this "
     "those though through thus to together too toward towards under until up upon us use used very via was we well were "
-    "what whatever when where whether which while who whom whose why will with within without would yes yet you your".split()
+    "what whatever when where whether which while who whom whose why will with within without would yes yet you your"
 )
 
 _STEMMER = snowballstemmer.stemmer("english")

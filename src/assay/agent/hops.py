@@ -25,7 +25,7 @@ class Hops:
     width: int = 20  # hits of every later search
     seeds: int = 5  # passages whose names are followed, each round
     missing: int = 2  # names of the question that no passage holds yet, searched on their own
-    enough: float = 1.01  # share of the question one chain must hold to stop early; above 1: never
+    enough: float = 0.99  # share of the question the best chain must hold to stop early; above 1: never stop for it
 
     residual: bool = True  # ask for the name and what is still open, not for the name alone
     pieces: bool = True  # "Ann Lee of Oak Hill" is also Ann Lee, and Oak Hill
@@ -55,7 +55,6 @@ class Lead:
     k: int
     name: str = ""
     source: str = ""  # id of a passage already found
-    hop: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,11 +151,12 @@ class Board:
     hops: Hops
     links: dict[str, Link] = field(default_factory=dict)
 
-    def worth(self, passage: str) -> float:
-        sure = max((link.sure * self.hops.returned for link in self.links.values() if link.source == passage), default=0.0)
-        if passage in self.links:
-            sure = max(sure, self.links[passage].sure)
-        return self.direct[passage] + self.hops.linked * sure
+    def worth(self) -> dict[str, float]:
+        """What every passage is worth in all: by itself, by the link to it, and by the links it gave rise to."""
+        sure = {passage: link.sure for passage, link in self.links.items()}
+        for link in self.links.values():
+            sure[link.source] = max(sure.get(link.source, 0.0), link.sure * self.hops.returned)
+        return {passage: own + self.hops.linked * sure.get(passage, 0.0) for passage, own in self.direct.items()}
 
     def as_source(self, passage: str) -> float:
         """How far a passage can be trusted to lead on: by itself, or because a link to it is sure."""
@@ -182,7 +182,8 @@ class Board:
         return [passage for passage, page in self.pages.items() if page.holds(name)]
 
     def best(self, count: int) -> list[str]:
-        return sorted(self.hits, key=lambda passage: (-self.worth(passage), passage))[:count]
+        worth = self.worth()
+        return sorted(worth, key=lambda passage: (-worth[passage], passage))[:count]
 
 
 def score(question: str, ran: Sequence[Ran], hops: Hops) -> Board:
@@ -260,7 +261,8 @@ def order(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> list[R
     if not ran:
         return []
     board = score(question, ran, hops or Hops())
+    worth = board.worth()
     return [
-        Ranked(board.hits[passage], board.worth(passage), board.direct[passage], board.links.get(passage))
-        for passage in board.best(len(board.hits))
+        Ranked(board.hits[passage], worth[passage], board.direct[passage], board.links.get(passage))
+        for passage in sorted(worth, key=lambda passage: (-worth[passage], passage))
     ]

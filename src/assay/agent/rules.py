@@ -5,6 +5,7 @@ The loop asks, searches, and asks again; nothing here searches. hops.py scores w
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from assay import text
 from assay.agent.hops import Board, Hops, Lead, Ran, key, names_in, question_names, score
@@ -19,8 +20,16 @@ class Next:
     stop: str = ""  # covered, nothing new, limit
 
 
-def plan(question: str) -> Plan:
-    """One step for every name in the question, side by side, then the question itself, which needs them all."""
+def plan(question: str, hops: Hops | None = None) -> list[Lead]:
+    """What to search for before anything is known: the question, in its own words.
+
+    Its names are not searched one by one: that spent two searches and found nothing the question had not found.
+    """
+    return [Lead(question, "the question", (hops or Hops()).first)]
+
+
+def steps(question: str) -> Plan:
+    """The question as steps: one for every name in it, side by side, then the question itself, which needs them all."""
     named = list(question_names(question).values())
     about = [Step(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)]
     if len(about) < 2:
@@ -32,16 +41,16 @@ def next_searches(question: str, ran: Sequence[Ran], hops: Hops | None = None) -
     """What to search for, given what was searched and found. Each call opens the next round of hops."""
     hops = hops or Hops()
     if not ran:
-        return Next((Lead(question, "the question", hops.first),))
-    hop = 1 + max(search.lead.hop for search in ran)
-    room = hops.limit - len(ran)
-    if room <= 0 or hop > len(hops.rounds):
+        return Next(tuple(plan(question, hops)))
+    followed = sum(bool(search.lead.name) for search in ran)
+    allowed = next((total for total in accumulate(hops.rounds) if total > followed), followed)
+    room = min(allowed - followed, hops.limit - len(ran))
+    if room <= 0:
         return Next(stop="limit")
     board = score(question, ran, hops)
     if _holds_enough(board):
         return Next(stop="covered")
-    missing = _missing(board, ran, hop) if hop == 1 else []
-    leads = (missing + _promising(board, ran, hop))[: min(room, hops.rounds[hop - 1])]
+    leads = (_missing(board, ran) + _promising(board, ran))[:room]
     return Next(tuple(leads), "" if leads else "nothing new")
 
 
@@ -50,20 +59,25 @@ def _holds_enough(board: Board) -> bool:
     return any(board.weight(board.covered(board.path(passage))) >= board.hops.enough for passage in board.best(1))
 
 
-def _missing(board: Board, ran: Sequence[Ran], hop: int) -> list[Lead]:
+def _missing(board: Board, ran: Sequence[Ran]) -> list[Lead]:
     """Names of the question that no passage found so far holds: lost among its other words, so asked for alone."""
+    asked = _asked(ran)
     return [
-        Lead(name, f"nothing found names {name}", board.hops.width, name=name, hop=hop)
+        Lead(name, f"nothing found names {name}", board.hops.width, name=name)
         for k, name in question_names(board.question).items()
-        if not board.holders(k)
+        if k not in asked and not board.holders(k)
     ][: board.hops.missing]
 
 
-def _promising(board: Board, ran: Sequence[Ran], hop: int) -> list[Lead]:
+def _asked(ran: Sequence[Ran]) -> set[str]:
+    return {key(search.lead.name) for search in ran if search.lead.name}
+
+
+def _promising(board: Board, ran: Sequence[Ran]) -> list[Lead]:
     """Names to follow from the best passages, most promising first: well placed, in a sentence that speaks of the
     question, and not named by the question itself."""
     hops = board.hops
-    asked = {key(search.lead.name) for search in ran if search.lead.name}
+    asked = _asked(ran)
     question_key = f" {key(board.question)} "
     best: dict[str, tuple[float, Lead]] = {}
     for source in board.best(hops.seeds):
@@ -75,5 +89,5 @@ def _promising(board: Board, ran: Sequence[Ran], hop: int) -> list[Lead]:
             promise = board.as_source(source) + board.weight(told)
             if k not in best or promise > best[k][0]:
                 reason = f"{hit.title or 'a passage found'} names {name}"
-                best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source, hop))
+                best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source))
     return [lead for _, lead in sorted(best.values(), key=lambda pair: -pair[0])]

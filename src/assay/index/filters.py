@@ -22,7 +22,8 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`low <= field <= high`; either end may be open. A row without the field is never in the range."""
+    """`low <= field <= high`; either end may be open. A row without the field, or with a value of another type, is never
+    in the range."""
 
     field: str
     low: Scalar | None = None
@@ -73,9 +74,7 @@ def matches(where: Filter, fields: Mapping[str, Scalar]) -> bool:
             return name in fields and fields[name] in values
         case Range(name, low, high):
             value = fields.get(name)
-            if value is None or value == "":
-                return False
-            return (low is None or value >= low) and (high is None or value <= high)  # type: ignore[operator]
+            return value is not None and value != "" and _at_least(value, low) and _at_least(high, value)
         case Contains(name, text):
             return text.casefold() in str(fields.get(name, "")).casefold()
         case And(parts):
@@ -84,3 +83,12 @@ def matches(where: Filter, fields: Mapping[str, Scalar]) -> bool:
             return any(matches(part, fields) for part in parts)
         case Not(part):
             return not matches(part, fields)
+
+
+def _at_least(value: Scalar | None, bound: Scalar | None) -> bool:
+    """`value >= bound`, where an open end is always far enough and text and numbers do not compare."""
+    if value is None or bound is None:
+        return True
+    if isinstance(value, str) != isinstance(bound, str):
+        return False
+    return value >= bound  # type: ignore[operator]

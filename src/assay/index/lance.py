@@ -260,7 +260,9 @@ class LanceIndex:
                 loaded = await self._load(self._snapshot or matrix.Snapshot(0), version)
                 # Reads follow a writer: what was read is one version only if the version is still the same.
                 if await self.table.version() == version:
-                    self._snapshot, self._read_before = loaded, {}  # what was deleted leaves the memory too
+                    self._snapshot = loaded
+                    known = self._read_before
+                    self._read_before = {row_id: known[row_id] for row_id in loaded.living(list(known))}
             raise StoreError("The search index changes faster than it can be read. Try again in a moment.")
 
     async def _load(self, old: matrix.Snapshot, version: int) -> matrix.Snapshot:

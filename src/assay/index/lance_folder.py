@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import StoreError, UserError
+from assay.index.lance_import import load_lancedb
 from assay.index.lance_rows import schema
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ async def build_indices(table: AsyncTable) -> None:
     """Build, from what the table holds now, the indices for words and for the two fields that searches filter by.
 
     An empty table has them too: rows not yet folded in are searched with the tokeniser of the index, and without any
-    index Lance would neither stem nor fold. The key of a merge, `id`, has none: Lance has lost updates over that.
+    index Lance would neither stem nor fold. The key of a merge, `id`, has none: Lance is reported to lose updates over that.
     """
     from lancedb.index import FTS, Bitmap, BTree
 
@@ -144,11 +145,6 @@ def damaged(folder: Path, error: Exception) -> StoreError:
 
 
 async def _connect(folder: Path) -> Any:
-    def load() -> Any:
-        import lancedb
-
-        return lancedb
-
-    lancedb = await asyncio.to_thread(load)  # seconds, the first time
+    lancedb = await asyncio.to_thread(load_lancedb)  # takes its time, the first time
     # Every read looks for a newer version first: another process may have written, and the look costs 0.1 ms.
     return await lancedb.connect_async(folder, read_consistency_interval=timedelta(0))

@@ -51,6 +51,14 @@ class Snapshot:
     version: int
     blocks: tuple[Block, ...] = ()
 
+    def living(self, row_ids: Sequence[int]) -> list[int]:
+        """Those of these rows that are alive here."""
+        wanted = np.asarray(row_ids, np.uint64)
+        kept = np.zeros(len(wanted), bool)
+        for block in self.blocks:
+            kept |= np.isin(wanted, block.row_ids[block.alive])
+        return wanted[kept].tolist()
+
     def located(self, row_ids: Sequence[int]) -> dict[int, tuple[str, np.ndarray]]:
         """The passage id and the vector of each of these rows that is alive here."""
         wanted = np.asarray(row_ids, np.uint64)

@@ -1,0 +1,135 @@
+"""Documents → searchable: passages per second, the share of time outside the embedder, peak memory.
+
+    .venv/bin/python bench/ingest.py [--documents 200] [--data FOLDER…]
+
+Files are written to a temporary folder and added as a person would add them. The limit is the embedder alone on the very same
+passages, in the same run; where sentence-transformers is importable, it embeds them too (`--reference` is its model's folder).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from assay.ingest.fetch import sources
+from assay.models.minilm import MiniLM
+from assay.workspace import open_workspace
+
+
+class Timed:
+    """An embedder that remembers what it was given and how long it took."""
+
+    def __init__(self, inner: MiniLM) -> None:
+        self.inner, self.seconds, self.texts = inner, 0.0, []
+        self.name, self.dim, self.window, self.tokens = inner.name, inner.dim, inner.window, inner.tokens
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray:
+        began = time.perf_counter()
+        vectors = await self.inner.passages(texts)
+        self.seconds += time.perf_counter() - began
+        self.texts.extend(texts)
+        return vectors
+
+    async def queries(self, texts: Sequence[str]) -> np.ndarray:
+        return await self.inner.queries(texts)
+
+
+def write_documents(folder: Path, count: int, data: Sequence[Path]) -> int:
+    """Text files: real ones from collections in BEIR's layout, or invented ones of 300 to 3,000 words."""
+    texts = [
+        f"{row.get('title', '')}\n\n{row['text']}"
+        for each in data
+        for row in map(json.loads, (each / "corpus.jsonl").read_text().splitlines())
+    ][:count]
+    chance = random.Random(7)
+    syllables = [a + b for a in "bcdfglmnprst" for b in ("a", "e", "i", "o", "u", "ar", "en", "is")]
+    words = ["".join(chance.choices(syllables, k=chance.randint(1, 3))) for _ in range(5000)]
+    while len(texts) < count:
+        sentences = [
+            " ".join(chance.choices(words, k=chance.randint(6, 24))).capitalize() + "."
+            for _ in range(chance.randint(20, 200))
+        ]
+        texts.append("\n\n".join(" ".join(sentences[at : at + 6]) for at in range(0, len(sentences), 6)))
+    for number, text in enumerate(texts):
+        (folder / f"document-{number:05}.txt").write_text(text)
+    return sum(map(len, texts))
+
+
+async def measure(count: int, data: Sequence[Path], reference: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "documents"
+        folder.mkdir()
+        characters = write_documents(folder, count, data)
+        timed = Timed(MiniLM())
+        await timed.inner.passages(["warm up"])
+        with open_workspace(Path(place) / "workspace", create=True) as opened:
+            opened.embedder = timed
+            began = time.perf_counter()
+            report = await opened.add_sources(sources([folder]))
+            total = time.perf_counter() - began
+            began = time.perf_counter()
+            await opened.add_sources(sources([folder]))
+            again = time.perf_counter() - began
+        began = time.perf_counter()
+        for at in range(0, len(timed.texts), 512):
+            await timed.inner.passages(timed.texts[at : at + 512])
+        alone = time.perf_counter() - began
+    figures = {
+        "documents": report.readable,
+        "characters": characters,
+        "passages": report.passages,
+        "seconds": total,
+        "passages_per_second": report.passages / total,
+        "embedder_alone_passages_per_second": len(timed.texts) / alone,
+        "share_outside_the_embedder": 1 - timed.seconds / total,
+        "slower_than_the_embedder_alone": total / alone,
+        "second_add_seconds": again,
+        "peak_memory_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_parser_megabytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
+    }
+    return figures | against_torch(timed.texts, figures["passages_per_second"], reference)
+
+
+def against_torch(texts: Sequence[str], ours: float, reference: str) -> dict[str, float]:
+    try:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return {}
+    if not reference:
+        return {}
+    model = SentenceTransformer(reference, device="cpu")
+    sample = list(texts)[:256]
+    began = time.perf_counter()
+    model.encode(sample, batch_size=32, normalize_embeddings=True)
+    theirs = len(sample) / (time.perf_counter() - began)
+    return {"sentence_transformers_passages_per_second": theirs, "times_as_fast": ours / theirs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=200)
+    parser.add_argument("--data", type=Path, nargs="*", default=[])
+    parser.add_argument("--reference", default="", help="the float model's folder, for sentence-transformers")
+    given = parser.parse_args()
+    figures = asyncio.run(measure(given.documents, given.data, given.reference))
+    for name, value in figures.items():
+        print(f"{name.replace('_', ' '):<44}{value:>12,.3f}" if isinstance(value, float) else f"{name:<44}{value:>12,}")
+    if "times_as_fast" not in figures:
+        print("sentence-transformers is not installed here, or no --reference was given: not compared", file=sys.stderr)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

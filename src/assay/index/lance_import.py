@@ -1,0 +1,66 @@
+"""Loading lancedb without the part that talks to remote catalogues: it is never used here, and costs a second each start.
+
+lancedb imports its REST client (hundreds of generated models) at the top. Placeholders stand in for it while lancedb is
+loaded and are gone afterwards. Should lancedb ever need the real thing to load, it gets it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+REMOTE = ("lance_namespace", "lance_namespace_urllib3_client")
+
+
+class _Placeholder(ModuleType):
+    """A module in which every name is an empty class."""
+
+    __path__: list[str] = []  # noqa: RUF012  a package has one
+
+    def __getattr__(self, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = type(name, (Exception,), {})
+        setattr(self, name, made)
+        return made
+
+
+class _Finder:
+    """Finds the placeholders, and nothing else."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        here = name.partition(".")[0] in REMOTE
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if here else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Placeholder(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def load_lancedb() -> ModuleType:
+    """lancedb, loaded the quick way unless somebody has loaded it (or its client) already."""
+    if "lancedb" in sys.modules or any(name in sys.modules for name in REMOTE):
+        return importlib.import_module("lancedb")
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    try:
+        loaded = importlib.import_module("lancedb")
+    except Exception:
+        _forget(("lancedb", *REMOTE))
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        return importlib.import_module("lancedb")
+    sys.meta_path.remove(finder)  # type: ignore[arg-type]
+    _forget(REMOTE)
+    return loaded
+
+
+def _forget(packages: Sequence[str]) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        del sys.modules[name]
