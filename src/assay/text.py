@@ -246,7 +246,12 @@ def _long_form(words: list[re.Match[str]], letters: list[str]) -> int | None:
     at = len(words) - 1
     start: int | None = None
     for letter in reversed(letters):
-        while at >= 0 and not words[at][0].lower().startswith(letter) and words[at][0].lower() in STOP_WORDS:
+        # A small word is passed over, even one with the right letter if the word before has it too: "Office of".
+        while (
+            at >= 0
+            and words[at][0].lower() in STOP_WORDS
+            and (not words[at][0].lower().startswith(letter) or (at and words[at - 1][0].lower().startswith(letter)))
+        ):
             at -= 1
         if at < 0 or not words[at][0].lower().startswith(letter):
             return None

@@ -6,7 +6,7 @@ found by how well it answers the question itself and by how well it continues on
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -220,11 +220,12 @@ def _direct(
     """What each passage is worth by itself, also those that the search for the question did not return."""
     first = ran[0]
     near = {passage: float(first.vector @ hit.vector) for passage, hit in hits.items()}
-    returned = [near[hit.passage.id] for hit in first.hits] or [0.0]
-    low, high = min(returned), max(returned)
-    # 0.7 is the dense channel's share in the fused score: all that is known of a passage the first search left out.
-    direct = {passage: 0.7 * min(1.0, max(0.0, (n - low) / (high - low or 1.0))) for passage, n in near.items()}
-    direct |= {hit.passage.id: hit.scores["fused"] for hit in first.hits}
+    # Both are stretched over what the first search returned, so that no scale of scores has to be agreed on. Of a
+    # passage it left out only the nearness is known, which is most of its score but not all.
+    nearness = _stretch([near[hit.passage.id] for hit in first.hits])
+    scored = _stretch([hit.scores["fused"] for hit in first.hits])
+    direct = {passage: 0.7 * nearness(value) for passage, value in near.items()}
+    direct |= {hit.passage.id: scored(hit.scores["fused"]) for hit in first.hits}
     named, asked = question_names(question), f" {key(question)} "
     for name in named:
         holding = [passage for passage, page in pages.items() if page.holds(name)]
@@ -235,6 +236,14 @@ def _direct(
         if page.called in named or (" " in page.called and f" {page.called} " in asked):
             direct[passage] += hops.titled
     return direct
+
+
+def _stretch(values: Sequence[float]) -> Callable[[float], float]:
+    """A scale on which the least of the values is 0 and the greatest 1; what lies outside is put at its ends."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if high <= low:
+        return lambda value: 1.0
+    return lambda value: min(1.0, max(0.0, (value - low) / (high - low)))
 
 
 def _follow(board: Board, search: Ran) -> None:

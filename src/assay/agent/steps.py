@@ -34,8 +34,7 @@ from assay.evidence import weigh
 from assay.index.retrieve import fetch, query_vectors
 from assay.index.wheres import filter_for
 from assay.run import Run
-from assay.types import Document, Hit, Plan
-from assay.types import Step as PlanStep
+from assay.types import Document, Hit
 
 
 class Step(Enum):
@@ -75,18 +74,17 @@ async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 async def plan(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    """The question itself, then the names that stand in it; all of them can be looked up side by side."""
-    leads = rules.plan(run.question, kit.hops)
-    yield Planned(Plan(tuple(PlanStep(f"s{number}", lead.query) for number, lead in enumerate(leads, 1))))
+    """What the question asks for: something about each name in it, and then the question itself."""
+    yield Planned(rules.steps(run.question))
 
 
 async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    """First what was planned; then the most promising names; or say why nothing is worth trying."""
-    if not run.calls:
-        yield Decided(_calls(run, rules.plan(run.question, kit.hops)), "the question, and the names in it")
-        return
+    """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
     done = await searches(run, kit)
-    following = rules.next_searches(run.question, done, kit.hops) if done else rules.Next((), "nothing new")
+    if run.calls and not done:
+        yield Decided((), "nothing new")  # every call was refused: there is nothing to go on
+        return
+    following = rules.next_searches(run.question, done, kit.hops)
     why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.stop
     yield Decided(_calls(run, following.leads), why)
 

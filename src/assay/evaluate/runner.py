@@ -24,7 +24,7 @@ from assay.run import Run
 from assay.workspace import Workspace, open_workspace
 
 BASE = "collection"
-DEPTH = 200
+DEPTH = 100
 DAY = "2000-01-01"  # the day of asking, fixed: an evaluation does not depend on when it is run
 
 Say = Callable[[str], None]

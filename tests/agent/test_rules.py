@@ -1,0 +1,164 @@
+"""Deciding without a model: hops by name, over small invented documents and a bag-of-words stand-in for an embedder."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from assay import text
+from assay.agent import hops, rules
+from assay.agent.hops import Hops, Lead, Ran
+from assay.types import Hit, Passage
+
+SHELF = {
+    "Bell Sonata": "The Bell Sonata is a piece for harp. It was written by Ida Torvald in 1911.",
+    "Ida Torvald": "Ida Torvald was a composer. She was born in Lindhavn and taught there all her life.",
+    "Lindhavn": "Lindhavn is a fishing port. Its population was 6,960 at the last census.",
+    "Glass Sonata": "The Glass Sonata is a piece for harp and flute. It was first heard in Orvik.",
+    "Population of cities": "The population of a city is counted in a census. Cities grow.",
+    "Kelp": "Kelp is a large seaweed. It grows in cold water.",
+}
+QUESTION = "What was the population of the town where the composer of the Bell Sonata was born?"
+
+
+def vector(words: str) -> np.ndarray:
+    bag = np.zeros(64)
+    for term in text.terms(words):
+        bag[sum(ord(c) * 31**n for n, c in enumerate(term)) % 64] += 1
+    return bag / (np.linalg.norm(bag) or 1.0)
+
+
+def search(lead: Lead, shelf: dict[str, str]) -> Ran:
+    asked = set(text.terms(lead.query))
+    scores = {title: len(asked & set(text.terms(f"{title} {body}"))) for title, body in shelf.items()}
+    best = max(scores.values()) or 1
+    found = sorted((title for title in shelf if scores[title]), key=lambda title: -scores[title])[: lead.k]
+    hits = (
+        Hit(
+            Passage(title, title, shelf[title], 0, len(shelf[title])),
+            vector(f"{title} {shelf[title]}"),
+            {"fused": scores[title] / best},
+            rank,
+            title,
+        )
+        for rank, title in enumerate(found)
+    )
+    return Ran(lead, vector(lead.query), tuple(hits))
+
+
+def play(question: str, how: Hops, shelf: dict[str, str] = SHELF) -> tuple[list[Ran], str]:
+    ran: list[Ran] = []
+    while (following := rules.next_searches(question, ran, how)).leads:
+        ran += [search(lead, shelf) for lead in following.leads]
+    return ran, following.stop
+
+
+def titles(question: str, how: Hops, shelf: dict[str, str] = SHELF) -> list[str]:
+    return [ranked.hit.title for ranked in hops.order(question, play(question, how, shelf)[0], how)]
+
+
+def test_the_first_search_is_the_question_itself():
+    assert rules.next_searches(QUESTION, []).leads == tuple(rules.plan(QUESTION))
+    assert rules.plan(QUESTION)[0].query == QUESTION
+
+
+def test_a_name_leads_from_what_was_found_to_what_was_not_asked_for():
+    assert set(titles(QUESTION, Hops())[:3]) == {"Bell Sonata", "Ida Torvald", "Lindhavn"}
+
+
+def test_without_hops_the_chain_is_not_found():
+    assert not {"Ida Torvald", "Lindhavn"} <= set(titles(QUESTION, Hops(rounds=()))[:3])
+
+
+def torvald(shelf: dict[str, str]) -> hops.Link:
+    """The link under her name, after a search for the question in a shelf that cannot find her by its words."""
+    first = search(rules.plan(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
+    lead = next(each for each in rules.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
+    return hops.score(QUESTION, [first, search(lead, shelf)], Hops()).links["Ida Torvald"]
+
+
+def test_a_link_says_which_name_led_from_which_passage():
+    link = torvald(SHELF)
+    assert (link.name, link.source) == ("Ida Torvald", "Bell Sonata")
+    assert 0 < link.sure < 1
+
+
+def test_a_hop_asks_for_the_name_and_what_is_still_open():
+    first = search(rules.plan(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
+    lead = next(each for each in rules.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
+    assert "population" in lead.query
+    assert "Sonata" not in lead.query
+    assert lead.reason == "Bell Sonata names Ida Torvald"
+
+
+def test_no_search_is_made_twice_and_the_limit_holds():
+    ran, _ = play(QUESTION, Hops(limit=4, enough=2))
+    names = [hops.key(each.lead.name) for each in ran[1:]]
+    assert len(ran) <= 4
+    assert len(names) == len(set(names))
+
+
+def test_a_run_out_of_room_says_limit():
+    assert play(QUESTION, Hops(limit=1, enough=2))[1] == "limit"
+
+
+def test_a_run_with_no_name_left_to_follow_says_nothing_new():
+    assert play("How does it grow in cold water on rock?", Hops(), {"": SHELF["Kelp"]})[1] == "nothing new"
+
+
+def test_a_question_one_passage_speaks_of_in_full_stops_as_covered():
+    ran, stop = play("Was the Bell Sonata for harp written by Ida Torvald?", Hops())
+    assert (len(ran), stop) == (1, "covered")
+
+
+def test_a_search_that_found_nothing_ends_quietly():
+    ran, stop = play("zzz", Hops())
+    assert stop == "nothing new"
+    assert hops.order("zzz", ran) == []
+    assert hops.order("zzz", []) == []
+
+
+def test_a_name_of_the_question_that_nothing_holds_is_asked_for_alone():
+    hidden = search(rules.plan("How old is Zorn Abbey?")[0], {"Kelp": SHELF["Kelp"] + " It is old."})
+    lead = rules.next_searches("How old is Zorn Abbey?", [hidden]).leads[0]
+    assert (lead.query, lead.source) == ("Zorn Abbey", "")
+
+
+def test_a_passage_about_a_name_in_the_question_comes_before_one_that_only_mentions_it():
+    shelf = {"Notes on ports": "Lindhavn and its port and its fishing.", "Lindhavn": "Lindhavn is a port for fishing."}
+    assert titles("Is the fishing port Lindhavn old?", Hops(rounds=()), shelf)[0] == "Lindhavn"
+
+
+def test_titles_that_are_no_names_do_not_stop_a_chain():
+    files = {f"scan_{number:04}.pdf": f"{title}. {body}" for number, (title, body) in enumerate(SHELF.items())}
+    assert set(titles(QUESTION, Hops(), files)[:3]) == {"scan_0000.pdf", "scan_0001.pdf", "scan_0002.pdf"}
+
+
+def test_a_name_that_many_passages_hold_links_them_less():
+    crowd = SHELF | {f"Choir {n}": f"Ida Torvald once heard choir {n} sing." for n in range(15)}
+    assert torvald(crowd).sure < torvald(SHELF).sure
+
+
+def test_the_order_does_not_depend_on_the_order_of_equal_hits():
+    ran, _ = play(QUESTION, Hops())
+    turned = [ran[0], *(replace(each, hits=each.hits[::-1]) for each in ran[1:])]
+    first = [each.hit.passage.id for each in hops.order(QUESTION, ran)]
+    assert [each.hit.passage.id for each in hops.order(QUESTION, turned)] == first
+
+
+@pytest.mark.parametrize("title", ["Brand (play)", "Brand"])
+def test_the_bracket_that_tells_namesakes_apart_is_no_part_of_a_name(title: str):
+    assert hops.bare_title(title) == "Brand"
+
+
+def test_the_weights_of_the_question_add_up_to_one():
+    board = hops.score(QUESTION, play(QUESTION, Hops())[0], Hops())
+    assert math.isclose(sum(board.weights.values()), 1.0)
+
+
+def test_a_question_with_several_names_becomes_steps_that_run_side_by_side():
+    planned = rules.steps("Which is longer, the River Oda or the River Vesk?")
+    assert [step.binds for step in planned.steps] == ["River Oda", "River Vesk", ""]
+    assert planned.steps[-1].needs == ("s1", "s2")
+    assert rules.steps("How long is it?").steps[0].question == "How long is it?"

@@ -1,0 +1,283 @@
+"""Docs cannot drift: what the program has is documented, and what the documents say is there."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+import assay
+from assay.cli.ask import EXIT
+from assay.cli.main import app
+from assay.events import KINDS
+from assay.ingest.parsed import Status
+from assay.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+SOURCE = Path(assay.__file__).parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+EXAMPLES = ROOT / "examples"
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below a heading of the second level; empty where there is none."""
+    match = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""
+
+
+# --- what the program has is documented -----------------------------------------------------------------------------
+
+
+def commands() -> dict[str, object]:
+    """Every command by its full name, from the program itself."""
+    found: dict[str, object] = {}
+
+    def walk(name: str, command) -> None:
+        below = getattr(command, "commands", None)
+        if below is None:
+            found[name] = command
+        for word, inner in (below or {}).items():
+            walk(f"{name} {word}", inner)
+
+    walk("assay", typer.main.get_command(app))
+    return found
+
+
+COMMANDS = commands()
+ALWAYS = {"--help", "-h"}
+
+
+def flags(command) -> set[str]:
+    return {flag for each in command.params for flag in (*each.opts, *each.secondary_opts) if flag.startswith("-")}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_documented_with_exactly_its_flags(name: str):
+    told = section(page("docs/reference/commands.md"), f"`{name}`")
+    assert told, f"docs/reference/commands.md has no section on `{name}`"
+    table = "\n".join(line.split("|")[1] for line in told.splitlines() if line.startswith("| `-"))
+    assert set(re.findall(r"`(--?[a-z-]+)`", table)) - ALWAYS == flags(COMMANDS[name]) - ALWAYS
+
+
+def test_every_setting_is_documented_with_its_variable_and_its_default():
+    text = page("docs/reference/settings.md")
+    for name, field in Settings.model_fields.items():
+        default = field.default.get_secret_value() if hasattr(field.default, "get_secret_value") else field.default
+        row = f"| `{name}` | `{PREFIX}{name.upper()}` | {f'`{default}`' if default != '' else 'empty'} |"
+        assert row in text, f"docs/reference/settings.md has no row that begins with {row}"
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {"ASSAY_WORKSPACE", "ASSAY_CACHE_DIR"}
+    assert set(re.findall(r"ASSAY_[A-Z_]+[A-Z]", "\n".join(path.read_text() for path in PAGES))) <= known
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_event_is_documented_with_its_fields(kind: str):
+    told = section(page("docs/reference/events.md"), f"`{kind}`")
+    cells = "\n".join(line.split("|")[1] for line in told.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", cells)) == {field.name for field in dataclasses.fields(KINDS[kind])}
+
+
+def test_every_file_status_is_documented():
+    rows = re.findall(r"^\| `(\w+)` \|", page("docs/reference/statuses.md").split("## How a file")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(Status)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/reference/commands.md"])
+def test_every_exit_code_is_documented(name: str):
+    rows = {int(code) for code in re.findall(r"^\| (\d+) \|", page(name), re.MULTILINE)}
+    assert {0, 1, 2, 130, *EXIT.values()} == rows
+
+
+def test_every_part_of_the_program_is_in_the_table_of_layers():
+    parts = {path.stem for path in SOURCE.iterdir() if path.name[0] not in "._" and path.name != "data"}
+    told = set(re.findall(r"`(\w+)`", section(page("docs/architecture.md"), "Layers")))
+    assert parts <= told, f"docs/architecture.md does not speak of {sorted(parts - told)}"
+
+
+def test_every_decision_is_in_the_index_of_decisions():
+    index = page("docs/decisions/README.md")
+    assert not [path.name for path in (DOCS / "decisions").glob("0*.md") if path.name not in index]
+
+
+# --- what the documents say is there --------------------------------------------------------------------------------
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading gets where Markdown is shown."""
+    words = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
+    return words.strip().replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    return {slug(heading) for heading in re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)}
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for path in PAGES:
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not re.match(r"[a-z]+:", target):
+                yield path, target
+
+
+def test_every_link_between_documents_leads_somewhere():
+    wrong = []
+    for path, target in links():
+        file, _, anchor = target.partition("#")
+        place = (path.parent / file).resolve() if file else path
+        if not place.exists() or (anchor and anchor not in anchors(place)):
+            wrong.append(f"{path.relative_to(ROOT)}: {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def typed() -> Iterator[tuple[str, str]]:
+    """Every `assay …` line of the documents, as typed: after `$ ` in a console, or in an indented block."""
+    for path in PAGES:
+        for block in re.findall(r"^```(?:console|sh)\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S):
+            for line in block.splitlines():
+                if line.startswith("$ ") and re.search(r"\bassay\b", line):
+                    yield str(path.relative_to(ROOT)), line.removeprefix("$ ")
+        for line in re.findall(r"^ {4}(\S.*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            if re.match(r"(\w+=\S+ )*(\.venv/bin/)?assay ", line) and not re.search(r"[…\]]|\b[A-Z]{4,}\b", line):
+                yield str(path.relative_to(ROOT)), line
+
+
+def command_lines(line: str) -> Iterator[list[str]]:
+    """The words after `assay` of each such command in a line of shell."""
+    words = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
+    words.whitespace_split = True
+    part: list[str] = []
+    for word in [*words, ";"]:
+        if word[0] in "|;&<>":
+            names = [place for place, each in enumerate(part) if Path(each).name == "assay"]
+            if names:
+                yield part[names[0] + 1 :]
+            part = []
+        else:
+            part.append(word)
+
+
+TYPED = sorted({(where, line) for where, line in typed()})
+
+
+def test_there_are_commands_to_check():
+    assert {"README.md", "docs/tutorial.md"} <= {where for where, _ in TYPED}
+
+
+@pytest.mark.parametrize(("where", "line"), TYPED)
+def test_a_command_in_the_documents_can_be_typed(where: str, line: str):
+    for words in command_lines(line):
+        command, name = typer.main.get_command(app), "assay"
+        while words and words[0] in getattr(command, "commands", {}):
+            name, command, words = f"{name} {words[0]}", command.commands[words[0]], words[1:]
+        if name == "assay":
+            assert words and words[0] in {"--version", "--help", "--install-completion"}, f"{where}: {line}"
+        else:
+            command.make_context(name, list(words))  # raises on an unknown flag, a missing argument or a bad value
+
+
+def templates() -> list[str]:
+    """Every string of the program, with … where something is put in."""
+    found: list[str] = []
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if (words := template(node)) is not None:
+                found.append(words)
+    return found
+
+
+def template(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.sub(r"\{\w+\}", "…", node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    return None
+
+
+def fixed(line: str) -> list[str]:
+    """The parts of an error line that never differ."""
+    parts = (part.strip(" .:;,()") for part in re.split(r"'?…'?", line))
+    return [part for part in parts if part]
+
+
+def quoted() -> list[str]:
+    """The error lines that the page on troubleshooting is keyed by."""
+    headings = re.findall(r"^### (`+)(.+)\1$", page("docs/troubleshooting.md"), re.MULTILINE)
+    return [words.strip() for _, words in headings]
+
+
+def test_every_error_line_quoted_occurs_in_the_program():
+    strings = templates()
+    wrong = [line for line in quoted() if not all(any(part in each for each in strings) for part in fixed(line))]
+    assert quoted() and not wrong, "\n".join(wrong)
+
+
+def raised() -> Iterator[tuple[str, str]]:
+    """Every line that an error is raised with, where it is written there."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"UserError", "StoreError", "_fail"}:
+                words = template(node.args[0])
+                if words is not None:
+                    yield str(file.relative_to(SOURCE)), words
+
+
+def test_every_error_line_is_on_the_page_on_troubleshooting():
+    known = [fixed(line) for line in quoted()]
+    missing = [f"{file}: {line}" for file, line in raised() if fixed(line) not in known]
+    assert not missing, "docs/troubleshooting.md has no heading for:\n" + "\n".join(missing)
+
+
+def test_the_documents_name_no_place_of_whoever_wrote_them():
+    wrong = [str(path) for path in PAGES if re.search(r"/(work|tmp|root)/|pyenv", path.read_text(encoding="utf-8"))]
+    assert not wrong
+
+
+# --- the examples run -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One workspace for all examples, in the order in which a reader takes them."""
+    return tmp_path_factory.mktemp("examples") / "workspace"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("add_and_search.py", "20 documents"),
+        ("ask_and_check.py", "Raw telemetry is kept for"),
+        ("filter_by_date.py", "Operations report, April 2025"),
+    ],
+)
+def test_an_example_runs(name: str, says: str, shared_workspace: Path):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        env={**os.environ, "ASSAY_WORKSPACE": str(shared_workspace)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=110,
+    )
+    assert done.returncode == 0 and says in done.stdout, done.stdout + done.stderr
+
+
+def test_no_example_is_left_out():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "add_and_search.py",
+        "ask_and_check.py",
+        "filter_by_date.py",
+    }
