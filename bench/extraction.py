@@ -82,13 +82,20 @@ def declared_body(page: str) -> str:
 
 
 def load(data: Path) -> tuple[dict[str, bytes], dict[str, str], str]:
-    pages = {path.name.split(".")[0]: gzip.decompress(path.read_bytes()) for path in sorted((data / "html").glob("*.html.gz"))}
+    pages = {
+        path.name.split(".")[0]: gzip.decompress(path.read_bytes())
+        for path in sorted((data / "html").glob("*.html.gz"))
+    }
     truth = data / "ground-truth.json"
     if truth.exists():
         bodies = {key: value.get("articleBody", "") for key, value in json.loads(truth.read_text("utf-8")).items()}
         return pages, {key: bodies[key] for key in pages if key in bodies}, "the benchmark's human ground truth"
     bodies = {key: declared_body(html.decode_page(page)) for key, page in pages.items()}
-    return pages, {key: body for key, body in bodies.items() if len(body.split()) > 100}, "STAND-IN: publishers' articleBody"
+    return (
+        pages,
+        {key: body for key, body in bodies.items() if len(body.split()) > 100},
+        "STAND-IN: publishers' articleBody",
+    )
 
 
 def main() -> None:
@@ -114,7 +121,9 @@ def main() -> None:
         print(f"{name:<22}{precision:9.3f}{recall:8.3f}{f1:7.3f}{1000 * spent:10.0f}")
         if name == "assay":
             for key in sorted(scores, key=lambda key: scores[key][0])[: chosen.worst]:
-                print(f"    {key[:12]}  right {scores[key][0]:.2f}  wrong {scores[key][1]:.2f}  missed {scores[key][2]:.2f}")
+                print(
+                    f"    {key[:12]}  right {scores[key][0]:.2f}  wrong {scores[key][1]:.2f}  missed {scores[key][2]:.2f}"
+                )
     if source.startswith("STAND-IN"):
         precision, recall, f1 = summary([compare(by_trafilatura(page), by_assay(page)) for page in pages.values()])
         print(f"assay against trafilatura's text, all {len(pages)} pages: {precision:.3f} {recall:.3f} {f1:.3f}")

@@ -186,6 +186,7 @@ def test_a_command_in_the_documents_can_be_typed(where: str, line: str):
         if name == "assay":
             assert words and words[0] in {"--version", "--help", "--install-completion"}, f"{where}: {line}"
         else:
+            assert name in COMMANDS, f"{where}: {line}"
             command.make_context(name, list(words))  # raises on an unknown flag, a missing argument or a bad value
 
 

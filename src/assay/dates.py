@@ -26,7 +26,8 @@ NUMBERS = {word: number for number, word in enumerate(WORDS, 1)}
 _count = r"(?:(\d{1,3}|" + "|".join(NUMBERS) + r")\s+)?"
 _month = "(" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
 LAST = re.compile(
-    rf"\b(?:in |within |over |during |from )?(?:the )?(?:last|past|previous) {_count}(day|week|month|quarter|year)(s?)\b(?!\s+of\b)",
+    rf"\b(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}"
+    r"(day|week|month|quarter|year)(s?)\b(?!\s+of\b)",
     re.I,
 )
 THIS = re.compile(r"\bthis (week|month|quarter|year)\b", re.I)

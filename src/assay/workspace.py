@@ -337,7 +337,7 @@ class Workspace:
 
         found = self.document(document)
         data = self.original(found) if found and found.kind == "pdf" else None
-        if data is None:
+        if found is None or data is None:
             return []
         with Jail(limits=_limits(self.settings)) as jail:
             if ocr.MARK in found.meta:

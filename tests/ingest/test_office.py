@@ -203,7 +203,7 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused_before_it_is_u
 
 
 def test_xml_entities_are_refused():
-    document = f'<w:document {W}><w:body>{p("Text &b;")}</w:body></w:document>'
+    document = f"<w:document {W}><w:body>{p('Text &b;')}</w:body></w:document>"
     bomb = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]>' + document
     for data in (bomb, ('<?xml version="1.0" encoding="utf-16"?>' + bomb).encode("utf-16")):
         assert refused(zipped({"word/document.xml": data})) == Status.corrupt

@@ -79,11 +79,10 @@ def _round(settings: Any) -> dict[str, Any]:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
         with open_workspace(folder / "workspace", create=True, embedder=settings.embedder) as opened:
             await opened.add([folder / "note.md"])
-            run = None
-            async for run, _ in opened.ask("How many litres does the kettle hold?"):
-                pass
-        assert run is not None and run.answer is not None
-        return run.answer.claims[0].words if run.answer.claims else ""
+            runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
+        answer = runs[-1].answer
+        assert answer is not None
+        return answer.claims[0].words if answer.claims else ""
 
     began = time.perf_counter()
     try:

@@ -18,7 +18,9 @@ REMOTE = ("lance_namespace", "lance_namespace_urllib3_client")
 class _Placeholder(ModuleType):
     """A module in which every name is an empty class."""
 
-    __path__: list[str] = []  # noqa: RUF012  a package has one
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []  # which makes it a package
 
     def __getattr__(self, name: str) -> type:
         if name.startswith("__"):

@@ -121,7 +121,9 @@ def xml(data: bytes) -> Element:
 
     head = data[:65536]
     if b"<!ENTITY" in head or "<!ENTITY".encode("utf-16-le") in head or "<!ENTITY".encode("utf-16-be") in head:
-        raise Refused(Status.corrupt, "It defines XML entities, which no such file needs; save it again in its own program.")
+        raise Refused(
+            Status.corrupt, "It defines XML entities, which no such file needs; save it again in its own program."
+        )
     parser = XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True)
     return fromstring(data, parser)
 

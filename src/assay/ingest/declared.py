@@ -25,7 +25,9 @@ _NO_AUTHOR = re.compile(
     re.IGNORECASE,
 )
 # The day on which a widely used library's template was made, not the day on which the document was.
-_TEMPLATE_DATES = frozenset({"2013-12-23", "2013-01-27", "2015-06-05", "2006-09-16", "2006-08-16", "1980-01-01", "1970-01-01"})
+_TEMPLATE_DATES = frozenset(
+    {"2013-12-23", "2013-01-27", "2015-06-05", "2006-09-16", "2006-08-16", "1980-01-01", "1970-01-01"}
+)
 
 _MONTH = re.compile("(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
@@ -60,7 +62,9 @@ def _names(names: str) -> list[str]:
     return [
         name
         for part in parts
-        for name in (part.split(",") if all(" " in side.strip() for side in part.split(",") if side.strip()) else [part])
+        for name in (
+            part.split(",") if all(" " in side.strip() for side in part.split(",") if side.strip()) else [part]
+        )
     ]
 
 

@@ -100,7 +100,17 @@ def _guess(data: bytes) -> str:
     if guessed in _TWO_BYTE and sum(byte > 0x7F for byte in data[:2000]) < 0.2 * len(data[:2000]):
         return "cp1252"
     # Western pages differ in a few signs only, and short texts give no ground to prefer a rare one.
-    if guessed in {"cp1250", "cp1252", "cp1254", "cp1257", "latin_1", "iso8859_15", "iso8859_3", "iso8859_4", "iso8859_9"}:
+    if guessed in {
+        "cp1250",
+        "cp1252",
+        "cp1254",
+        "cp1257",
+        "latin_1",
+        "iso8859_15",
+        "iso8859_3",
+        "iso8859_4",
+        "iso8859_9",
+    }:
         rare = found.coherence > 0.5 and len(data) > 500 if found else False
         return guessed if rare else "cp1252"
     return guessed

@@ -19,7 +19,9 @@ from assay.ingest.wordstyles import Style, numbered, outline, read_styles
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_TRANSPARENT = frozenset({"sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo", "body", "hyperlink", "dir", "bdo"})
+_TRANSPARENT = frozenset(
+    {"sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo", "body", "hyperlink", "dir", "bdo"}
+)
 _LEFT_OUT = frozenset({"del", "moveFrom", "instrText", "delText", "rt", "pPr", "rPr", "tblPr", "tcPr", "trPr", "sdtPr"})
 
 
@@ -144,7 +146,9 @@ class _Reader:
 
     def _is_page(self, cell: Element) -> bool:
         paragraphs = list(_paragraphs(cell))
-        length = sum(len(text.text or "") for paragraph in paragraphs for text in paragraph.iter() if local(text) == "t")
+        length = sum(
+            len(text.text or "") for paragraph in paragraphs for text in paragraph.iter() if local(text) == "t"
+        )
         return length > 1200 or any(self._style(paragraph).level for paragraph in paragraphs)
 
     def _style(self, paragraph: Element) -> Style:

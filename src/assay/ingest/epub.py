@@ -129,6 +129,10 @@ def _points(root: Element, folder: str) -> dict[str, str]:
     for point in (part for part in root.iter() if local(part) == "navPoint"):
         target = next((attribute(part, "src") for part in point if local(part) == "content"), "")
         label = next((part for part in point if local(part) == "navLabel"), None)
-        words = tidy(" ".join(part.text or "" for part in label.iter() if local(part) == "text")) if label is not None else ""
+        words = (
+            tidy(" ".join(part.text or "" for part in label.iter() if local(part) == "text"))
+            if label is not None
+            else ""
+        )
         found.setdefault(_member(folder, target), words)
     return found

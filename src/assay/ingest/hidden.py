@@ -76,7 +76,13 @@ def _pixels(value: str | None) -> float:
 Colour = tuple[int, int, int]
 
 _NAMED = {"white": (255, 255, 255), "black": (0, 0, 0), "snow": (255, 250, 250), "ivory": (255, 255, 240)}
-_NAMED |= {"red": (255, 0, 0), "blue": (0, 0, 255), "green": (0, 128, 0), "yellow": (255, 255, 0), "gray": (128, 128, 128)}
+_NAMED |= {
+    "red": (255, 0, 0),
+    "blue": (0, 0, 255),
+    "green": (0, 128, 0),
+    "yellow": (255, 255, 0),
+    "gray": (128, 128, 128),
+}
 _WHITE = (255, 255, 255)
 
 

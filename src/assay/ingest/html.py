@@ -131,7 +131,9 @@ def _facts(tree: LexborHTMLParser) -> dict[str, Any]:
     return {
         "title": _title(tree, metas, linked),
         "authors": declared.authors(*_people(linked)) or _first(metas, _AUTHORS, declared.authors, many=True) or (),
-        "date": declared.date(_text(linked.get("datePublished"))) or _first(metas, _DATES, declared.date) or _time(tree),
+        "date": declared.date(_text(linked.get("datePublished")))
+        or _first(metas, _DATES, declared.date)
+        or _time(tree),
         "language": _language(tree),
     }
 
@@ -157,7 +159,9 @@ def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str
 
 
 def _time(tree: LexborHTMLParser) -> str | None:
-    node = tree.css_first("time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]")
+    node = tree.css_first(
+        "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
+    )
     return declared.date(node.attributes.get("datetime") or "") if node is not None else None
 
 

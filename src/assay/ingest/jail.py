@@ -46,9 +46,9 @@ class Jail:
         self._busy: set[Child] = set()
         self._closed = False
 
-    async def read(self, source: Path | bytes, name: str = "") -> Parsed | Unreadable:
+    async def read(self, data: Path | bytes, name: str = "") -> Parsed | Unreadable:
         """The document in a file or in bytes; `name` tells formats apart that look alike."""
-        return await self._apart(lambda job: self._read(job, source, name))
+        return await self._apart(lambda job: self._read(job, data, name))
 
     def read_now(self, source: Path | bytes, name: str = "") -> Parsed | Unreadable:
         return self._threads.submit(self._read, Job(), source, name).result()

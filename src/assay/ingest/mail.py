@@ -33,7 +33,9 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
         pieces = [piece for piece in _BORDER.split(data) if piece.strip()] if data.startswith(b"From ") else [data]
         messages = [email.message_from_bytes(piece) for piece in pieces]
         if not any(_field(message, field) for message in messages for field in _SHOWN):
-            raise Refused(Status.corrupt, "It has no sender, date or subject, so it is no e-mail; check where it came from.")
+            raise Refused(
+                Status.corrupt, "It has no sender, date or subject, so it is no e-mail; check where it came from."
+            )
         if len(messages) == 1:
             return _one(messages[0], limits, out)
         return _many(messages, limits, out)
@@ -102,7 +104,11 @@ def _sort(part: Message, found: _Parts) -> None:
         parts = [inner for inner in part.get_payload() if isinstance(inner, Message)]
         for inner in [_plainest(parts)] if kind == "multipart/alternative" and parts else parts:
             _sort(inner, found)
-    elif part.get_content_disposition() != "attachment" and kind in {"text/plain", "text/html"} and not part.get_filename():
+    elif (
+        part.get_content_disposition() != "attachment"
+        and kind in {"text/plain", "text/html"}
+        and not part.get_filename()
+    ):
         found.bodies.append(part)
     elif not (kind.startswith("image/") and part.get("Content-ID")):  # a picture inside the text is no attachment
         found.attached.append(part)

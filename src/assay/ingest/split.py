@@ -95,7 +95,9 @@ def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) ->
         count = tokens(text[start:end])
         # What follows a heading leaves room for it: a heading in a passage by itself answers nothing.
         room = size - lead if lead <= size // 2 else size
-        for place, (left, right) in enumerate([(start, end)] if count <= room else _cut(text, start, end, tokens, room)):
+        for place, (left, right) in enumerate(
+            [(start, end)] if count <= room else _cut(text, start, end, tokens, room)
+        ):
             opens = section.level if section and place == 0 else None
             units.append(
                 _Unit(
@@ -137,7 +139,9 @@ def _windows(text: str, start: int, end: int) -> list[Span]:
     windows: list[Span] = []
     while end - start > _WINDOW:
         low, high = start + _WINDOW // 2, start + _WINDOW
-        cut = next((at + len(mark) for mark in ("\n\n", "\n", ". ", " ") if (at := text.rfind(mark, low, high)) >= 0), high)
+        cut = next(
+            (at + len(mark) for mark in ("\n\n", "\n", ". ", " ") if (at := text.rfind(mark, low, high)) >= 0), high
+        )
         windows.append((start, cut))
         start = cut
     return [*windows, (start, end)]

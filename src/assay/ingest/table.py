@@ -70,7 +70,9 @@ def _head(block: list[list[str]], always_named: bool) -> tuple[list[list[str]], 
 
 def _names(cells: list[str]) -> bool:
     """Column names are words, or years; they are not sentences."""
-    return bool(cells) and all(len(cell) < 100 and (not _NUMBER.fullmatch(cell) or _YEAR.fullmatch(cell)) for cell in cells)
+    return bool(cells) and all(
+        len(cell) < 100 and (not _NUMBER.fullmatch(cell) or _YEAR.fullmatch(cell)) for cell in cells
+    )
 
 
 def _named_pair(below: list[list[str]]) -> bool:

@@ -92,7 +92,9 @@ def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: 
     return cells
 
 
-def _laid_out(rows: list[tuple[int, dict[int, str]]], merged: dict[tuple[int, int], tuple[int, int]]) -> Iterator[list[str]]:
+def _laid_out(
+    rows: list[tuple[int, dict[int, str]]], merged: dict[tuple[int, int], tuple[int, int]]
+) -> Iterator[list[str]]:
     """Rows as lists over the columns in use; one empty row stands for any gap."""
     columns = sorted({column for _, row in rows for column in row})
     values = {(number, column): row[column] for number, row in rows for column in row} if merged else {}
@@ -130,7 +132,9 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
                 if row:
                     yield number, row, len(row)
             elif hidden:
-                hidden_columns.update(range(int(element.get("min") or 0), min(int(element.get("max") or 0), 16_384) + 1))
+                hidden_columns.update(
+                    range(int(element.get("min") or 0), min(int(element.get("max") or 0), 16_384) + 1)
+                )
 
 
 def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, str]:
@@ -194,10 +198,14 @@ def _styles(root: Element | None) -> list[str]:
 
 
 def _style(number: int, formats: dict[int, str]) -> str:
-    code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\]]*\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(";")[0]
+    code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\]]*\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(
+        ";"
+    )[0]
     if number in _PERCENT or "%" in code:
         return "percent"
-    dated = re.search(r"[dmyhs]", code, re.IGNORECASE) and not re.search(r"[0#?]", code.replace(".0", "").replace("ss.00", ""))
+    dated = re.search(r"[dmyhs]", code, re.IGNORECASE) and not re.search(
+        r"[0#?]", code.replace(".0", "").replace("ss.00", "")
+    )
     return "date" if dated or (number in _DATES and number not in formats) else ""
 
 
@@ -205,7 +213,8 @@ def _strings(archive: Archive, member: str) -> list[str]:
     """The shared strings, without the reading aids (`rPh`) that East Asian ones carry."""
     root = archive.xml(member)
     return [
-        "".join(text.text or "" for part in item for text in _texts(part)) for item in (root if root is not None else ())
+        "".join(text.text or "" for part in item for text in _texts(part))
+        for item in (root if root is not None else ())
     ]
 
 

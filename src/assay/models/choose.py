@@ -69,7 +69,13 @@ def reranker_for(settings: Settings, embedder: Embedder) -> Reranker | None:
     if chosen == "late":
         return rerank.LateInteraction()
     if is_endpoint(chosen):
-        return rerank.EndpointReranker(chosen, settings.reranker_model, secret(settings.reranker_api_key))
+        return rerank.EndpointReranker(
+            chosen,
+            settings.reranker_model,
+            secret(settings.reranker_api_key),
+            proxy=settings.proxy,
+            ca_bundle=settings.ca_bundle,
+        )
     folder = Path(chosen).expanduser()
     if not folder.is_dir():
         raise UserError(f"The reranker {chosen!r} is neither `none`, `late`, a folder, nor an http(s) address.")

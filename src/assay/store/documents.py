@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, update
 
 from assay.access import Base, Scope
 from assay.codec import from_json, to_json
@@ -53,8 +53,8 @@ class Entry:
 LINE = [column for column in documents.c if column.name not in {"sections", "abstract", "meta"}]
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
-    values = dict(row)
+def _entry(row: RowMapping) -> Entry:
+    values: dict[str, Any] = {str(name): value for name, value in row.items()}
     values["authors"] = tuple(values["authors"])
     values["warnings"] = tuple(values["warnings"])
     paged = values["kind"] in {"pdf", "pptx"} or len(values["pages"]) > 1
@@ -120,7 +120,7 @@ def get(store: Store, document: str, scope: Scope) -> Document | None:
     return _document(row) if row else None
 
 
-def _document(row: Mapping[str, Any]) -> Document:
+def _document(row: RowMapping) -> Document:
     return Document(
         id=row["id"],
         base=row["base"],
