@@ -21,6 +21,7 @@ from assay.cli.main import app
 from assay.events import KINDS
 from assay.ingest.parsed import Status
 from assay.settings import PREFIX, Settings
+from assay.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -250,12 +251,6 @@ def test_the_documents_name_no_place_of_whoever_wrote_them():
 # --- the examples run -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def shared_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One workspace for all examples, in the order in which a reader takes them."""
-    return tmp_path_factory.mktemp("examples") / "workspace"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "says"),
@@ -265,10 +260,10 @@ def shared_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("filter_by_date.py", "Operations report, April 2025"),
     ],
 )
-def test_an_example_runs(name: str, says: str, shared_workspace: Path):
+def test_an_example_runs(name: str, says: str, filled: Workspace):
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],
-        env={**os.environ, "ASSAY_WORKSPACE": str(shared_workspace)},
+        env={**os.environ, "ASSAY_WORKSPACE": str(filled.path)},
         capture_output=True,
         encoding="utf-8",
         timeout=110,

@@ -231,3 +231,86 @@ def test_a_base_can_be_deleted_with_everything_in_it(opened: Workspace, folder: 
     asyncio.run(opened.delete_base("default"))
     assert opened.sources() == [] and not opened.scope().bases
     assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
+
+
+def test_a_copy_of_a_file_that_has_since_changed_is_not_a_duplicate(opened: Workspace, folder: Path):
+    add(opened, folder)
+    (folder / "copy.txt").write_text(NOTES["bell.txt"])
+    (folder / "bell.txt").write_text("The bell was sold.\n")
+    add(opened, folder)
+    assert found(opened, "chapel bell weighs two tonnes")[0] == "copy.txt"
+
+
+def test_removing_a_document_removes_its_earlier_versions_and_its_vectors_too(opened: Workspace, folder: Path):
+    from assay.store import caches
+
+    add(opened, folder / "bell.txt")
+    (folder / "bell.txt").write_text("The bell was sold and the chapel is a library now.\n")
+    add(opened, folder / "bell.txt")
+    asyncio.run(opened.remove(["bell.txt"]))
+    with opened.store.read() as connection:
+        from assay.store.schema import documents as table
+        from assay.store.schema import texts
+
+        assert not connection.execute(table.select()).all() and not connection.execute(texts.select()).all()
+    assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
+    assert caches.size(opened.cache) == 0
+
+
+def test_an_index_that_was_lost_is_built_again_without_embedding(opened: Workspace, folder: Path):
+    import shutil
+
+    add(opened, folder)
+    embedded = opened.embedder.embedded
+    shutil.rmtree(opened.path / "index")
+    opened._indexes.clear()
+    report = asyncio.run(opened.reindex())
+    assert report.readable == 3 and opened.embedder.embedded == embedded
+    assert found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_an_add_notices_that_the_index_was_lost(opened: Workspace, folder: Path):
+    import shutil
+
+    add(opened, folder)
+    shutil.rmtree(opened.path / "index")
+    opened._indexes.clear()
+    add(opened, folder)
+    assert found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, folder: Path):
+    from assay.errors import StoreError
+
+    add(opened, folder)
+    for file in (opened.path / "index").rglob("*.manifest"):
+        file.write_bytes(b"rubbish")
+    opened._indexes.clear()
+    with pytest.raises(StoreError, match="assay reindex"):
+        asyncio.run(opened.search("bell"))
+    opened._indexes.clear()
+    asyncio.run(opened.reindex())
+    assert found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_a_workspace_inside_the_folder_does_not_swallow_itself(folder: Path):
+    from assay.ingest.fetch import sources
+
+    with open_workspace(folder / "workspace", create=True) as inside:
+        inside.embedder = WordEmbedder()
+        asyncio.run(inside.add_sources(sources([folder]), reader=Plain()))
+        assert {Path(source.uri).name for source in sources([folder])} == set(NOTES)
+
+
+def test_text_goes_to_another_machine_only_after_the_person_agreed(tmp_path: Path, folder: Path):
+    from assay.store import facts
+
+    with open_workspace(
+        tmp_path / "w", create=True, embedder="https://models.example/v1", embedder_model="m"
+    ) as remote:
+        with pytest.raises(UserError, match=r"assay config agree models\.example"):
+            asyncio.run(remote.add([folder]))
+        facts.agree(remote.store, "models.example")
+        assert remote.embedder.name
+    with open_workspace(tmp_path / "w", embedder="http://127.0.0.1:9/v1", embedder_model="m") as local:
+        assert local.embedder.name  # this machine needs no agreement

@@ -31,6 +31,7 @@ class Route(StrEnum):
 class StopReason(StrEnum):
     sufficient = "sufficient"
     rounds = "rounds"
+    searches = "searches"
     nothing_new = "nothing_new"
     repeated = "repeated"
     time = "time"

@@ -20,7 +20,7 @@ from assay.access import Base
 from assay.codec import digest
 from assay.index.filters import In
 from assay.index.protocol import Index
-from assay.ingest.fetch import Source
+from assay.ingest.fetch import STDIN, Source
 from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.readiness import File
 from assay.ingest.split import passages
@@ -166,7 +166,7 @@ async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | N
             return _Ready(document, _report(known, "finished"))
     twin = next((entry for entry in documents.with_digest(store, base, sha) if entry.uri != source.uri), None)
     if twin and twin.parser == PARSER:
-        if twin.uri.startswith("stdin:") or await asyncio.to_thread(Path(twin.uri).exists):
+        if await asyncio.to_thread(_still_says, twin):
             tally.done(
                 _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
             )
@@ -209,6 +209,16 @@ async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | N
     )
 
 
+def _still_says(entry: Entry) -> bool:
+    """Whether a document's file is still there with the same content; what came through standard input always is."""
+    if entry.uri.startswith(STDIN):
+        return True
+    try:
+        return Source(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest
+    except OSError:
+        return False
+
+
 def keep_original(folder: Path, source: Source, sha: str) -> None:
     """The bytes as they came, by digest; complete or not there at all."""
     place = original_path(folder, sha)
@@ -243,7 +253,7 @@ async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally:
         rows = [(ready.document, piece) for ready, pieces in cut for piece in pieces]
         for first in range(0, len(rows), BATCH):
             part = rows[first : first + BATCH]
-            vectors = await embedded(intake, [(lead(document, piece), piece.text) for document, piece in part], tally)
+            vectors = await embedded(intake, [embedded_as(document, piece) for document, piece in part], tally)
             await intake.index.upsert(
                 [
                     Row(piece, vector, lead(document, piece), fields(document))
@@ -282,9 +292,8 @@ async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_R
 
 def lead(document: Document, piece: Passage) -> str:
     """What is searched with a passage without being part of it: whose it is, and where in it."""
-    return (
-        f"{document.title} › {piece.heading}" if piece.heading and piece.heading != document.title else document.title
-    )
+    below = piece.heading.removeprefix(document.title).removeprefix(" › ")
+    return f"{document.title} › {below}" if below else document.title
 
 
 def fields(document: Document) -> dict[str, str | int | float | bool]:
@@ -302,9 +311,18 @@ def fields(document: Document) -> dict[str, str | int | float | bool]:
     }
 
 
-async def embedded(intake: Intake, texts: Sequence[tuple[str, str]], tally: _Tally) -> list[np.ndarray]:
-    """Vectors for (lead, text) pairs, from the cache where they are known."""
-    joined = [f"{above}\n{text}" if above else text for above, text in texts]
+def embedded_as(document: Document, piece: Passage) -> str:
+    """The words that a passage's vector stands for."""
+    above = lead(document, piece)
+    return f"{above}\n{piece.text}" if above else piece.text
+
+
+def vector_key(document: Document, piece: Passage) -> str:
+    return digest(embedded_as(document, piece))
+
+
+async def embedded(intake: Intake, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
+    """Vectors for texts, from the cache where they are known."""
     keys = [digest(text) for text in joined]
     owner, name = intake.base.owner, intake.embedder.name
     known = await asyncio.to_thread(caches.recall, intake.cache, owner, name, keys)

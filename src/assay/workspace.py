@@ -16,7 +16,7 @@ from assay.errors import UserError
 from assay.events import Asked, Event, Mode, Where
 from assay.ingest.fetch import Source, sources
 from assay.settings import Settings, load_settings
-from assay.store import documents, people
+from assay.store import documents, facts, people
 from assay.store.documents import Entry
 from assay.store.open import Store, open_cache, open_store
 from assay.types import Document, Hit
@@ -95,7 +95,19 @@ class Workspace:
     def embedder(self) -> Embedder:
         from assay.models.choose import embedder_for
 
+        self._agreed(self.settings.embedder)
         return embedder_for(self.settings)
+
+    def _agreed(self, address: str) -> None:
+        """Nothing is sent to another machine before the person has agreed to it, once."""
+        from assay.models.choose import elsewhere
+
+        host = elsewhere(address)
+        if host and not facts.agreed(self.store, host):
+            raise UserError(
+                f"Questions and the text of your documents would be sent to {host}. "
+                f"If you agree to that, run `assay config agree {host}` once."
+            )
 
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read, as of now; only these bases when they are named."""
@@ -153,7 +165,7 @@ class Workspace:
         from assay.ingest.readiness import readiness
         from assay.models.choose import languages_of
 
-        return readiness(base.name, files, languages_of(self.settings), seconds, embedded)
+        return readiness(base.name, str(self.path), files, languages_of(self.settings), seconds, embedded)
 
     @asynccontextmanager
     async def _intake(self, base: Base, reader: Reader | None = None) -> AsyncIterator[Intake]:
@@ -200,10 +212,12 @@ class Workspace:
 
     async def _index(self, base: Base, *, create: bool = False) -> LanceIndex:
         """The base's index, with vectors of the embedder that the settings name."""
-        from assay.index.lance import drop, open_index
+        from assay.index.lance import open_index
+        from assay.index.lance_folder import drop, has_index
 
         made_by, dim = people.embedder_of(self.store, base)
-        if create and made_by != self.embedder.name:
+        lost = bool(made_by) and not has_index(self.path / INDEX, base.id)
+        if create and (lost or made_by != self.embedder.name):
             # In this order, so that a kill in between leaves a base without an index, and not one with a wrong index.
             people.set_embedder(self.store, base, "", 0)
             self._indexes.pop(base.id, None)
@@ -248,29 +262,45 @@ class Workspace:
 
         scope = self.scope([base] if base else [])
         chosen = {entry.id: entry for name in names for entry in self.named(name, scope)}
-        by_base = {each.id: each for each in scope.bases}
-        for base_id in sorted({entry.base for entry in chosen.values()}):
-            mine = [entry.id for entry in chosen.values() if entry.base == base_id]
-            with self._only_writer(by_base[base_id]):
-                documents.remove(self.store, mine, by_base[base_id])
-                index = await self._index(by_base[base_id])
-                await sweep(self.store, index, by_base[base_id])
-                await index.optimise()
-        self._forget_originals({entry.digest for entry in chosen.values()})
+        for each in scope.bases:
+            places = {entry.uri for entry in chosen.values() if entry.base == each.id}
+            if not places:
+                continue
+            with self._only_writer(each):
+                everything = documents.versions(self.store, each, places)
+                self._forget_vectors(each, everything)
+                documents.remove(self.store, [entry.id for entry in everything], each)
+                if people.embedder_of(self.store, each)[0]:
+                    index = await self._index(each)
+                    await sweep(self.store, index, each)
+                    await index.optimise()
+            self._forget_originals({entry.digest for entry in everything})
         return list(chosen.values())
 
-    async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
-        """Split and embed a base again, as the settings say now; texts are kept, so the files are not needed."""
-        into = self.scope().named(base)
-        ready = documents.listing(self.store, self.scope([base]))
+    def _forget_vectors(self, base: Base, entries: Sequence[Entry]) -> None:
+        """What was embedded of these documents, as the settings split them now; nothing of them stays in the cache."""
+        from assay.ingest.split import passages
+        from assay.intake import vector_key
+        from assay.store import caches
+
         size, overlap = self._split(self.embedder)
-        stale = [entry.id for entry in ready if entry.recipe != f"{size}/{overlap}/{self.embedder.name}"]
-        documents.mark_pending(self.store, stale)
+        own = Scope(base.owner, (base,), frozenset(entry.label for entry in entries))
+        for entry in entries:
+            document = documents.get(self.store, entry.id, own)
+            if document is not None:
+                pieces = passages(document, self.embedder.tokens, size, overlap)
+                caches.forget(self.cache, base.owner, [vector_key(document, piece) for piece in pieces])
+
+    async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
+        """Build a base's index again, as the settings say now. Texts are kept, so the files are not needed; vectors too,
+        so that only what is new to this embedder is embedded."""
+        into = self.scope().named(base)
+        people.set_embedder(self.store, into, "", 0)  # nothing in the index counts any more, damaged or not
         return await self.add_sources([], into.name, say=say)
 
     async def delete_base(self, name: str) -> None:
         """A knowledge base with everything in it."""
-        from assay.index.lance import drop
+        from assay.index.lance_folder import drop
 
         base = self.scope().named(name)
         if base.owner != self.principal.id:
@@ -353,6 +383,7 @@ class Workspace:
         from assay.index.retrieve import Shelf
         from assay.models.choose import reranker_for
 
+        self._agreed(self.settings.reranker)
         filled = [base for base in scope.bases if people.embedder_of(self.store, base)[0]]
         return Shelf(
             store=self.store,
@@ -417,7 +448,7 @@ class Workspace:
 
     async def _kit(self, run: Run) -> Kit:
         from assay.agent.limits import ROUNDS, Limits
-        from assay.agent.steps import Kit
+        from assay.agent.steps import HOPS, Kit
         from assay.agent.tool import Desk
 
         asked = run.asked
@@ -430,6 +461,7 @@ class Workspace:
                 entry.uri for entry in documents.listing(self.store, self.scope(bases), documents.UNREADABLE)
             ),
             limits=Limits(rounds=self.settings.search_rounds or ROUNDS[asked.mode]),
+            hops=HOPS[asked.mode],
         )
 
     def _recorded(self, run: Run, event: Event) -> Run:

@@ -35,9 +35,13 @@ def test_search_can_be_limited(assay, filled):
     assert {Path(hit["path"]).name for hit in search("--source", "monthly-report")} <= {
         f"monthly-report-2025-0{month}.md" for month in (2, 3, 4)
     }
-    assert {Path(hit["path"]).name for hit in search("--source", "monthly-report", "--since", "2025-04")} == {
-        "monthly-report-2025-04.md"
+    dates = {entry.uri: entry.date for entry in filled.sources()}
+    recent = search("--since", "2025-05")
+    assert recent and all((dates[hit["path"]] or "") >= "2025" for hit in recent)
+    assert not {hit["path"] for hit in recent} & {
+        uri for uri, date in dates.items() if date and "2025" < date < "2025-05"
     }
+    assert search("--type", "md") == search("--type", "markdown") != []
 
 
 def test_ask_answers_with_quotations_that_stand_in_their_files(assay, filled):

@@ -227,7 +227,7 @@ async def test_writers_in_one_process_take_turns(tmp_path):
 
 async def test_another_number_of_dimensions_is_refused_with_a_remedy(tmp_path):
     index = await opened(tmp_path)
-    with pytest.raises(StoreError, match="assay sync"):
+    with pytest.raises(StoreError, match="assay reindex"):
         await open_index(tmp_path, "b", DIM + 1, create=True)
     with pytest.raises(StoreError, match="does not fit"):
         await index.upsert([row("a", dim=DIM + 1)])
@@ -248,7 +248,7 @@ async def test_a_damaged_table_says_how_to_build_it_again(tmp_path, part):
     await index.upsert([row("a")])
     for path in next(tmp_path.glob("*.lance")).joinpath(part).iterdir():
         path.write_bytes(b"rubbish")
-    with pytest.raises(StoreError, match="assay sync"):
+    with pytest.raises(StoreError, match="assay reindex"):
         index = await open_index(tmp_path, "b", DIM, create=False)
         await index.fetch(["a"], EVERYTHING)
     await drop(tmp_path, "b")

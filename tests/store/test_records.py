@@ -86,3 +86,10 @@ def test_a_delivered_run_has_its_head_in_the_log(store: Store, run: str):
     with store.read() as connection:
         rows = connection.execute(heads.select()).all()
     assert [(row.run, row.seq, row.prev) for row in rows] == [(run, 2, records.START)]
+
+
+def test_a_run_that_was_cut_off_after_it_was_delivered_is_found(store: Store, run: str):
+    with store.write() as connection:
+        connection.execute(delete(payloads).where(payloads.c.seq == 2))
+        connection.execute(delete(table).where(table.c.seq == 2))
+    assert "end of the run is missing" in next(records.faults(store, run))

@@ -23,6 +23,7 @@ from assay.events import (
     Event,
     Gathered,
     Judged,
+    Mode,
     Planned,
     Route,
     Routed,
@@ -35,6 +36,12 @@ from assay.index.retrieve import fetch, query_vectors
 from assay.index.wheres import filter_for
 from assay.run import Run
 from assay.types import Document, Hit
+
+HOPS: Mapping[Mode, Hops] = {
+    Mode.quick: Hops(limit=6, rounds=(5,)),
+    Mode.balanced: Hops(),
+    Mode.thorough: Hops(limit=24, rounds=(7, 4, 4, 4, 4)),
+}
 
 
 class Step(Enum):
@@ -171,7 +178,7 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 async def stop(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    reason = {"covered": StopReason.sufficient, "limit": StopReason.rounds}.get(
+    reason = {"covered": StopReason.sufficient, "limit": StopReason.searches}.get(
         run.nothing_left, StopReason.nothing_new
     )
     yield kit.limits.reached(run) or Stopped(reason, run.nothing_left)

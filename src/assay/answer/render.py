@@ -37,37 +37,60 @@ SAID = {
 STOPS = {
     "sufficient": "the evidence was enough",
     "rounds": "the limit on rounds of searching was reached",
+    "searches": "every search that the mode allows was made",
     "nothing_new": "nothing new was found",
     "repeated": "the same search came up again",
     "time": "the time was used up",
 }
 
 
+Cited = Mapping[tuple[str, int], Citation]  # by key and by where the words stand: one passage may be quoted twice
+
+
 def citations(
     answer: Answer, evidence: Sequence[Evidence], document: Callable[[str], Document | None]
-) -> dict[str, Citation]:
-    """A numbered citation for every key of the answer, in the order in which they appear."""
+) -> dict[tuple[str, int], Citation]:
+    """A numbered citation for everything the answer cites, in the order in which it appears."""
     by_key = {each.key: each for each in evidence}
-    found: dict[str, Citation] = {}
+    found: dict[tuple[str, int], Citation] = {}
     for claim in (*answer.claims, *answer.near):
         for key in claim.cites:
             source = document(by_key[key].passage.doc_id) if key in by_key else None
-            if key in found or source is None:
+            if source is None:
                 continue
             quote = claim.quote or by_key[key].quote
-            found[key] = Citation(
-                len(found) + 1, key, source.id, source.title, source.authors, source.date, source.uri,
-                source.page_at(quote.start), quote,
-            )  # fmt: skip
+            found.setdefault(
+                (key, quote.start),
+                Citation(
+                    len(found) + 1,
+                    key,
+                    source.id,
+                    source.title,
+                    source.authors,
+                    source.date,
+                    source.uri,
+                    source.page_at(quote.start),
+                    quote,
+                ),
+            )
     return found
+
+
+def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
+    """A claim's own citations."""
+    return [
+        citation
+        for (key, start), citation in cited.items()
+        if key in claim.cites and (claim.quote is None or claim.quote.start == start)
+    ]
 
 
 def one_line(words: str) -> str:
     return " ".join(words.split())
 
 
-def marks(claim: Claim, cited: Mapping[str, Citation]) -> str:
-    return "".join(f"[{cited[key].number}]" for key in claim.cites if key in cited)
+def marks(claim: Claim, cited: Cited) -> str:
+    return "".join(f"[{each.number}]" for each in cited_by(claim, cited))
 
 
 def place(citation: Citation) -> str:
@@ -77,12 +100,12 @@ def place(citation: Citation) -> str:
     return f"{citation.title}{date}{page} — {PurePath(citation.path).name}"
 
 
-def remarks(answer: Answer, cited: Mapping[str, Citation]) -> list[str]:
+def remarks(answer: Answer, cited: Cited) -> list[str]:
     """What has to be said beside the claims: conflicts, gaps, what was searched, what could not be read."""
     said: list[str] = []
     for conflict in answer.conflicts:
-        left, right = (cited[key].number for key in (conflict.left, conflict.right))
-        said.append(f"The sources disagree: [{left}] and [{right}] ({conflict.about}).")
+        left, right = (_number(key, cited) for key in (conflict.left, conflict.right))
+        said.append(f"The sources disagree: {left} and {right} ({conflict.about}).")
     if answer.gaps:
         said.append(f"Nothing found speaks of: {', '.join(answer.gaps)}.")
     if answer.outcome in {Outcome.abstained, Outcome.partial}:
@@ -95,7 +118,11 @@ def remarks(answer: Answer, cited: Mapping[str, Citation]) -> list[str]:
     return said
 
 
-def as_text(answer: Answer, cited: Mapping[str, Citation]) -> str:
+def _number(key: str, cited: Cited) -> str:
+    return next((f"[{each.number}]" for (own, _), each in cited.items() if own == key), "")
+
+
+def as_text(answer: Answer, cited: Cited) -> str:
     lines: list[str] = [SAID[answer.outcome]] if SAID[answer.outcome] else []
     for block in answer.blocks:
         lines += [block.heading] if block.heading else []
@@ -119,9 +146,9 @@ def _md(words: str) -> str:
     return MARKDOWN.sub(r"\\\1", one_line(words))
 
 
-def as_markdown(answer: Answer, cited: Mapping[str, Citation]) -> str:
+def as_markdown(answer: Answer, cited: Cited) -> str:
     def line(claim: Claim) -> str:
-        notes = "".join(f"[^{cited[key].number}]" for key in claim.cites if key in cited)
+        notes = "".join(f"[^{each.number}]" for each in cited_by(claim, cited))
         return f"- {_md(claim.words)} {notes}".rstrip()
 
     lines = [f"# {_md(answer.question)}", ""]
@@ -146,13 +173,11 @@ blockquote{{margin:.3rem 0;border-left:3px solid;padding-left:.8rem}}</style></h
 """
 
 
-def as_html(answer: Answer, cited: Mapping[str, Citation]) -> str:
+def as_html(answer: Answer, cited: Cited) -> str:
     """One page that needs nothing else. Whatever comes from a document is escaped."""
 
     def line(claim: Claim) -> str:
-        links = "".join(
-            f'<a href="#s{cited[key].number}">[{cited[key].number}]</a>' for key in claim.cites if key in cited
-        )
+        links = "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
         return f"<li>{html.escape(one_line(claim.words))} {links}</li>"
 
     body = [f"<p><em>{SAID[answer.outcome]}</em></p>"] if SAID[answer.outcome] else []
@@ -172,7 +197,7 @@ def as_html(answer: Answer, cited: Mapping[str, Citation]) -> str:
     return PAGE.format(title=html.escape(one_line(answer.question)), body="\n".join(body))
 
 
-def as_json(answer: Answer, cited: Mapping[str, Citation]) -> dict[str, Any]:
+def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
     """The answer as data; each citation with its document, page, offsets and words."""
     return {
         **to_json(answer),
@@ -183,7 +208,7 @@ def as_json(answer: Answer, cited: Mapping[str, Citation]) -> dict[str, Any]:
     }
 
 
-def as_bibtex(cited: Mapping[str, Citation]) -> str:
+def as_bibtex(cited: Cited) -> str:
     """One entry per cited document."""
     entries: dict[str, str] = {}
     for each in cited.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from assay.cli.options import BaseName, Json, Quiet, Workspace, aside, console, print_json
+from assay.cli.options import BaseName, Json, Quiet, Workspace, aside, console, print_json, wait_for
 
 if TYPE_CHECKING:
     from assay.ingest.readiness import File, Readiness
@@ -85,9 +84,9 @@ def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json 
 def _followed(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
     """Do the work, showing how it goes: a live line on a terminal, a line every few seconds elsewhere."""
     if quiet:
-        return asyncio.run(_awaited(work(lambda _: None)))
+        return wait_for(_awaited(work(lambda _: None)))
     if not sys.stderr.isatty():
-        return asyncio.run(_awaited(work(_said_now_and_then())))
+        return wait_for(_awaited(work(_said_now_and_then())))
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -107,7 +106,7 @@ def _followed(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, qui
         def say(progress: Progress) -> None:  # pyright: ignore[reportGeneralTypeIssues]
             bar.update(task, completed=progress.files, total=progress.of, rate=_rate(progress))
 
-        return asyncio.run(_awaited(work(say)))  # pyright: ignore[reportArgumentType]
+        return wait_for(_awaited(work(say)))  # pyright: ignore[reportArgumentType]
 
 
 async def _awaited(work: Awaitable[T]) -> T:
@@ -151,12 +150,25 @@ def _show(report: Readiness, *, quiet: bool) -> None:
         console().print(table)
     for warning in report.warnings:
         aside().print(f"Note: {warning}", markup=False)
-    rate = f", {report.embedded / report.seconds:.0f} new passages/s" if report.embedded and report.seconds else ""
-    console().print(
-        f"{report.readable} documents ready in {report.base!r} ({report.pages} pages, {report.passages} passages), "
-        f"{report.unreadable} unreadable, {report.duplicates} duplicates; {report.seconds:.1f} s{rate}.",
-        markup=False,
-    )
+    console().print(_summary(report), markup=False)
+
+
+def _summary(report: Readiness) -> str:
+    """How it went, in a line."""
+    counts = [
+        f"{report.readable} of {_counted(len(report.files), 'file')} ready to be asked about in {report.base!r}",
+        _counted(report.pages, "page") if report.pages else "",
+        _counted(report.passages, "passage"),
+        f"{report.unreadable} unreadable" if report.unreadable else "",
+        _counted(report.duplicates, "duplicate") if report.duplicates else "",
+        f"{report.seconds:.1f} s",
+        f"{report.embedded / report.seconds:.0f} new passages/s" if report.embedded > 20 else "",
+    ]
+    return ", ".join(count for count in counts if count) + f". Workspace: {report.workspace}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _notable(file: File) -> bool:

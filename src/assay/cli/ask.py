@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
+from collections.abc import AsyncIterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,7 @@ from assay.cli.options import (
     Workspace,
     aside,
     print_json,
+    wait_for,
     where_of,
 )
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from assay.events import Event
     from assay.run import Run
     from assay.workspace import Workspace as Opened
+
+    Steps = AsyncIterator[tuple[Run, Event]]
 
 EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4}
 
@@ -69,14 +72,33 @@ def ask(
 
     where = where_of(bases, sources, types, since, until, meta)
     with open_workspace(workspace) as opened:
-        run = asyncio.run(_followed(opened.ask(question, mode=RunMode(mode), where=where), json=json, quiet=quiet))
-        if not json:
-            sys.stdout.write(written(run, opened, format) + "\n")
-    assert run.answer is not None
+        _answer(opened, opened.ask(question, mode=RunMode(mode), where=where), format, json=json, quiet=quiet)
+
+
+def resume(
+    run: Annotated[str, typer.Argument(help="A run that was not finished, as `assay runs` gives it.")],
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    workspace: Workspace = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Carry on a run that was stopped; what is recorded is not done again."""
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        _answer(opened, opened.resume(run), format, json=json, quiet=quiet, known=opened.run(run))
+
+
+def _answer(opened: Opened, steps: Steps, format: Format, *, json: bool, quiet: bool, known: Run | None = None) -> None:
+    """Follow a run to its answer, print that, and end with the exit code that says how it went."""
+    run = wait_for(_followed(steps, json=json, quiet=quiet)) or known
+    assert run is not None and run.answer is not None
+    if not json:
+        sys.stdout.write(written(run, opened, format) + "\n")
     raise typer.Exit(EXIT[run.answer.outcome])
 
 
-async def _followed(steps, *, json: bool, quiet: bool) -> Run:
+async def _followed(steps: Steps, *, json: bool, quiet: bool) -> Run | None:
     run = None
     async for run, event in steps:
         if json:
@@ -88,7 +110,6 @@ async def _followed(steps, *, json: bool, quiet: bool) -> Run:
             )
         elif not quiet and (line := told(event)):
             aside().print(line, style="dim", markup=False)
-    assert run is not None
     return run
 
 
@@ -131,7 +152,7 @@ def written(run: Run, opened: Opened, format: Format) -> str:
         case Format.json:
             data = render.as_json(answer, cited)
             for each in data["citations"]:
-                each["boxes"] = to_json(asyncio.run(opened.boxes(each["document"], each["start"], each["end"])))
+                each["boxes"] = to_json(wait_for(opened.boxes(each["document"], each["start"], each["end"])))
             return json.dumps({"run": run.id, **data}, ensure_ascii=False, indent=2)
         case _:
             return render.as_text(answer, cited)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, Yes, console, print_json
+from assay.cli.options import Json, Workspace, Yes, console, print_json, wait_for
 
 app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
@@ -57,4 +56,4 @@ def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
         count = len(opened.sources([name]))
         if not yes:
             typer.confirm(f"Delete {base.name!r} with its {count} documents?", abort=True, err=True)
-        asyncio.run(opened.delete_base(name))
+        wait_for(opened.delete_base(name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from assay.cli.options import Json, Workspace, console, print_json
@@ -12,6 +14,19 @@ app = typer.Typer(help="Settings.", no_args_is_help=True)
 @app.callback()
 def config() -> None:
     """Settings: flag > environment (ASSAY_…) > assay.toml in the workspace > default."""
+
+
+@app.command()
+def agree(
+    host: Annotated[str, typer.Argument(help="The machine, as the message names it.")], workspace: Workspace = None
+) -> None:
+    """Agree once that questions and the text of documents are sent to an endpoint on another machine."""
+    from assay.store import facts
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace, create=True) as opened:
+        facts.agree(opened.store, host)
+    typer.echo(f"Agreed: text may be sent to {host}.")
 
 
 @app.command()

@@ -73,11 +73,15 @@ def _round(settings: Any) -> dict[str, Any]:
     import tempfile
     import time
 
+    from assay.models.choose import elsewhere, endpoints
+    from assay.store import facts
     from assay.workspace import open_workspace
 
     async def tried(folder: Path) -> str:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
-        with open_workspace(folder / "workspace", create=True, embedder=settings.embedder) as opened:
+        with open_workspace(folder / "workspace", create=True, **settings.model_dump()) as opened:
+            for address in endpoints(settings):
+                facts.agree(opened.store, elsewhere(address))
             await opened.add([folder / "note.md"])
             runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
         answer = runs[-1].answer

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from assay.cli.options import Json, print_json
+from assay.cli.options import Json, print_json, wait_for
 
 app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
 
@@ -27,7 +26,7 @@ def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = No
     from assay.evaluate.runner import retrieval as measure
 
     collection = load(data, split)
-    _print(collection.name, asyncio.run(measure(collection, _folder(cache), limit, _say)), json=json)
+    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
 @app.command()
@@ -37,7 +36,7 @@ def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = Non
     from assay.evaluate.runner import multihop as measure
 
     collection = load(data, split)
-    _print(collection.name, asyncio.run(measure(collection, _folder(cache), limit, _say)), json=json)
+    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
 def _folder(cache: Path | None) -> Path:

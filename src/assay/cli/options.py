@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections.abc import Coroutine
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from assay.events import Where
+
+T = TypeVar("T")
 
 Workspace = Annotated[
     Path | None,
@@ -40,6 +44,10 @@ Meta = Annotated[
 ]
 
 
+KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
+ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
+
+
 def where_of(
     bases: list[str] | None,
     sources: list[str] | None,
@@ -57,14 +65,26 @@ def where_of(
     wrong = [pair for pair in meta or [] if "=" not in pair]
     if wrong:
         raise UserError(f"--meta takes NAME=VALUE, not {wrong[0]!r}.")
+    kinds = [ALIASES.get(kind.lower().lstrip("."), kind.lower().lstrip(".")) for kind in types or []]
+    if strange := [kind for kind in kinds if kind not in KINDS]:
+        raise UserError(f"There is no type of document called {strange[0]!r}. There is: {', '.join(KINDS)}.")
     return Where(
         bases=tuple(bases or ()),
         sources=tuple(sources or ()),
-        types=tuple(types or ()),
+        types=tuple(kinds),
         since=first_day(since, today) if since else None,
         until=last_day(until, today) if until else None,
         meta=dict(pair.split("=", 1) for pair in meta or []),
     )
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; when the person stops it, say what that means."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. Nothing that was done is lost; run the same command to go on.", err=True)
+        raise typer.Exit(130) from None
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:

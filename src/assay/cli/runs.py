@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli.ask import EXIT, Format, told, written
 from assay.cli.options import Json, Workspace, console, print_json
 
 
@@ -39,7 +40,6 @@ def trace(
     json: Json = False,
 ) -> None:
     """Show every step of a run, and whether its record is whole."""
-    from assay.cli.ask import told
     from assay.codec import to_json
     from assay.store import records
     from assay.workspace import open_workspace
@@ -67,3 +67,21 @@ def trace(
     console().print(
         "The record is whole." if not faults else "The record is damaged: " + "; ".join(faults), markup=False
     )
+    raise typer.Exit(1 if faults else 0)
+
+
+def replay(
+    run: Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")],
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    workspace: Workspace = None,
+) -> None:
+    """Print a run's answer again, from its record alone: nothing is searched, nothing is asked."""
+    from assay.errors import UserError
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        recorded = opened.run(run)
+        if recorded.answer is None:
+            raise UserError(f"Run {run} was not finished. `assay resume {run}` carries it on.")
+        typer.echo(written(recorded, opened, format))
+    raise typer.Exit(EXIT[recorded.answer.outcome])

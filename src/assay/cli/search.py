@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.options import Bases, Json, Meta, Since, Sources, Types, Until, Workspace, console, print_json, where_of
+from assay.cli.options import (
+    Bases,
+    Json,
+    Meta,
+    Since,
+    Sources,
+    Types,
+    Until,
+    Workspace,
+    console,
+    print_json,
+    wait_for,
+    where_of,
+)
 
 if TYPE_CHECKING:
     from assay.types import Hit
@@ -34,7 +46,7 @@ def search(
         raise UserError("The query is empty. Give a few words to search for.")
     where = where_of(bases, sources, types, since, until, meta)
     with open_workspace(workspace) as opened:
-        hits = asyncio.run(opened.search(query, k, where))
+        hits = wait_for(opened.search(query, k, where))
     if json:
         print_json([as_json(hit) for hit in hits])
         return

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, console, print_json
+from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, console, print_json, wait_for
 
 
 def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
@@ -92,7 +91,7 @@ def remove(
             for entry in chosen.values():
                 typer.echo(f"  {entry.uri}", err=True)
             typer.confirm(f"Remove these {len(chosen)} documents?", abort=True, err=True)
-        gone = asyncio.run(opened.remove(list(chosen), base))
+        gone = wait_for(opened.remove(list(chosen), base))
     if json:
         print_json([entry.uri for entry in gone])
         return

@@ -1,14 +1,15 @@
 """The embedded index: one Lance table per knowledge base, in a folder, without a server.
 
 BM25 and filters are Lance's. Dense search is exact, in memory, up to `exact_limit` rows, and Lance's approximate index
-above it. Reading never locks; writing holds one lock across processes.
+above it. Texts are in memory up to `text_limit` bytes and read when they are found above it. Reading never locks; writing
+holds one lock across processes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -32,22 +33,21 @@ from assay.index.lance_folder import (
     tables,
     writing,
 )
+from assay.index.lance_read import View, approximately, best_by_words, locate, versions, view, word_index
 from assay.index.lance_rows import (
-    IN_MEMORY,
     PAYLOAD,
     Stored,
     in_order,
     schema,
     to_arrow,
-    to_block,
     to_hits,
     to_stored,
+    unpacked,
     vectors_of,
 )
 from assay.types import Hit, Row
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lancedb.table import AsyncTable
 
 __all__ = ["LanceIndex", "drop", "open_index"]
@@ -55,8 +55,10 @@ __all__ = ["LanceIndex", "drop", "open_index"]
 T = TypeVar("T")
 
 EXACT_LIMIT = 500_000  # rows; 384 dimensions of that many are 770 MB
+TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
+AT_ONCE = 1_000_000  # numbers that are multiplied sooner than another thread would have begun
 QUERY_WORDS = 512  # a longer query is cut: nobody means the five-hundredth word
-REMEMBERED = 10_000  # passages kept in memory after they were read; some 15 MB
+REMEMBERED = 10_000  # passages kept as objects after they were found; some 15 MB
 MANY_FRAGMENTS, MANY_UNINDEXED = 50, 5_000
 
 
@@ -70,7 +72,8 @@ class LanceIndex:
     table: AsyncTable  # named after the base and its own birth: a table that is rebuilt is another table
     exact_limit: int = EXACT_LIMIT
     lock_timeout: float = 60.0
-    _snapshot: matrix.Snapshot | None = None
+    text_limit: int = TEXT_LIMIT
+    _view: View | None = None
     _read_before: dict[int, Stored] = field(default_factory=dict)
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
 
@@ -171,119 +174,87 @@ class LanceIndex:
     async def _dense(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
         tries = 5
         while True:
-            snapshot = await self._fresh()
+            now = await self._fresh()
+            snapshot = now.snapshot
             if snapshot is None:
-                return await self._approximately(query, k, where)
-            nearest = await asyncio.to_thread(matrix.nearest, snapshot, query, k, where)
-            stored = await self._stored([near.row_id for near in nearest])
+                return await approximately(self.table, query, k, where)
+            if snapshot.rows * self.dim <= AT_ONCE:
+                nearest = matrix.nearest(snapshot, query, k, where)
+            else:
+                nearest = await asyncio.to_thread(matrix.nearest, snapshot, query, k, where)
+            stored = await self._stored({near.row_id: near.text for near in nearest})
             kept = [near for near in nearest if near.row_id in stored]
             tries -= 1
-            if len(kept) == len(nearest) or not tries:
+            if (len(kept) == len(nearest) and versions(self._path) == now.versions) or not tries:
                 break
             # A writer has moved or deleted rows since the snapshot: look again.
         found = [stored[near.row_id] for near in kept]
         return to_hits(found, [near.vector for near in kept], "dense", [near.score for near in kept])
 
-    async def _approximately(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
-        search = self.table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(20).nprobes(40)
-        if where != EVERYTHING:
-            search = search.where(compile(where))
-        found = await search.select(["id", *PAYLOAD, "vector", "_distance"]).to_arrow()
-        scores, ids = (1.0 - found["_distance"].to_numpy()).tolist(), found["id"].to_pylist()
-        order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
-        found = in_order(found, order)
-        return to_hits(to_stored(found), list(vectors_of(found, self.dim)), "dense", [scores[i] for i in order])
-
     async def _lexical(self, words: str, k: int, where: Filter) -> list[Hit]:
-        snapshot = await self._fresh()
-        limit = k + 8
-        while True:
-            found = await self._match(words, limit, where)
-            scores = found["_score"].to_numpy()
-            # Lance breaks ties as it pleases: read on until the k-th score has no tie beyond what was read.
-            if len(scores) < limit or scores.min() < np.sort(scores)[-k] or limit > 64 * k:
+        for _ in range(2):
+            now = await self._fresh()
+            if now.snapshot is None:
                 break
-            limit *= 4
-        row_ids: list[int] = found["_rowid"].to_pylist()
-        near = await self._located(row_ids, snapshot)
-        order = sorted(range(len(row_ids)), key=lambda i: (-scores[i], near[row_ids[i]][0]))[:k]
+            masks = now.snapshot.masks(where)
+            if not any(mask.count for mask in masks):
+                return []
+            # What keeps every row need not be asked for, and mostly the access filter does.
+            all_of_it = all(mask.count == each.living for mask, each in zip(masks, now.snapshot.blocks, strict=True))
+            asked = EVERYTHING if all_of_it else where
+            row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
+            near = now.snapshot.located(row_ids)
+            if versions(self._path) == now.versions and len(near) == len(row_ids):
+                return await self._worded(row_ids, scores, near, k)
+            # A writer was quicker: what was true of the view may not be true of what was searched.
+        row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
+        return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
+
+    async def _worded(
+        self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.Found], k: int
+    ) -> list[Hit]:
+        order = sorted(range(len(row_ids)), key=lambda i: (-scores[i], near[row_ids[i]].id))[:k]
         rows = [row_ids[i] for i in order]
-        stored = await self._stored(rows)
-        vectors = [near[row_id][1] for row_id in rows]
-        return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [float(scores[i]) for i in order])
+        stored = await self._stored({row_id: near[row_id].text for row_id in rows})
+        vectors = [near[row_id].vector for row_id in rows]
+        return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [scores[i] for i in order])
 
-    async def _match(self, words: str, limit: int, where: Filter) -> pa.Table:
-        from lancedb.query import MatchQuery
-
-        query = MatchQuery(words, "body")  # type: ignore[reportCallIssue]
-        search = self.table.query().nearest_to_text(query).limit(limit)
-        if where != EVERYTHING:
-            search = search.where(compile(where))
-        return await search.select(["_score", "_rowid"]).with_row_id().to_arrow()
-
-    async def _located(
-        self, row_ids: Sequence[int], snapshot: matrix.Snapshot | None
-    ) -> dict[int, tuple[str, np.ndarray]]:
-        """The passage id and the vector of each row."""
-        known = snapshot.located(row_ids) if snapshot and row_ids else {}
-        if late := [
-            row_id for row_id in row_ids if row_id not in known
-        ]:  # written since the snapshot, or there is none
-            rest = await self.table.take_row_ids(late).select(["id", "vector"]).with_row_id().to_arrow()
-            pairs = zip(rest["id"].to_pylist(), vectors_of(rest, self.dim), strict=True)
-            known.update(zip(rest["_rowid"].to_pylist(), pairs, strict=True))
-        return known
-
-    async def _stored(self, row_ids: Sequence[int]) -> dict[int, Stored]:
-        """What the rows say: from memory where they were read before, for a row id stands for the same row for good."""
-        known = {row_id: stored for row_id in row_ids if (stored := self._read_before.get(row_id)) is not None}
-        if late := [row_id for row_id in row_ids if row_id not in known]:
-            found = await self.table.take_row_ids(late).select(PAYLOAD).with_row_id().to_arrow()
-            fresh = dict(zip(found["_rowid"].to_pylist(), to_stored(found), strict=True))
-            known |= fresh
+    async def _stored(self, texts: Mapping[int, bytes | None]) -> dict[int, Stored]:
+        """What the rows say: made from their texts where these are in memory, else read. What was made is kept for a
+        while, for a row id stands for the same row for good."""
+        known = {row_id: stored for row_id in texts if (stored := self._read_before.get(row_id)) is not None}
+        late = {row_id: text for row_id, text in texts.items() if row_id not in known}
+        fresh = {row_id: unpacked(text) for row_id, text in late.items() if text is not None}
+        if absent := [row_id for row_id in late if row_id not in fresh]:
+            found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
+            fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
+        if fresh:
             if len(self._read_before) + len(fresh) > REMEMBERED:
                 self._read_before = {}
             self._read_before |= fresh
-        return known
+        return known | fresh
 
-    async def _fresh(self) -> matrix.Snapshot | None:
-        """The table in memory as it is now, whoever wrote last; none where it is too large for that."""
+    async def _fresh(self) -> View:
+        """The table as it is now, whoever wrote last."""
+        if self._view is not None and self._view.versions == versions(self._path):
+            return self._view
         loop = asyncio.get_running_loop()
         async with self._loading.setdefault(loop, asyncio.Lock()):
             for _ in range(20):
-                version = await self.table.version()
-                if self._snapshot is not None and self._snapshot.version == version:
-                    return self._snapshot
-                if await self.table.count_rows() > self.exact_limit:
-                    self._snapshot = None
-                    return None
-                loaded = await self._load(self._snapshot or matrix.Snapshot(0), version)
+                now, names = self._view, versions(self._path)
+                if now is not None and now.versions == names:
+                    return now
+                old = now.snapshot if now is not None else None
+                loaded = await view(self.table, names, old, self.dim, self.exact_limit, self.text_limit)
                 # Reads follow a writer: what was read is one version only if the version is still the same.
-                if await self.table.version() == version:
-                    self._snapshot = loaded
-                    known = self._read_before
-                    self._read_before = {row_id: known[row_id] for row_id in loaded.living(list(known))}
+                if versions(self._path) == names:
+                    known, self._view = self._read_before, loaded
+                    living = loaded.snapshot.living(list(known)) if loaded.snapshot is not None else ()
+                    self._read_before = {row_id: known[row_id] for row_id in living}
             raise StoreError("The search index changes faster than it can be read. Try again in a moment.")
 
-    async def _load(self, old: matrix.Snapshot, version: int) -> matrix.Snapshot:
-        rows = await self.table.query().select(["_rowid"]).with_row_id().to_arrow()
-        living = np.sort(rows["_rowid"].to_numpy())
-        new = await asyncio.to_thread(matrix.missing, old, living)
-        if len(new) * 4 > len(living):
-            old, found = matrix.Snapshot(0), await self.table.query().select(IN_MEMORY).with_row_id().to_arrow()
-        elif len(new):
-            found = await self.table.take_row_ids(new.tolist()).select(IN_MEMORY).with_row_id().to_arrow()
-        else:
-            return await asyncio.to_thread(matrix.follow, old, version, living, None)
-
-        def build() -> matrix.Snapshot:
-            return matrix.follow(old, version, living, to_block(found, self.dim))
-
-        return await asyncio.to_thread(build)
-
     async def _fts(self) -> Any | None:
-        found = await self._read(lambda: self.table.list_indices())
-        return next((index for index in found if list(index.columns) == ["body"]), None)
+        return await self._read(lambda: word_index(self.table))
 
     async def _approximate(self) -> None:
         from lancedb.index import IvfPq
@@ -317,7 +288,7 @@ class LanceIndex:
             except Exception as error:
                 if not tries_left:
                     raise damaged(self.folder, error) from error
-                self._snapshot, self._read_before = None, {}
+                self._view, self._read_before = None, {}
                 await asyncio.sleep(0.05)
         raise AssertionError
 
@@ -332,7 +303,7 @@ class LanceIndex:
 
     async def _still_there(self) -> None:
         if not self._path.exists():
-            self.table, self._snapshot = await open_table(self.folder, self.name, self.dim), None
+            self.table, self._view = await open_table(self.folder, self.name, self.dim), None
             self._read_before = {}
 
 
@@ -344,6 +315,7 @@ async def open_index(
     create: bool,
     exact_limit: int = EXACT_LIMIT,
     lock_timeout: float = 60.0,
+    text_limit: int = TEXT_LIMIT,
 ) -> LanceIndex:
     """Open the index of a knowledge base; make it first where `create` says so."""
     name = table_name(base_id)
@@ -353,4 +325,4 @@ async def open_index(
         async with writing(folder / f"{name}.lock", lock_timeout):
             if not tables(folder, name):
                 await create_table(folder, name, dim)
-    return LanceIndex(folder, name, dim, await open_table(folder, name, dim), exact_limit, lock_timeout)
+    return LanceIndex(folder, name, dim, await open_table(folder, name, dim), exact_limit, lock_timeout, text_limit)

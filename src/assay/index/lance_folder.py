@@ -41,6 +41,11 @@ def tables(folder: Path, name: str) -> list[Path]:
     return sorted(folder.glob(f"{name}.*.lance"))
 
 
+def has_index(folder: Path, base_id: str) -> bool:
+    """Whether there is an index at all, whole or damaged."""
+    return bool(tables(folder, table_name(base_id)))
+
+
 async def create_table(folder: Path, name: str, dim: int) -> None:
     """Make a table elsewhere and move it into place, so that nobody can open half of one."""
     unfinished = folder / f"{name}.new"
@@ -66,7 +71,7 @@ async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
     if held != dim:
         raise StoreError(
             f"The index holds vectors of {held} dimensions, the embedder makes {dim}: it has been changed. "
-            "Set the old embedder again, or run `assay sync` to rebuild the index."
+            "Set the old embedder again, or run `assay reindex` to rebuild the index."
         )
     return table
 
@@ -140,7 +145,7 @@ def damaged(folder: Path, error: Exception) -> StoreError:
     reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
     return StoreError(
         f"The search index in {folder} cannot be used ({reason}). Nothing is lost with it: "
-        "run `assay sync` to build it again from the documents."
+        "run `assay reindex` to build it again from the documents."
     )
 
 

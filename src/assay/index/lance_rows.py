@@ -77,6 +77,22 @@ def to_stored(table: pa.Table) -> list[Stored]:
     return [_stored(body, json.loads(about)) for body, about in zip(bodies, abouts, strict=True)]
 
 
+def packed(table: pa.Table) -> np.ndarray:
+    """The payload of each row as one run of bytes: a fraction of what the objects made from it would take."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    both = (table[name].cast(pa.large_binary()) for name in ("about", "body"))
+    texts = np.empty(table.num_rows, object)
+    texts[:] = pc.binary_join_element_wise(*both, pa.scalar(b"\n", pa.large_binary())).to_pylist()  # type: ignore[reportAttributeAccessIssue]
+    return texts
+
+
+def unpacked(text: bytes) -> Stored:
+    about, _, body = text.partition(b"\n")  # JSON holds no bare newline
+    return _stored(body.decode(), json.loads(about))
+
+
 def to_hits(
     stored: Sequence[Stored], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
 ) -> list[Hit]:
@@ -98,7 +114,7 @@ def vectors_of(table: pa.Table, dim: int) -> np.ndarray:
     return np.concatenate(chunks) if chunks else np.empty((0, dim), np.float32)
 
 
-def to_block(table: pa.Table, dim: int) -> matrix.Block:
+def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matrix.Block:
     columns = {name: _dictionary(table[f"f_{name}"]) for name in COLUMNS}
     extras: list[dict[str, Scalar]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
     for name in dict.fromkeys(name for extra in extras for name in extra):
@@ -106,7 +122,7 @@ def to_block(table: pa.Table, dim: int) -> matrix.Block:
         columns[name] = _laid_over(columns[name], own) if name in columns else own
     ids = np.empty(table.num_rows, object)
     ids[:] = table["id"].to_pylist()
-    return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns)
+    return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns, texts)
 
 
 def _vector(row: Row, dim: int) -> np.ndarray:
@@ -114,7 +130,7 @@ def _vector(row: Row, dim: int) -> np.ndarray:
     if vector.shape != (dim,):
         raise StoreError(
             f"A vector of shape {vector.shape} does not fit an index of {dim} dimensions: the embedder has changed. "
-            "Run `assay sync` to rebuild the index."
+            "Run `assay reindex` to rebuild the index."
         )
     if not np.isfinite(vector).all():
         raise StoreError(f"The vector of passage {row.passage.id} holds a value that is not a number.")

@@ -1,4 +1,5 @@
-"""Exact dense search in memory: the vectors of a table, with the filterable fields beside them. Pure; `lance.py` loads.
+"""Exact dense search in memory: the vectors of a table, with the filterable fields and, where there is room, the texts
+beside them. Pure; `lance_read.py` loads.
 
 A snapshot is a few immutable blocks. A new version of the table shares the blocks of the last one, with dead rows masked
 out, and adds a block for the new rows; so following a writer costs what changed, not what there is.
@@ -7,7 +8,7 @@ out, and adds a block for the new rows; so following a writer costs what changed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from assay.types import Scalar
 
 SPARSE = 0.25  # below this share of wanted rows, gathering them is cheaper than multiplying them all
 NARROW = 1e-5  # wider than the rounding of a float32 product, so that no tie is missed
+MASKS = 32  # filters remembered with a snapshot; everybody's access filter is among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,25 @@ class Block:
     scale: np.ndarray  # 1 / length of each vector; 0 where the length is 0
     columns: Mapping[str, Column]
     alive: np.ndarray
+    texts: np.ndarray | None = None  # of each living row as bytes; None where they are too many to be kept
+    text_bytes: int = 0  # of them all, those that died since included
 
     @property
     def living(self) -> int:
         return int(np.count_nonzero(self.alive))
+
+
+class Mask(NamedTuple):
+    """Which rows of a block are alive and satisfy a filter, and how many that are."""
+
+    kept: np.ndarray
+    count: int
+
+
+class Found(NamedTuple):
+    id: str
+    vector: np.ndarray
+    text: bytes | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +67,33 @@ class Snapshot:
 
     version: int
     blocks: tuple[Block, ...] = ()
+    _masks: dict[Filter, tuple[Mask, ...]] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return sum(len(each.row_ids) for each in self.blocks)
+
+    @property
+    def has_texts(self) -> bool:
+        return all(each.texts is not None for each in self.blocks)
+
+    @property
+    def text_bytes(self) -> int:
+        return sum(each.text_bytes for each in self.blocks)
+
+    def masks(self, where: Filter) -> tuple[Mask, ...]:
+        """The rows of each block that satisfy a filter. Filters come back with every search, so they are remembered;
+        filters that are equal mean the same, whatever the types of their numbers."""
+        known = self._masks.get(where)
+        if known is None:
+            known = tuple(_mask(each, where) for each in self.blocks)
+            if len(self._masks) >= MASKS:
+                self._masks.clear()
+            self._masks[where] = known
+        return known
+
+    def without_texts(self) -> Snapshot:
+        return Snapshot(self.version, tuple(replace(each, texts=None, text_bytes=0) for each in self.blocks))
 
     def living(self, row_ids: Sequence[int]) -> list[int]:
         """Those of these rows that are alive here."""
@@ -59,15 +103,15 @@ class Snapshot:
             kept |= np.isin(wanted, block.row_ids[block.alive])
         return wanted[kept].tolist()
 
-    def located(self, row_ids: Sequence[int]) -> dict[int, tuple[str, np.ndarray]]:
-        """The passage id and the vector of each of these rows that is alive here."""
+    def located(self, row_ids: Sequence[int]) -> dict[int, Found]:
+        """What is known here of each of these rows that is alive."""
         wanted = np.asarray(row_ids, np.uint64)
-        found: dict[int, tuple[str, np.ndarray]] = {}
+        found: dict[int, Found] = {}
         for block in self.blocks:
             at = np.minimum(np.searchsorted(block.row_ids, wanted), len(block.row_ids) - 1)
-            for row_id, i in zip(wanted.tolist(), at.tolist(), strict=True):
-                if block.row_ids[i] == row_id and block.alive[i]:
-                    found[row_id] = (str(block.ids[i]), block.vectors[i].copy())
+            at = at[(block.row_ids[at] == wanted) & block.alive[at]]
+            rows = zip(block.ids[at].tolist(), block.vectors[at], _texts(block, at), strict=True)
+            found.update(zip(block.row_ids[at].tolist(), map(Found._make, rows), strict=True))
         return found
 
 
@@ -76,6 +120,7 @@ class Near(NamedTuple):
     id: str
     row_id: int
     vector: np.ndarray
+    text: bytes | None = None
 
 
 def column(values: Sequence[Scalar | None]) -> Column:
@@ -84,20 +129,28 @@ def column(values: Sequence[Scalar | None]) -> Column:
     return _column(np.fromiter(codes, np.int32, len(values)), lookup)
 
 
-def block(row_ids: np.ndarray, ids: np.ndarray, vectors: np.ndarray, columns: Mapping[str, Column]) -> Block:
+def block(
+    row_ids: np.ndarray,
+    ids: np.ndarray,
+    vectors: np.ndarray,
+    columns: Mapping[str, Column],
+    texts: np.ndarray | None = None,
+) -> Block:
     """A block of living rows, put in the order of their row ids."""
     if len(row_ids) > 1 and np.any(row_ids[1:] < row_ids[:-1]):
         order = np.argsort(row_ids)
         row_ids, ids, vectors = row_ids[order], ids[order], vectors[order]
         columns = {name: replace(col, codes=col.codes[order]) for name, col in columns.items()}
+        texts = None if texts is None else texts[order]
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return Block(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool))
+    size = 0 if texts is None else sum(map(len, texts))
+    return Block(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool), texts, size)
 
 
 def follow(old: Snapshot, version: int, living: np.ndarray, fresh: Block | None) -> Snapshot:
     """The snapshot of a newer version: `living` are all its row ids in order, `fresh` the rows `old` did not have."""
-    blocks = [replace(each, alive=np.isin(each.row_ids, living, assume_unique=True)) for each in old.blocks]
+    blocks = [_survivors(each, np.isin(each.row_ids, living, assume_unique=True)) for each in old.blocks]
     blocks = [each for each in blocks if each.living]
     if fresh is not None and len(fresh.row_ids):
         blocks.append(fresh)
@@ -116,8 +169,11 @@ def missing(old: Snapshot, living: np.ndarray) -> np.ndarray:
 
 def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> list[Near]:
     """The k rows nearest by cosine, best first, ties in the order of passage ids."""
-    found = [near for each in snapshot.blocks for near in _nearest(each, query, k, where)]
-    return sorted(found, key=lambda near: (-near.score, near.id))[:k]
+    pairs = zip(snapshot.blocks, snapshot.masks(where), strict=True)
+    found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.count and k > 0]
+    if len(found) == 1:
+        return found[0]
+    return sorted((near for some in found for near in some), key=lambda near: (-near.score, near.id))[:k]
 
 
 def holds(where: Filter, block: Block) -> np.ndarray:
@@ -162,11 +218,13 @@ def _verdicts(where: Eq | In | Range | Contains, col: Column) -> np.ndarray:
     return np.array([*found, accepts(where, {})], bool)
 
 
-def _nearest(block: Block, query: np.ndarray, k: int, where: Filter) -> list[Near]:
+def _mask(block: Block, where: Filter) -> Mask:
     kept = block.alive if where == And() else block.alive & holds(where, block)
-    wanted = int(np.count_nonzero(kept))
-    if k <= 0 or not wanted:
-        return []
+    return Mask(kept, int(np.count_nonzero(kept)))
+
+
+def _nearest(block: Block, query: np.ndarray, k: int, mask: Mask) -> list[Near]:
+    kept, wanted = mask
     length = float(np.linalg.norm(query.astype(np.float64)))
     unit = (query / length if length else query).astype(np.float32)
     if wanted < SPARSE * len(kept):
@@ -175,26 +233,41 @@ def _nearest(block: Block, query: np.ndarray, k: int, where: Filter) -> list[Nea
     else:
         rows = None
         # Not `@`: BLAS would spread it over threads that, on a busy machine, wait for each other (0.7 → 16 ms at 10k rows).
-        scores = np.vecdot(block.vectors, unit) * block.scale
+        scores = np.vecdot(block.vectors, unit)
+        scores *= block.scale
         if wanted < len(kept):
             scores[~kept] = -np.inf
     least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < wanted else np.float32(-2)
     close = np.flatnonzero(scores >= least - NARROW)
     rows = close if rows is None else rows[close]
     # Rounded differently at different places of the matrix, equal vectors would not tie: score the few again, exactly.
-    exactly = _cosines(block.vectors, rows, query.astype(np.float64), length)
+    exactly = _cosines(block.vectors, rows, query.astype(np.float64), length).tolist()
     ids: list[str] = block.ids[rows].tolist()
     order = sorted(range(len(rows)), key=lambda i: (-exactly[i], ids[i]))[:k]
-    return [Near(float(exactly[i]), ids[i], int(block.row_ids[rows[i]]), block.vectors[rows[i]].copy()) for i in order]
+    best = rows[order]
+    near = (exactly[i] for i in order), (ids[i] for i in order), block.row_ids[best].tolist(), block.vectors[best]
+    return [Near(*each) for each in zip(*near, _texts(block, best), strict=True)]
+
+
+def _texts(block: Block, rows: np.ndarray) -> Sequence[bytes | None]:
+    return [None] * len(rows) if block.texts is None else block.texts[rows].tolist()
 
 
 def _cosines(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray, length: float) -> np.ndarray:
     out = np.zeros(len(rows))
     for start in range(0, len(rows), 4096):
         some = vectors[rows[start : start + 4096]].astype(np.float64)
-        lengths = np.sqrt((some * some).sum(axis=1)) * length
-        np.divide((some * query).sum(axis=1), lengths, out=out[start : start + 4096], where=lengths > 0)
+        lengths = np.sqrt(np.vecdot(some, some)) * length
+        np.divide(np.vecdot(some, query), lengths, out=out[start : start + 4096], where=lengths > 0)
     return out
+
+
+def _survivors(block: Block, alive: np.ndarray) -> Block:
+    """The block with fewer rows alive, and without the texts of the dead."""
+    texts = block.texts
+    if texts is not None and not alive.all():
+        texts = np.where(alive, texts, None)
+    return replace(block, alive=alive, texts=texts)
 
 
 def _merged(left: Block, right: Block) -> Block:
@@ -209,6 +282,7 @@ def _merged(left: Block, right: Block) -> Block:
         np.concatenate([left.ids[keep], right.ids[more]]),
         np.concatenate([left.vectors[keep], right.vectors[more]]),
         columns,
+        None if left.texts is None or right.texts is None else np.concatenate([left.texts[keep], right.texts[more]]),
     )
 
 

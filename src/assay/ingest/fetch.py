@@ -11,6 +11,8 @@ from pathlib import Path
 from assay.errors import UserError
 
 PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
+STDIN = "stdin:"
+WORKSPACE = "state.db"  # a folder that holds this is a workspace of Assay's, not somebody's documents
 SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
 
 
@@ -66,12 +68,15 @@ def given(name: str, data: bytes) -> Source:
     """What came through standard input."""
     if not data:
         raise UserError("Standard input was empty: there is nothing to add.")
-    return Source(uri=f"stdin:{name}", name=name, data=data)
+    return Source(uri=f"{STDIN}{name}", name=name, data=data)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
     """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle."""
     for place, folders, files in os.walk(folder, followlinks=False):
+        if WORKSPACE in files:
+            folders.clear()
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in PASSED_OVER)
         for name in sorted(files):
             if name.startswith((".", "~$")) or name.lower() in SYSTEM_FILES:

@@ -30,6 +30,7 @@ class Readiness:
     """A whole ingestion in one value; `--json` prints it."""
 
     base: str
+    workspace: str
     files: tuple[File, ...]
     readable: int
     unreadable: int
@@ -44,13 +45,14 @@ class Readiness:
 
 
 def readiness(
-    base: str, files: Sequence[File], known_languages: Sequence[str], seconds: float, embedded: int
+    base: str, workspace: str, files: Sequence[File], known_languages: Sequence[str], seconds: float, embedded: int
 ) -> Readiness:
     """Add up the files. `known_languages` are those the embedder was trained on; empty when nobody can say."""
     good = [file for file in files if file.status == Status.read and file.outcome != "duplicate"]
     languages = Counter(file.language for file in good if file.language)
     return Readiness(
         base=base,
+        workspace=workspace,
         files=tuple(files),
         readable=len(good),
         unreadable=sum(file.status != Status.read for file in files),
@@ -59,17 +61,16 @@ def readiness(
         characters=sum(file.characters for file in good),
         passages=sum(file.passages for file in good),
         languages=dict(languages.most_common()),
-        warnings=tuple(_warnings(good, languages, known_languages)),
+        warnings=tuple(_warnings(languages, known_languages)),
         seconds=round(seconds, 3),
         embedded=embedded,
     )
 
 
-def _warnings(files: Sequence[File], languages: Mapping[str, int], known: Sequence[str]) -> list[str]:
+def _warnings(languages: Mapping[str, int], known: Sequence[str]) -> list[str]:
     unknown = {language: count for language, count in languages.items() if known and language not in known}
-    said = [
+    return [
         f"{count} {'document is' if count == 1 else 'documents are'} in {language!r}, which the embedder was not trained on: "
         "search by meaning will be weak there, search by words still works. Set `embedder` to a multilingual model."
         for language, count in unknown.items()
     ]
-    return said + [f"{file.path}: {warning}" for file in files for warning in file.warnings]

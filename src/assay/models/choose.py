@@ -20,6 +20,15 @@ def is_endpoint(value: str) -> bool:
     return value.startswith(("http://", "https://"))
 
 
+def elsewhere(value: str) -> str:
+    """The host that text would be sent to, if this setting names one that is not this machine; otherwise nothing."""
+    from urllib.parse import urlsplit
+
+    host = (urlsplit(value).hostname or value) if is_endpoint(value) else ""
+    local = host in {"localhost", "::1"} or host.startswith("127.")
+    return "" if local else host
+
+
 def embedder_for(settings: Settings) -> Embedder:
     """The bundled model, a folder with a model, or an endpoint."""
     chosen = settings.embedder

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Engine, delete, func, select, text
+from sqlalchemy import Engine, delete, func, select
 
 from assay.store.open import plain_errors
 from assay.store.schema import vectors
@@ -48,17 +48,14 @@ def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.nd
         connection.execute(vectors.insert().prefix_with("OR IGNORE"), rows)
 
 
-def forget(cache: Engine, owner: str) -> int:
-    """Everything kept for one owner."""
+def forget(cache: Engine, owner: str, digests: Sequence[str]) -> None:
+    """The vectors of these texts, whichever embedder made them."""
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        return connection.execute(delete(vectors).where(vectors.c.owner == owner)).rowcount
+        for first in range(0, len(digests), CHUNK):
+            part = digests[first : first + CHUNK]
+            connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.in_(part)))
 
 
 def size(cache: Engine) -> int:
     with plain_errors(), cache.connect() as connection:
         return connection.scalar(select(func.count()).select_from(vectors)) or 0
-
-
-def check(cache: Engine) -> None:
-    with plain_errors(), cache.connect() as connection:
-        connection.execute(text("SELECT 1"))

@@ -47,7 +47,7 @@ class Entry:
     @property
     def name(self) -> str:
         """What people call it: its file's name."""
-        return PurePath(self.uri).name or self.uri
+        return PurePath(self.uri.removeprefix("stdin:")).name or self.uri
 
 
 LINE = [column for column in documents.c if column.name not in {"sections", "abstract", "meta"}]
@@ -150,6 +150,11 @@ def texts_for(store: Store, scope: Scope) -> Callable[[str, int, int], tuple[str
         return (found.text[start:end], found.heading_at(start)) if found else ("", "")
 
     return words
+
+
+def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
+    """Every document that ever stood in these places, the replaced ones too."""
+    return _entries(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(sorted(uris))))
 
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from assay.answer import render
+from assay.types import Answer, Block, Claim, Conflict, Document, Evidence, Outcome, Passage, Quote, Searched, Verdict
+
+TEXT = "Raw data is kept for 90 days. <script>alert(1)</script> is not run. Costs are 5 % of {all} & more_or_less."
+DOCUMENT = Document(
+    "d1", "b", "/papers/policy_1.pdf", "0", "Policy & <rules>", TEXT, ("A. Team", "B {x}"), "2025-06-02", kind="pdf"
+)
+PASSAGE = Passage("p1", "d1", TEXT, 0, len(TEXT))
+
+
+def quote(start: int, end: int) -> Quote:
+    return Quote("d1", start, end, TEXT[start:end])
+
+
+FIRST, SECOND = quote(0, 29), quote(30, 67)
+EVIDENCE = (Evidence("k1", PASSAGE, FIRST, 9.0, "q"),)
+CLAIMS = tuple(Claim("", ("k1",), Verdict.supported, quote=each) for each in (FIRST, SECOND))
+
+
+def made(**changes) -> tuple[Answer, render.Cited]:
+    answer = Answer("How long?", (Block(CLAIMS),), Outcome.answered, **changes)
+    return answer, render.citations(answer, EVIDENCE, lambda _: DOCUMENT)
+
+
+def test_two_quotations_of_one_passage_have_their_own_numbers_and_words():
+    answer, cited = made()
+    assert [each.number for each in cited.values()] == [1, 2]
+    assert [each.quote for each in cited.values()] == [FIRST, SECOND]
+    assert "90 days.” [1]" in render.as_text(answer, cited) and "not run.” [2]" in render.as_text(answer, cited)
+
+
+def test_html_runs_nothing_that_a_document_says():
+    page = render.as_html(*made())
+    assert "<script>" not in page and "&lt;script&gt;" in page and "Policy &amp; &lt;rules&gt;" in page
+
+
+def test_markdown_shows_what_stands_there_and_formats_nothing():
+    text = render.as_markdown(*made())
+    assert "\\<script\\>" in text and "[^1]: Policy & \\<rules\\> (2025-06-02), page 1 — policy\\_1.pdf" in text
+
+
+def test_json_has_the_place_of_every_quotation():
+    data = json.loads(json.dumps(render.as_json(*made())))
+    for each in data["citations"]:
+        assert TEXT[each["start"] : each["end"]] == each["quote"]
+
+
+def test_bibtex_has_one_entry_per_document():
+    _, cited = made()
+    entry = render.as_bibtex(cited)
+    assert entry.count("@misc") == 1 and "title = {Policy \\& <rules>}" in entry and "year = {2025}" in entry
+
+
+def test_a_conflict_is_said_with_both_sides():
+    other = Claim("", ("k2",), Verdict.supported, quote=SECOND)
+    answer = Answer(
+        "q", (Block((CLAIMS[0], other)),), Outcome.answered, conflicts=(Conflict("k1", "k2", "90 days / 30 days"),)
+    )
+    evidence = (*EVIDENCE, Evidence("k2", PASSAGE, SECOND, 8.0, "q"))
+    text = render.as_text(answer, render.citations(answer, evidence, lambda _: DOCUMENT))
+    assert "The sources disagree: [1] and [2] (90 days / 30 days)." in text
+
+
+@pytest.mark.parametrize("write", [render.as_text, render.as_markdown, render.as_html])
+def test_no_answer_says_what_was_searched_what_came_near_and_what_could_not_be_read(write):
+    answer = Answer(
+        "What is it?", (), Outcome.abstained, gaps=("tungsten",), searched=(Searched("What is it?", 12, 3),),
+        stopped="nothing_new", near=CLAIMS[:1], unread=("/papers/scan.pdf",),
+    )  # fmt: skip
+    text = write(answer, render.citations(answer, EVIDENCE, lambda _: DOCUMENT))
+    for said in ("do not answer this", "tungsten", "12 passages", "nothing new was found", "90 days", "scan.pdf"):
+        assert said in text
+
+
+def test_a_document_that_may_no_longer_be_read_is_not_cited():
+    answer, _ = made()
+    cited = render.citations(answer, EVIDENCE, lambda _: None)
+    assert not cited and "policy" not in render.as_text(answer, cited).lower()
