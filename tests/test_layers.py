@@ -16,7 +16,7 @@ LAYERS = [
     {"models"},
     {"ingest"},
     {"index"},
-    {"intake"},
+    {"intake", "forget"},
     {"evidence"},
     {"answer"},
     {"agent"},

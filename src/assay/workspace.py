@@ -15,6 +15,7 @@ from assay.access import LOCAL, Base, Principal, Scope
 from assay.errors import UserError
 from assay.events import Asked, Event, Mode, Where
 from assay.ingest.fetch import Source, sources
+from assay.ingest.parsed import limits_from
 from assay.settings import Settings, load_settings
 from assay.store import documents, facts, people
 from assay.store.documents import Entry
@@ -177,7 +178,7 @@ class Workspace:
         with self._only_writer(base):
             index = await self._index(base, create=True)
             size, overlap = self._split(self.embedder)
-            jail = Jail(limits=_limits(self.settings))
+            jail = Jail(limits=limits_from(self.settings))
             try:
                 yield Intake(
                     store=self.store,
@@ -243,22 +244,19 @@ class Workspace:
         files = sources([root])
         here = {source.uri for source in files}
         arriving = {source.digest() for source in files}
-        into = people.base_named(self.store, base, self.principal)
-        known = documents.listing(
-            self.store, self.scope([base]), documents.READY, documents.PENDING, documents.UNREADABLE
-        )
+        people.base_named(self.store, base, self.principal)
         gone = [
             entry
-            for entry in known
+            for entry in self.sources([base])
             if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
         ]
-        documents.remove(self.store, [entry.id for entry in gone], into)
-        self._forget_originals({entry.digest for entry in gone})
+        if gone:
+            await self.remove([entry.id for entry in gone], base)
         return await self.add_sources(files, base, say=say), gone
 
     async def remove(self, names: Sequence[str], base: str = "") -> list[Entry]:
         """Remove documents by path, file name, title or id, with their words, their rows and their original bytes."""
-        from assay.intake import sweep
+        from assay.forget import forget_documents, forget_vectors
 
         scope = self.scope([base] if base else [])
         chosen = {entry.id: entry for name in names for entry in self.named(name, scope)}
@@ -267,29 +265,12 @@ class Workspace:
             if not places:
                 continue
             with self._only_writer(each):
-                everything = documents.versions(self.store, each, places)
-                self._forget_vectors(each, everything)
-                documents.remove(self.store, [entry.id for entry in everything], each)
-                if people.embedder_of(self.store, each)[0]:
-                    index = await self._index(each)
-                    await sweep(self.store, index, each)
-                    await index.optimise()
-            self._forget_originals({entry.digest for entry in everything})
+                entries = documents.versions(self.store, each, places)
+                size, overlap = self._split(self.embedder)
+                forget_vectors(self.store, self.cache, each, entries, self.embedder.tokens, size, overlap)
+                index = await self._index(each) if people.embedder_of(self.store, each)[0] else None
+                await forget_documents(self.store, index, self.path / ORIGINALS, each, entries)
         return list(chosen.values())
-
-    def _forget_vectors(self, base: Base, entries: Sequence[Entry]) -> None:
-        """What was embedded of these documents, as the settings split them now; nothing of them stays in the cache."""
-        from assay.ingest.split import passages
-        from assay.intake import vector_key
-        from assay.store import caches
-
-        size, overlap = self._split(self.embedder)
-        own = Scope(base.owner, (base,), frozenset(entry.label for entry in entries))
-        for entry in entries:
-            document = documents.get(self.store, entry.id, own)
-            if document is not None:
-                pieces = passages(document, self.embedder.tokens, size, overlap)
-                caches.forget(self.cache, base.owner, [vector_key(document, piece) for piece in pieces])
 
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
         """Build a base's index again, as the settings say now. Texts are kept, so the files are not needed; vectors too,
@@ -300,6 +281,7 @@ class Workspace:
 
     async def delete_base(self, name: str) -> None:
         """A knowledge base with everything in it."""
+        from assay.forget import forget_originals
         from assay.index.lance_folder import drop
 
         base = self.scope().named(name)
@@ -310,7 +292,7 @@ class Workspace:
             self._indexes.pop(base.id, None)
             await drop(self.path / INDEX, base.id)
             people.forget_base(self.store, base)
-        self._forget_originals(digests)
+        forget_originals(self.store, self.path / ORIGINALS, digests)
 
     def backup(self, to: Path) -> int:
         """The whole workspace as one file, while nobody writes."""
@@ -322,12 +304,6 @@ class Workspace:
             for base in self.scope().bases:
                 locks.enter_context(self._only_writer(base))
             return backup(self.path, self.store, to)
-
-    def _forget_originals(self, digests: set[str]) -> None:
-        from assay.intake import original_path
-
-        for sha in digests - documents.digests_in_use(self.store, digests):
-            original_path(self.path / ORIGINALS, sha).unlink(missing_ok=True)
 
     def named(self, name: str, scope: Scope) -> list[Entry]:
         """Documents that go by this name; one name may fit several, a folder's name fits all below it."""
@@ -369,7 +345,7 @@ class Workspace:
         data = self.original(found) if found and found.kind == "pdf" else None
         if found is None or data is None:
             return []
-        with Jail(limits=_limits(self.settings)) as jail:
+        with Jail(limits=limits_from(self.settings)) as jail:
             if ocr.MARK in found.meta:
                 boxes = await ocr.boxes(jail, data, found.pages, start, end, found.meta[ocr.MARK])
             else:
@@ -469,14 +445,3 @@ class Workspace:
 
         records.append(self.store, run.id, len(run.events), event)
         return run.then(event)
-
-
-def _limits(settings: Settings) -> Any:
-    from assay.ingest.parsed import Limits
-
-    return Limits(
-        bytes=settings.file_max_megabytes * 1_000_000,
-        pages=settings.file_max_pages,
-        memory=settings.file_max_memory_megabytes * 1_000_000,
-        seconds=settings.file_max_seconds,
-    )

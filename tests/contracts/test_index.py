@@ -39,11 +39,16 @@ async def lance_half_folded(folder: Path) -> Index:
     return index
 
 
+async def lance_reading(folder: Path) -> Index:
+    """The same engine without room for texts in memory."""
+    return await open_index(folder, "contract", DIM, create=True, text_limit=0)
+
+
 async def memory(folder: Path) -> Index:
     return MemoryIndex()
 
 
-ENGINES: tuple[Callable[[Path], Awaitable[Index]], ...] = (memory, lance, lance_half_folded)
+ENGINES: tuple[Callable[[Path], Awaitable[Index]], ...] = (memory, lance, lance_half_folded, lance_reading)
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)

@@ -22,6 +22,7 @@ from assay.index import lance_folder, matrix
 from assay.index.compile import compile
 from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import LanceIndex, drop, open_index
+from assay.index.lance_read import View
 from assay.types import Passage, Row
 
 DIM = 8
@@ -175,13 +176,13 @@ async def test_rows_that_move_between_the_look_and_the_reading_are_found_all_the
         await writer.upsert([row(f"{i}-{n}", doc=f"d{i}") for n in range(10)])
     look, moved = LanceIndex._fresh, []
 
-    async def then_move(self: LanceIndex) -> matrix.Snapshot | None:
-        snapshot = await look(self)
+    async def then_move(self: LanceIndex) -> View:
+        view = await look(self)
         if not moved:
             moved.append(True)
             await writer.delete(Eq("doc", "d1"))
             await writer.optimise()
-        return snapshot
+        return view
 
     monkeypatch.setattr(LanceIndex, "_fresh", then_move)
     found = await reader.dense(np.ones(DIM), 99, EVERYTHING)
@@ -331,3 +332,116 @@ def _block(row_ids: Sequence[int]) -> matrix.Block:
 def test_importing_the_index_does_not_import_lance():
     code = "import sys, assay.index.lance; assert not {'lancedb', 'pyarrow', 'filelock'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ── texts in memory ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_one(folder: Path, id: str, text: str) -> None:
+    async def write() -> None:
+        await (await opened(folder)).upsert([row(id, text)])
+
+    asyncio.run(write())
+
+
+def no_reading(index: LanceIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on a text that is not in memory cannot be had."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a row was read from the folder")
+
+    monkeypatch.setattr(type(index.table), "take_row_ids", refuse)
+
+
+def texts_in(index: LanceIndex) -> bytes:
+    """Every text that an index holds in memory."""
+    assert index._view and index._view.snapshot
+    kept = [text for each in index._view.snapshot.blocks if each.texts is not None for text in each.texts if text]
+    return b"".join([*kept, *(stored.passage.text.encode() for stored in index._read_before.values())])
+
+
+async def texts_found(index: LanceIndex) -> list[set[str]]:
+    channels = await asyncio.gather(index.dense(np.ones(DIM), 99, EVERYTHING), index.lexical("words", 99, EVERYTHING))
+    return [{hit.passage.text for hit in hits} for hits in channels]
+
+
+@pytest.mark.parametrize("folded", [True, False])
+async def test_hits_are_made_from_memory_without_reading(tmp_path, monkeypatch, folded):
+    index = await opened(tmp_path)
+    await index.upsert([row(f"p{i}", f"words ünï number{i}\nand a line") for i in range(10)])
+    if folded:
+        await index.optimise()
+    no_reading(index, monkeypatch)
+    expected = {f"words ünï number{i}\nand a line" for i in range(10)}
+    assert await texts_found(index) == [expected, expected]
+    assert index._view and index._view.folded == folded
+
+
+async def test_texts_in_memory_follow_a_writer_in_another_process(tmp_path):
+    index = await opened(tmp_path)
+    await index.upsert([row(f"p{i}", f"words {i}") for i in range(10)])
+    await index.optimise()
+    await texts_found(index)
+    child = processes.Process(target=write_one, args=(tmp_path, "p3", "words rewritten"))
+    child.start()
+    child.join()
+    expected = {f"words {i}" for i in range(10) if i != 3} | {"words rewritten"}
+    assert await texts_found(index) == [expected, expected]
+
+
+@pytest.mark.parametrize("doomed", [1, 60], ids=["one row", "most of the rows"])
+async def test_deleted_words_are_gone_from_memory_with_the_next_search(tmp_path, doomed):
+    reader, writer = await opened(tmp_path), await opened(tmp_path)
+    await writer.upsert([row(f"s{i}", f"xylophonequartz{i} words", "secret") for i in range(doomed)])
+    await writer.upsert([row(f"k{i}", f"marmalade{i} words", "kept") for i in range(80)])
+    await texts_found(reader)
+    assert b"xylophonequartz" in texts_in(reader)
+    await writer.delete(Eq("doc", "secret"))
+    assert not any("xylophonequartz" in text for found in await texts_found(reader) for text in found)
+    assert b"xylophonequartz" not in texts_in(reader)
+    assert b"marmalade7 " in texts_in(reader)
+
+
+async def test_texts_beyond_the_limit_are_read_when_they_are_found(tmp_path):
+    index = await opened(tmp_path, text_limit=4_000)
+    await index.upsert([row(f"p{i:02d}", f"words {i}") for i in range(20)])
+    await texts_found(index)
+    assert index._view and index._view.snapshot and index._view.snapshot.has_texts
+    assert 0 < index._view.snapshot.text_bytes <= 4_000
+    await index.upsert([row("long", "words " * 1_000)])  # a few new rows, too long for what is left
+    expected = {f"words {i}" for i in range(20)} | {"words " * 1_000}
+    assert await texts_found(index) == [expected, expected]
+    assert not index._view.snapshot.has_texts and index._view.snapshot.text_bytes == 0
+    again = await opened(tmp_path, text_limit=4_000)  # and all at once
+    assert await texts_found(again) == [expected, expected]
+    assert again._view and again._view.snapshot and not again._view.snapshot.has_texts
+
+
+async def test_a_filter_that_kept_every_row_keeps_only_its_own_after_others_come(tmp_path):
+    reader, writer = await opened(tmp_path), await opened(tmp_path)
+    await writer.upsert([row(f"p{i}", doc="mine") for i in range(10)])
+    await writer.optimise()
+    for _ in range(2):
+        for hits in (
+            await reader.lexical("words", 99, Eq("doc", "mine")),
+            await reader.dense(np.ones(DIM), 99, Eq("doc", "mine")),
+        ):
+            assert sorted(hit.passage.id for hit in hits) == [f"p{i}" for i in range(10)]
+        await writer.upsert([row(f"q{i}", doc="theirs") for i in range(10)])
+
+
+async def test_a_row_written_while_its_words_are_sought_cannot_slip_past_the_filter(tmp_path, monkeypatch):
+    reader, writer = await opened(tmp_path), await opened(tmp_path)
+    await writer.upsert([row(f"p{i}", doc="mine") for i in range(10)])
+    await writer.optimise()
+    look, wrote = LanceIndex._fresh, []
+
+    async def then_write(self: LanceIndex) -> View:
+        view = await look(self)
+        if len(wrote) < 5:  # every time it looks
+            wrote.append(await writer.upsert([row(f"q{len(wrote)}", doc="theirs")]))
+        return view
+
+    monkeypatch.setattr(LanceIndex, "_fresh", then_write)
+    hits = await reader.lexical("words", 99, Eq("doc", "mine"))
+    assert sorted(hit.passage.id for hit in hits) == [f"p{i}" for i in range(10)]

@@ -11,7 +11,8 @@ from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
 from assay.ingest.dates import date_in, document_date
-from assay.ingest.describe import abstract_in, described, is_name
+from assay.ingest.describe import abstract_in, described
+from assay.ingest.names import is_name
 from assay.ingest.parsed import Limits, Parsed
 from assay.ingest.pdf import parse
 from assay.types import Section
@@ -154,8 +155,14 @@ def test_a_date_is_as_precise_as_it_is_written(words: str, iso: str | None) -> N
         ("Received: 12 May 2021\nAccepted: 1 June 2021", "2021-06-01"),
         ("arXiv:2004.04906v3 [cs.CL] 30 Sep 2020", "2020-09-30"),
         ("arXiv:2004.04906", "2020-04"),
-        ("© 2019 The Authors", "2019"),
+        ("© 2019 The Authors", None),
         ("The treaty of 3 July 1990 is discussed in this text at length.", None),
+        ("In a statement published 3 July 1990 the town said so.", None),
+        ("The plan, approved 3 July 1990, is old.", None),
+        ("Approved by the council on 3 July 1990", "1990-07-03"),
+        ("Figures are good. In force from 3 July 1990.", "1990-07-03"),
+        ("Due date: 3 July 1990\nDate of birth: 3 July 1950\nIncident date: 3 July 1980", None),
+        ("Open from\nDate: 1 May 2020 to 3 May 2020", None),
         ("Date: 2023-11-02", "2023-11-02"),
     ],
 )
@@ -163,8 +170,83 @@ def test_the_documents_own_date_is_the_one_it_claims(text: str, iso: str | None)
     assert document_date(text) == iso
 
 
-def test_a_date_alone_on_a_line_is_the_documents() -> None:
-    assert document_date("x", ("A Report", "Berlin, 4 March 2022", "Text")) == "2022-03-04"
+@pytest.mark.parametrize(
+    ("line", "iso"),
+    [
+        ("Berlin, 4 March 2022", "2022-03-04"),
+        ("Friday, 4 March 2022, 20:13", "2022-03-04"),
+        ("By Jane Doe, 4 March 2022", "2022-03-04"),
+        ("Garden Section, as of 4 March 2022.", "2022-03-04"),
+        ("4 March 2022 - Records Office", "2022-03-04"),
+        ("Drainage Board, Lower Town. Issue 3, 4 March 2022.", "2022-03-04"),
+        ("Version 6 of 4 March 2022", "2022-03-04"),
+        ("Version 2.1 - 4 March 2022", "2022-03-04"),
+        ("(Rev. March 2022)", "2022-03"),
+        ("Second edition, March 2022", "2022-03"),
+        ("1 to 4 March 2022", None),  # several days are those of an event
+        ("1–4 March 2022", None),
+        ("1 March 2021 – 4 March 2022", None),
+        ("Valid until 4 March 2022", None),
+        ("Deadline 4 March 2022", None),
+        ("Founded: 4 March 1922", None),
+        ("Opened\t4 March 1922", None),
+        ("The old bridge fell down in the night, 4 March 1922", None),
+        ("Data set 2020", None),  # an Italian September
+        ("Mars 2020", None),  # a French March
+    ],
+)
+def test_a_date_that_stands_by_itself_above_the_text_is_the_documents(line: str, iso: str | None) -> None:
+    assert document_date("x", f"A Report\n{line}\nText") == iso
+
+
+@pytest.mark.parametrize(
+    ("title", "iso"),
+    [
+        ("Minutes of the board meeting of 4 March 2022", "2022-03-04"),
+        ("Parish council: minutes of the meeting held on Friday 4 March 2022 in the hall", "2022-03-04"),
+        ("Weekly bulletin, 4 March 2022", "2022-03-04"),
+        ("Minutes of the last meeting of 4 March 2022", None),
+        ("Minutes of 4 March 2022 were approved", None),
+        ("The flood of 4 March 2022", None),
+        ("Reply to the letter of 4 March 2022", None),
+        ("Low water, 1 to 4 March 2022", None),
+    ],
+)
+def test_a_date_in_a_title_is_the_documents_only_if_such_documents_are_called_by_it(
+    title: str, iso: str | None
+) -> None:
+    assert document_date("x", "", title) == iso
+
+
+def test_what_stands_above_the_text_counts_before_what_stands_in_it() -> None:
+    text = "The Mill\n4 March 2022\nSummary\nDate: 1 February 2022"
+    assert document_date(text, "4 March 2022") == "2022-03-04"
+    assert document_date(text, "Published: May 2022\n4 March 2022") == "2022-05"
+    assert document_date("Accepted 1 June 2021", "Received 12 May 2021\nBerlin, 4 March 2022") == "2022-03-04"
+
+
+def test_a_report_has_its_own_date_and_not_that_of_the_event_in_its_title() -> None:
+    parsed = document(
+        ("Report on the fire at the mill, and on what was done, 2 to 5 April 2021", "Helvetica-Bold", 18.0, False),
+        ("Fire Brigade and Rescue Section, Lower Town", "Helvetica", 11.0, False),
+        ("9 June 2021", "Helvetica", 11.0, False),
+        ("Summary", "Helvetica-Bold", 13.0, False),
+        ("In the night to 2 April 2021 the mill burned. " + BODY, "Helvetica", 10.0, False),
+    )  # fmt: skip
+    assert parsed.title.endswith("what was done, 2 to 5 April 2021")
+    assert parsed.date == "2021-06-09"
+    assert parsed.authors == ("Fire Brigade and Rescue Section", "Lower Town")
+
+
+def test_what_is_set_larger_below_the_first_sentences_is_not_the_title() -> None:
+    opening = ("On the Keeping of Bees", "Helvetica-Bold", 10.0, False)
+    heading = ("What the Ancients Knew of Them", "Helvetica-Bold", 13.0, False)
+    assert document(opening, TEXT, heading, TEXT).title == "On the Keeping of Bees"
+    assert document(TEXT, heading, TEXT).title == ""
+
+
+def test_the_head_of_every_page_is_not_the_title() -> None:
+    assert document(("Bee Keeping Services Page 1 of 8", "Helvetica-Bold", 10.0, False), TEXT).title == ""
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

@@ -124,11 +124,21 @@ def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
         told = frozenset(text.terms(body[start:end]))
         opening = opening if number else told
         for name in text.names(body[start:end]):
+            if not name.start and not _is_name(name.text, f"{hit.title} {body}"):
+                continue
             for part in _parts(name.text) if pieces else (name.text,):
                 found.setdefault(key(part), (part, told))
     called = bare_title(hit.title)
     found.setdefault(key(called), (called, opening))
     return {k: v for k, v in found.items() if len(k) > 2}
+
+
+def _is_name(opening: str, whole: str) -> bool:
+    """Whether the word that opens a sentence is a name, and not just a word with a capital because it stands there:
+    it has several words, or figures or capitals inside, or is written so in the middle of a sentence as well."""
+    if not opening.isalpha() or not opening[1:].islower():
+        return True
+    return re.search(rf"(?:[^\W\d_]|[,;)]) {re.escape(opening)}\b", whole) is not None
 
 
 def _parts(name: str) -> tuple[str, ...]:

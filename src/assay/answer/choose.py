@@ -25,10 +25,11 @@ class Extraction:
 
     # A sentence by itself.
     nearness: float = 0.5  # to the question, by meaning
-    words: float = 0.8  # of the question that the sentence or its document's title speaks of, the rare ones first
-    passage: float = 0.8  # what the searches made of the sentence's passage
-    opening: float = 0.2  # the first sentence of a passage says what the passage is about
-    kind: float = 0.2  # the sentence holds the kind of thing that was asked for: a number, a date, a name
+    words: float = 0.8  # of the question that the sentence speaks of, the rare ones first
+    title: float = 0.8  # how much it counts that not the sentence but the titles above it speak of a word
+    passage: float = 0.6  # what the searches made of the sentence's passage
+    opening: float = 0.2  # the first sentence of a document says what it is about
+    kind: float = 0.3  # the sentence holds the kind of thing that was asked for: a number, a date, a name
     fragment: float = 0.4  # lost by what is no sentence: headings, subject lines, labels
 
     # A sentence beside those chosen.
@@ -55,7 +56,7 @@ class Candidate:
     key: str
     passage: str
     worth: float
-    opens: bool = False  # first of its passage
+    opens: bool = False  # first of its document
     label: str = ""  # title and headings it stands under
     came: Mapping[str, str] | None = None
 
@@ -87,8 +88,8 @@ def field(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
     said = np.asarray(vectors[1:])
     near = said @ np.asarray(vectors[0])
     rare = rarity(question, [each.quote.text for each in found])
-    own = [frozenset(text.terms(f"{each.label} {each.quote.text}")) for each in found]
-    holds = np.array([[term in terms for term in rare] for terms in own], dtype=float).reshape(len(found), len(rare))
+    own, above = _held(rare, [each.quote.text for each in found]), _held(rare, [each.label for each in found])
+    holds = np.maximum(own, by.title * above)
     weights = np.array(list(rare.values()))
     score = (
         by.nearness * near
@@ -99,6 +100,12 @@ def field(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
         - by.fragment * np.array([is_fragment(each.quote.text) for each in found])
     )
     return Field(found, score, near, said @ said.T, holds, weights)
+
+
+def _held(rare: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
+    """Text × term: 1 where the text has the term."""
+    own = [frozenset(text.terms(each)) for each in texts]
+    return np.array([[term in terms for term in rare] for terms in own], dtype=float).reshape(len(texts), len(rare))
 
 
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
@@ -123,9 +130,9 @@ def choose(question: str, of: Field, by: Extraction) -> list[int]:
 def _gains(of: Field, chosen: Sequence[int], by: Extraction) -> np.ndarray:
     """What each further sentence is worth beside those chosen."""
     fresh = (of.holds * (1 - of.holds[list(chosen)].max(axis=0))) @ of.weights
-    tie = np.array([max(tie(each, of.found[other]) for other in chosen) for each in of.found])
+    ties = np.array([max(tie(each, of.found[other]) for other in chosen) for each in of.found])
     beside = np.array([any(each.passage == of.found[other].passage for other in chosen) for each in of.found])
-    gains = of.score + by.fresh * fresh + by.tied * tie - by.again * beside
+    gains = of.score + by.fresh * fresh + by.tied * ties - by.again * beside
     for place, each in enumerate(of.found):
         if place in chosen or any(_repeats(of, place, other, by) for other in chosen):
             gains[place] = -np.inf
@@ -159,7 +166,7 @@ SEVERAL = re.compile(
 
 
 def asks_for_several(question: str) -> bool:
-    """"Which suppliers …", "How many …", "List every …"."""
+    """ "Which suppliers …", "How many …", "List every …"."""
     return bool(SEVERAL.search(question))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from assay.answer.extract import missing
+from assay.answer.extract import is_partial, missing
 from assay.events import Drafted
 from assay.evidence.quote import stands
 from assay.run import Run
@@ -41,15 +41,13 @@ def answer(run: Run, unread: Sequence[str] = ()) -> Answer:
     draft = run.draft or Drafted((), Shape.list)
     delivered = _passed(draft.blocks, run.checked)
     evidence = run.evidence
-    gaps = missing(run.question, evidence)
-    outcome = Outcome.answered if delivered else Outcome.abstained
-    if delivered and (gaps or any(claim.verdict is not Verdict.supported for claim in run.checked.values())):
-        outcome = Outcome.partial
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
+    gaps = missing(run.question, evidence, keys or None)
+    failed = any(claim.verdict is not Verdict.supported for claim in run.checked.values())
     return Answer(
         question=run.question,
         blocks=delivered,
-        outcome=outcome,
+        outcome=_outcome(run.question, delivered, gaps, failed=failed),
         shape=draft.shape,
         conflicts=tuple(each for each in draft.conflicts if {each.left, each.right} <= keys),
         gaps=gaps,
@@ -58,6 +56,13 @@ def answer(run: Run, unread: Sequence[str] = ()) -> Answer:
         near=draft.near,
         unread=tuple(unread),
     )
+
+
+def _outcome(question: str, delivered: Sequence[Block], gaps: Sequence[str], *, failed: bool) -> Outcome:
+    """Answered: every part of the question is spoken of. Partial: a claim failed, or something that was named is missing."""
+    if not delivered:
+        return Outcome.abstained
+    return Outcome.partial if failed or is_partial(question, gaps) else Outcome.answered
 
 
 def _passed(blocks: Sequence[Block], verdicts: dict[int, Claim]) -> tuple[Block, ...]:

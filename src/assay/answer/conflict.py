@@ -6,7 +6,7 @@ import re
 
 from assay import text
 
-ALIKE = 0.55  # by meaning
+ALIKE = 0.5  # by meaning
 SHARED = 0.6  # of the question's words that either speaks of, both must speak of so many
 ASKS = re.compile(
     r"\bhow (?:many|much|long|far|old|often|large|high|fast|big|tall|deep|soon|frequently)\b|\bwhen\b|\bas often\b"
@@ -15,11 +15,13 @@ ASKS = re.compile(
     re.I,
 )
 MEASURE = re.compile(r"(\d[\d,.]*)\s*(%|[^\W\d_]+)")
-YEAR = re.compile(r"\b(?:1[0-9]|20)\d\d\b")
 NUMBER = re.compile(r"\d[\d,.]*")
+CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": the number of a clause measures nothing
 MONTHS = frozenset(
-    "january february march april may june july august september october november december "
-    "monday tuesday wednesday thursday friday saturday sunday".split()
+    (
+        "january february march april may june july august september october november december monday tuesday "
+        "wednesday thursday friday saturday sunday"
+    ).split()
 )
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 Told = tuple[str, str]  # a sentence, and the titles it stands under
@@ -32,7 +34,7 @@ def between(question: str, left: Told, right: Told, alike: float) -> str:
     ours, theirs = measures(left[0]), measures(right[0])
     for unit in sorted(ours.keys() & theirs.keys()):
         if not ours[unit] & theirs[unit]:
-            return f"{min(ours[unit])} {unit} / {min(theirs[unit])} {unit}".replace(" in ", " ").removesuffix(" in")
+            return f"{min(ours[unit])} {unit} / {min(theirs[unit])} {unit}"
     return ""
 
 
@@ -48,7 +50,7 @@ def _same_thing(question: str, left: Told, right: Told) -> bool:
 
 def marks(sentence: str) -> frozenset[str]:
     """What tells one case from another: names inside the sentence, months and days, designations like TS-114."""
-    words = [match[0] for match in WORD.finditer(sentence)]
+    words = WORD.findall(CLAUSE.sub("", sentence))
     inside = (word for word in words[1:] if word[0].isupper())
     coded = (word for word in words if any(c.isdigit() for c in word) and any(c.isalpha() for c in word))
     dated = (word for word in words if word.lower() in MONTHS)
@@ -62,9 +64,9 @@ def _series(left: str, right: str) -> bool:
 
 
 def measures(sentence: str) -> dict[str, set[str]]:
-    """Values by unit; a bare year has the unit "in"."""
+    """Values by unit: "kept for 30 days" has 30 under days. The same unit in the singular is the same unit."""
     found: dict[str, set[str]] = {}
-    for number, unit in MEASURE.findall(sentence):
+    for number, unit in MEASURE.findall(CLAUSE.sub("", sentence)):
         if unit.lower() not in MONTHS and unit.lower() not in text.STOP_WORDS:
             found.setdefault(text.stem(unit.lower()), set()).add(number.rstrip(".,"))
     return found

@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from assay import text
+from assay.answer.choose import Candidate, Extraction, Field, choose, clash, field, in_order, is_row
+from assay.answer.conflict import MONTHS
 from assay.events import Drafted
-from assay.evidence.weigh import quote, rarity
-from assay.types import Block, Claim, Conflict, Evidence, Quote, Shape
+from assay.evidence.weigh import quote
+from assay.types import Block, Claim, Conflict, Evidence, Passage, Shape
 
-PASSAGES = 8  # the best passages; their sentences compete
-CLAIMS = 4
-ALIKE = 0.6  # sentences at least this near by meaning are about the same thing
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """How sentences are chosen. The weights were measured on labelled sentences; see docs/decisions/0005-extraction.md."""
-
-    nearness: float = 1.0  # of the sentence to the question, by meaning
-    words: float = 0.6  # of the question that the sentence speaks of, the rare ones first
-    passage: float = 0.35  # what the searches made of the sentence's passage
-    kind: float = 0.1  # the sentence holds the kind of thing that was asked for: a number, a date, a name
-    linked: float = 0.25  # the sentence continues one that is chosen already, or leads to it
-    fresh: float = 0.5  # words of the question that no chosen sentence speaks of
-    enough: float = 0.62  # a further sentence must be this good, beside the best one
-    weak: float = 0.42  # below this (nearness and words together) nothing found is an answer
+DEFAULT = Extraction()
+NEAR = 2  # sentences shown where none is an answer
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A sentence that might be part of the answer. `leads` are names by which its passage is tied to others."""
+def candidates(
+    evidence: Sequence[Evidence],
+    ties: Sequence[tuple[str, str, str]],
+    titles: Mapping[str, str] | None = None,
+    by: Extraction = DEFAULT,
+) -> list[Candidate]:
+    """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` by document.
 
-    quote: Quote
-    key: str
-    passage: str
-    worth: float
-    tied: Mapping[str, str]  # other passages of the run → the name that ties them
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    candidate: Candidate
-    score: float
-    strength: float  # how much like an answer it is, whatever else was found
-
-
-def candidates(evidence: Sequence[Evidence], ties: Sequence[tuple[str, str, str]]) -> list[Candidate]:
-    """The sentences of the best passages. `ties` are (passage, passage, name)."""
-    best = evidence[:PASSAGES]
-    top = max((each.score for each in best), default=1.0) or 1.0
-    found: list[Candidate] = []
+    Overlapping passages of a document share sentences; each counts once, where it stands best.
+    """
+    best = evidence[: by.passages]
+    top = max((_worth(each) for each in best), default=0.0) or 1.0
+    found: dict[tuple[str, int], Candidate] = {}
     for each in best:
-        tied = {other: name for one, other, name in [*ties, *((b, a, n) for a, b, n in ties)] if one == each.passage.id}
-        for start, end in text.sentences(each.passage.text):
-            said = quote(each.passage, start, end)
-            if says_something(said.text):
-                found.append(Candidate(said, each.key, each.passage.id, each.score / top, tied))
-    return _once(found)
+        came = {source: name for passage, source, name in ties if passage == each.passage.id}
+        title = (titles or {}).get(each.passage.doc_id, "")
+        heading = each.passage.heading
+        label = heading if heading.startswith(title) else " › ".join(part for part in (title, heading) if part)
+        opens = each.passage.start == 0
+        said = [span for span in pieces(each.passage.text) if says_something(each.passage.text[slice(*span)])]
+        for number, (start, end) in enumerate(said):
+            words = quote(each.passage, start, end)
+            candidate = Candidate(
+                words, each.key, each.passage.id, _worth(each) / top, opens and number == 0, label, came
+            )
+            found.setdefault((words.doc_id, words.start), candidate)
+    return list(found.values())
+
+
+def _worth(evidence: Evidence) -> float:
+    """What the searches made of a passage, on the scale they use: the score on evidence is flat at its upper end."""
+    return -math.log(max(1e-4, 1 - evidence.score / 10))
+
+
+def pieces(body: str) -> list[text.Span]:
+    """Sentences; and where several rows of a table read as one sentence, its rows."""
+    found: list[text.Span] = []
+    for start, end in text.sentences(body):
+        lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
+        rows = len(lines) > 1 and all(is_row(body[slice(*line)]) for line in lines[-2:])
+        found += lines if rows else [(start, end)]
+    return found
 
 
 def says_something(sentence: str) -> bool:
@@ -70,144 +69,125 @@ def says_something(sentence: str) -> bool:
     return len(words) >= 5 or (len(words) >= 3 and any(sign.isdigit() for sign in sentence))
 
 
-def _once(found: Sequence[Candidate]) -> list[Candidate]:
-    """Overlapping passages of a document share sentences; each counts once, where it stands best."""
-    seen: dict[tuple[str, int], Candidate] = {}
-    for each in found:
-        seen.setdefault((each.quote.doc_id, each.quote.start), each)
-    return list(seen.values())
+def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:
+    """What would be said: quotations that answer, or, when they are too weak, those that came nearest.
 
-
-def choose(
-    question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction | None = None
-) -> list[Chosen]:
-    """The sentences that answer together, the best one first. `vectors` are those of the question and of each sentence."""
-    by = by or Extraction()
+    `vectors` are those of the question and of each candidate.
+    """
     if not found:
-        return []
-    rare = rarity(question, [each.quote.text for each in found])
-    asked, said = vectors[0], np.asarray(vectors[1:])
-    near = said @ asked
-    terms = [frozenset(text.terms(each.quote.text)) for each in found]
-    words = np.array([sum(rare.get(term, 0.0) for term in own) for own in terms])
-    fits = np.array([holds_kind(question, each.quote.text) for each in found], dtype=float)
-    worth = np.array([each.worth for each in found])
-    score = by.nearness * near + by.words * words + by.passage * worth + by.kind * fits
-    strength = 0.5 * near + 0.5 * words
-    order = [int(np.argmax(score))]
-    best = float(score[order[0]])
-    while len(order) < min(CLAIMS, len(found)):
-        spoken = frozenset().union(*(terms[place] for place in order))
-        gains = np.full(len(found), -np.inf)
-        for place, candidate in enumerate(found):
-            if place in order:
-                continue
-            fresh = sum(rare.get(term, 0.0) for term in terms[place] - spoken)
-            tie = max((_tie(candidate, found[other]) for other in order), default=0.0)
-            again = max(float(said[place] @ said[other]) for other in order)
-            repeats = again > 0.85 and numbers(candidate.quote.text) == numbers(found[order[0]].quote.text)
-            gains[place] = -np.inf if repeats else score[place] + by.fresh * fresh + by.linked * tie
-        place = int(np.argmax(gains))
-        if gains[place] < by.enough * best + by.linked * 0.5:
-            break
-        order.append(place)
-    return [Chosen(found[place], float(score[place]), float(strength[place])) for place in order]
+        return Drafted((), Shape.list)
+    of = field(question, found, vectors, by)
+    chosen = choose(question, of, by)
+    if strength(question, of, chosen, by) < 0:
+        return Drafted((), Shape.list, near=tuple(_claim(found[place]) for place in chosen[:NEAR]))
+    claims = tuple(_claim(each) for each in in_order([found[place] for place in chosen]))
+    return Drafted(
+        (Block(claims),), Shape.list if len(claims) > 1 else Shape.sentence, _conflicts(question, of, chosen)
+    )
 
 
-def _tie(one: Candidate, other: Candidate) -> float:
-    """1 when a name ties the two passages and stands in the sentence that leads on."""
-    name = one.tied.get(other.passage) or other.tied.get(one.passage)
-    if not name:
-        return 0.0
-    folded = text.fold(name)
-    return 1.0 if folded in text.fold(one.quote.text) or folded in text.fold(other.quote.text) else 0.5
+def _claim(candidate: Candidate) -> Claim:
+    return Claim("", (candidate.key,), quote=candidate.quote)
 
 
-NUMBER = re.compile(r"\d[\d,.]*")
-DATE = re.compile(r"\b(1[5-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b", re.I)
-KINDS = (
+def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = DEFAULT) -> float:
+    """How much like an answer the chosen sentences are, whatever else was found: log-odds.
+
+    Three things tell: how near the nearest of them is, how much of the question they speak of, and whether they name what
+    the question names.
+    """
+    near = max((float(of.near[place]) for place in chosen), default=0.0)
+    return (
+        by.bias
+        + by.of_nearness * near
+        + by.of_words * of.spoken(chosen)
+        + by.of_names * named(question, [of.found[place] for place in chosen])
+    )
+
+
+def named(question: str, chosen: Sequence[Candidate]) -> float:
+    """How far the chosen sentences name what the question names; 1 where it names nothing."""
+    wanted = [own for name in text.names(question) if (own := frozenset(text.terms(name.text)))]
+    said = [frozenset(text.terms(f"{each.label} {each.quote.text}")) for each in chosen]
+    shares = [max((len(own & words) / len(own) for words in said), default=0.0) for own in wanted]
+    return sum(shares) / len(shares) if shares else 1.0
+
+
+def _conflicts(question: str, of: Field, chosen: Sequence[int]) -> tuple[Conflict, ...]:
+    return tuple(
+        Conflict(of.found[one].key, of.found[other].key, about)
+        for place, one in enumerate(chosen)
+        for other in chosen[place + 1 :]
+        if (about := clash(question, of, one, other))
+    )
+
+
+# --- gaps -----------------------------------------------------------------------------------------------------------
+
+# Words that ask, relate or qualify: a document can answer without ever using them.
+ASKING = frozenset(
     (
-        re.compile(
-            r"\bhow (many|much|long|far|old|often|large|high|fast)\b|\bwhat (number|percentage|share|rate)\b", re.I
-        ),
-        "number",
-    ),
-    (re.compile(r"\bwhen\b|\bwhat (year|date|day|month)\b|\b(which|in what) year\b", re.I), "date"),
-    (
-        re.compile(
-            r"\bwho\b|\bwhose\b|\bwhere\b|\bwhat is the name\b|\bwhich (city|country|company|person|place)\b", re.I
-        ),
-        "name",
-    ),
+        "accord actually add also apart ask average base become begin belong best better big bring call can "
+        "cause change come compare concern consider contain correct cover current date day describe different "
+        "difference do early end exact example exist expect explain fact far fast few find first follow "
+        "forward full general get give go good great happen hear help high hold important include instead "
+        "involve keep kind know large last late latest lead least leave level list little live long look lot "
+        "low main mean mention month name need new next nothing number often old open order part people "
+        "person place please point possible present prevent previous provide raise rate rather reach reason "
+        "recent recommend refer relate respect result right say second see serve set several short show "
+        "similar small soon specific start state stay still stop sure take tell thing third time today total "
+        "true try turn type use usual want way well wide work write wrong year brought came gave gone got "
+        "held kept knew known led left made meant met saw seen sent shown spoke stood taken told took went "
+        "written wrote born based called named found both two three four five six seven eight nine ten"
+    ).split()
 )
+ASKING_STEMS = frozenset(text.stem(word) for word in ASKING)
+WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 
 
-def holds_kind(question: str, sentence: str) -> bool:
-    """Whether a sentence holds the kind of thing that was asked for, beyond what the question already says."""
-    kind = next((kind for pattern, kind in KINDS if pattern.search(question)), None)
-    known = text.fold(question)
-    match kind:
-        case "number":
-            return any(number not in known for number in NUMBER.findall(sentence))
-        case "date":
-            return bool(DATE.search(sentence))
-        case "name":
-            return any(text.fold(name.text) not in known for name in text.names(sentence))
-        case _:
-            return False
+def missing(question: str, evidence: Sequence[Evidence], cited: Collection[str] | None = None) -> tuple[str, ...]:
+    """What the question speaks of and none of the best evidence does: its names, numbers and nouns, not its verbs.
+
+    Of what an answer cites (by key) more is asked: each name and date of the question must stand in one of its passages.
+    """
+    best = evidence[: DEFAULT.passages]
+    spoken = _spoken(each.passage for each in best)
+    quoted = spoken if cited is None else _spoken(each.passage for each in evidence if each.key in cited)
+    named = names_of(question)
+    gaps = (
+        word
+        for word in WORD.findall(question)
+        if (own := text.terms(word))
+        and (word in named or _means(word))
+        and not any(_is_spoken(term, quoted if word in named else spoken) for term in own)
+    )
+    return tuple(dict.fromkeys(gaps))
 
 
-def missing(question: str, evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """The words of the question that none of the best evidence speaks of."""
-    spoken = {
-        term for each in evidence[:PASSAGES] for term in text.terms(f"{each.passage.heading} {each.passage.text}")
-    }
-    words = re.findall(r"[^\W_]+(?:[-'’][^\W_]+)*", question)
-    return tuple(dict.fromkeys(word for word in words if (own := text.terms(word)) and not set(own) & spoken))
+def names_of(question: str) -> frozenset[str]:
+    """The words of the question that name: names, designations, months and years."""
+    named = {word for name in text.names(question) for word in WORD.findall(name.text)}
+    coded = (word for word in WORD.findall(question) if any(sign.isdigit() for sign in word) or word.lower() in MONTHS)
+    return frozenset((*named, *coded))
 
 
-def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction | None = None) -> Drafted:
-    """What would be said: quotations that answer, or, when none is good enough, those that came nearest."""
-    by = by or Extraction()
-    chosen = choose(question, found, vectors, by)
-    claims = tuple(Claim("", (each.candidate.key,), quote=each.candidate.quote) for each in chosen)
-    if not chosen or max(each.strength for each in chosen) < by.weak:
-        return Drafted((), Shape.list, near=claims[:2])
-    places = {each.quote: place for place, each in enumerate(found, 1)}
-    own = [vectors[places[each.candidate.quote]] for each in chosen]
-    return Drafted((Block(claims),), Shape.list if len(claims) > 1 else Shape.sentence, conflicts(chosen, own))
+def is_partial(question: str, gaps: Sequence[str]) -> bool:
+    """Whether so much is missing that what was found is only part of an answer: something named, or a quarter of it."""
+    named = names_of(question)
+    return any(gap in named for gap in gaps) or len(gaps) * 4 >= max(4, len(set(text.terms(question))))
 
 
-def numbers(sentence: str) -> frozenset[str]:
-    return frozenset(number.rstrip(".,") for number in NUMBER.findall(sentence))
+def _spoken(passages: Iterable[Passage]) -> frozenset[str]:
+    return frozenset(term for each in passages for term in text.terms(f"{each.heading} {each.text}"))
 
 
-MEASURE = re.compile(r"(\d[\d,.]*)\s*(%|[^\W\d_]+)")
+def _means(word: str) -> bool:
+    """Whether somebody would look for this word. What ends like a verb or an adverb only says how it is asked."""
+    return text.stem(word.lower()) not in ASKING_STEMS and not re.search(r"(?:ed|ing|ly)$", word)
 
 
-def conflicts(chosen: Sequence[Chosen], vectors: Sequence[np.ndarray]) -> tuple[Conflict, ...]:
-    """Sentences of different documents that say nearly the same with different measures of the same kind."""
-    said: list[Conflict] = []
-    for place, one in enumerate(chosen):
-        for later, other in enumerate(chosen[place + 1 :], place + 1):
-            left, right = one.candidate.quote, other.candidate.quote
-            clash = _clash(left.text, right.text)
-            if left.doc_id != right.doc_id and clash and float(vectors[place] @ vectors[later]) > ALIKE:
-                said.append(Conflict(one.candidate.key, other.candidate.key, clash))
-    return tuple(said)
-
-
-def _clash(left: str, right: str) -> str:
-    """Two measures with the same unit and no value in common: "30 days / 90 days"."""
-    ours, theirs = _measures(left), _measures(right)
-    for unit in ours.keys() & theirs.keys():
-        if not ours[unit] & theirs[unit]:
-            return f"{min(ours[unit])} {unit} / {min(theirs[unit])} {unit}"
-    return ""
-
-
-def _measures(sentence: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for number, unit in MEASURE.findall(sentence):
-        found.setdefault(unit.lower(), set()).add(number.rstrip(".,"))
-    return found
+def _is_spoken(term: str, spoken: frozenset[str]) -> bool:
+    """Also in another form: leakage where it says leaks."""
+    if term in spoken or len(term) < 4 or term.isdigit():
+        return term in spoken
+    return any(len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in spoken)

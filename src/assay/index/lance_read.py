@@ -111,23 +111,43 @@ async def best_by_words(
     """The row ids and scores of the k best rows and of all that tie with the last of them, in no order."""
     limit = k + 8
     while True:
-        found = await _match(table, words, limit, where, folded)
-        scores = found["_score"].to_numpy()
+        row_ids, scores = await _match(table, words, limit, where, folded)
         # Lance breaks ties as it pleases: read on until the k-th score has no tie beyond what was read.
         if len(scores) < limit or scores.min() < np.sort(scores)[-k] or limit > 64 * k:
-            return found["_rowid"].to_pylist(), scores.tolist()
+            return row_ids.tolist(), scores.tolist()
         limit *= 4
 
 
-async def _match(table: AsyncTable, words: str, limit: int, where: Filter, folded: bool) -> pa.Table:
+async def _match(
+    table: AsyncTable, words: str, limit: int, where: Filter, folded: bool
+) -> tuple[np.ndarray, np.ndarray]:
     from lancedb.query import MatchQuery
 
     search = table.query().nearest_to_text(MatchQuery(words, "body")).limit(limit)  # type: ignore[reportCallIssue]
     if where != EVERYTHING:
         search = search.where(compile(where))
     if folded:
-        search = search.fast_search()  # does not look for rows outside the index: a third of the time
-    return await search.select(["_score", "_rowid"]).with_row_id().to_arrow()
+        search = search.fast_search()  # does not look for rows outside the index, which takes a third of the time
+    batches = await _batches(search.select(["_score", "_rowid"]).with_row_id(), limit)
+    row_ids, scores = ([batch[name].to_numpy() for batch in batches] for name in ("_rowid", "_score"))
+    if not batches:
+        return np.empty(0, np.uint64), np.empty(0, np.float32)
+    return np.concatenate(row_ids), np.concatenate(scores)
+
+
+async def _batches(search: Any, limit: int) -> list[pa.RecordBatch]:
+    """What a search finds, at most `limit` rows. `to_arrow` would first ask for the table's schema, in search of columns
+    that ours has not got, and take 0.6 ms of 1.7 for it. So the query beneath is asked, where there is one."""
+    inner = getattr(search, "_inner", None)
+    if inner is None:
+        return (await search.to_arrow()).to_batches()
+    batches: list[pa.RecordBatch] = []
+    async for batch in await inner.execute():
+        batches.append(batch)
+        limit -= batch.num_rows
+        if limit <= 0:  # to be told that there is no more would be another wait
+            break
+    return batches
 
 
 async def approximately(table: AsyncTable, query: np.ndarray, k: int, where: Filter) -> list[Hit]:

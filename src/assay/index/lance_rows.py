@@ -17,6 +17,8 @@ from assay.types import Hit, Passage, Row, Scalar
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_parse = json.JSONDecoder().raw_decode  # stops where the JSON ends
+
 PAYLOAD = ["body", "about"]
 IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
 
@@ -88,9 +90,10 @@ def packed(table: pa.Table) -> np.ndarray:
     return texts
 
 
-def unpacked(text: bytes) -> Stored:
-    about, _, body = text.partition(b"\n")  # JSON holds no bare newline
-    return _stored(body.decode(), json.loads(about))
+def unpacked(payload: bytes) -> Stored:
+    text = payload.decode()
+    about, end = _parse(text)
+    return _stored(text, about, end + 1)
 
 
 def to_hits(
@@ -142,11 +145,10 @@ def _about(row: Row) -> str:
     return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), dict(row.fields)])
 
 
-def _stored(body: str, about: list[Any]) -> Stored:
+def _stored(body: str, about: list[Any], skip: int = 0) -> Stored:
     id, doc_id, start, end, heading, page, lead, fields = about
-    return Stored(
-        Passage(id, doc_id, body[lead + 1 :], start, end, heading, page), str(fields.get("title", "")), fields
-    )
+    text = body[skip + lead + 1 :]
+    return Stored(Passage(id, doc_id, text, start, end, heading, page), str(fields.get("title", "")), fields)
 
 
 def _extra(row: Row) -> str:

@@ -52,7 +52,7 @@ class Mask(NamedTuple):
     """Which rows of a block are alive and satisfy a filter, and how many that are."""
 
     kept: np.ndarray
-    count: int
+    wanted: int
 
 
 class Found(NamedTuple):
@@ -170,7 +170,7 @@ def missing(old: Snapshot, living: np.ndarray) -> np.ndarray:
 def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> list[Near]:
     """The k rows nearest by cosine, best first, ties in the order of passage ids."""
     pairs = zip(snapshot.blocks, snapshot.masks(where), strict=True)
-    found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.count and k > 0]
+    found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.wanted and k > 0]
     if len(found) == 1:
         return found[0]
     return sorted((near for some in found for near in some), key=lambda near: (-near.score, near.id))[:k]
@@ -246,7 +246,7 @@ def _nearest(block: Block, query: np.ndarray, k: int, mask: Mask) -> list[Near]:
     order = sorted(range(len(rows)), key=lambda i: (-exactly[i], ids[i]))[:k]
     best = rows[order]
     near = (exactly[i] for i in order), (ids[i] for i in order), block.row_ids[best].tolist(), block.vectors[best]
-    return [Near(*each) for each in zip(*near, _texts(block, best), strict=True)]
+    return list(map(Near._make, zip(*near, _texts(block, best), strict=True)))
 
 
 def _texts(block: Block, rows: np.ndarray) -> Sequence[bytes | None]:
@@ -266,7 +266,8 @@ def _survivors(block: Block, alive: np.ndarray) -> Block:
     """The block with fewer rows alive, and without the texts of the dead."""
     texts = block.texts
     if texts is not None and not alive.all():
-        texts = np.where(alive, texts, None)
+        texts = texts.copy()
+        texts[~alive] = None
     return replace(block, alive=alive, texts=texts)
 
 

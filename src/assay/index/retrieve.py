@@ -46,9 +46,10 @@ async def retrieve(shelf: Shelf, query: str, k: int, scope: Scope, where: Filter
     allowed = both(where, readable(scope))
     indexes = [shelf.indexes[base.id] for base in scope.bases if base.id in shelf.indexes]
     depth = max(shelf.pool, k)
-    dense, lexical = await asyncio.gather(
-        _channel([index.dense(vector, depth, allowed) for index in indexes], "dense", depth),
+    # Words first: an engine may look for them on threads of its own while this one multiplies vectors.
+    lexical, dense = await asyncio.gather(
         _channel([index.lexical(query, depth, allowed) for index in indexes], "lexical", depth),
+        _channel([index.dense(vector, depth, allowed) for index in indexes], "dense", depth),
     )
     fused = permitted(shelf.store, fuse({"dense": dense, "lexical": lexical}, vector, shelf.ranking), scope)
     if shelf.reranker is not None:
@@ -69,6 +70,8 @@ async def query_vectors(shelf: Shelf, queries: Sequence[str]) -> list[np.ndarray
 
 async def _channel(searches: Sequence, name: str, depth: int) -> list[Hit]:
     """One channel over all bases, best first."""
+    if len(searches) == 1:
+        return await searches[0]
     hits = [hit for found in await asyncio.gather(*searches) for hit in found]
     return sorted(hits, key=lambda hit: (-hit.scores[name], hit.passage.id))[:depth]
 
@@ -81,7 +84,9 @@ def readable(scope: Scope) -> Filter:
 def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> list[Hit]:
     """Those hits whose document the store says may be read, now."""
     titles = documents.titles(store, (hit.passage.doc_id for hit in hits), scope)
-    return [replace(hit, title=titles[hit.passage.doc_id]) for hit in hits if hit.passage.doc_id in titles]
+    pairs = ((hit, titles.get(hit.passage.doc_id)) for hit in hits)
+    # Nearly always the index knows the same title, and two hundred copies would cost more than asking the store.
+    return [hit if hit.title == title else replace(hit, title=title) for hit, title in pairs if title is not None]
 
 
 async def fetch(shelf: Shelf, ids: Sequence[str], scope: Scope) -> list[Hit]:

@@ -33,16 +33,23 @@ FORMS = (
     rf"{YEAR}-(?P<month{{0}}>\d{{{{2}}}})-{DAY}",
     rf"{YEAR}/(?P<month{{0}}>\d{{{{2}}}})/{DAY}",
     rf"{YEAR}\s?[年년]\s?(?P<month{{0}}>\d{{{{1,2}}}})\s?[月월](?:\s?{DAY}\s?[日일])?",
-    rf"(?:{DAY}(?:st|nd|rd|th|er|º)?\.?(?:\s?[-–]\s?\d{{{{1,2}}}})?\s+(?:of\s+|de\s+)?)?{NAME}\.?,?\s+(?:de\s+)?{YEAR}",
+    rf"(?:{DAY}(?:st|nd|rd|th|er|º)?\.?(?:(?:-|\s?–\s?)\d{{{{1,2}}}})?\s+(?:of\s+|de\s+)?)?{NAME}\.?,?\s+(?:de\s+)?{YEAR}",
     rf"{NAME}\.?\s+{DAY}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{{{1,2}}}})?,?\s+{YEAR}",
     rf"{DAY}\.(?P<month{{0}}>\d{{{{1,2}}}})\.{YEAR}",
     rf"(?P<first>\d{{{{1,2}}}})/(?P<second>\d{{{{1,2}}}})/{YEAR}",
 )
 ANY = re.compile(
     "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS)).join(
-        (r"(?<![\w/-])(?:", r")(?![\w/-])")
+        (r"(?<![\w/-])(?<!\d\.)(?:", r")(?![\w/-])")
     ),
     re.IGNORECASE,
+)
+# Words that look like a month and mean something else; with a day before them they are months.
+NOT_ALONE = frozenset({"set", "out", "gen", "ago", "mars"})
+WEEKDAY = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b\.?|montag|dienstag|mittwoch"
+    r"|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|(?:segunda|terça|quarta"
+    r"|quinta|sexta)-feira|sábado|domingo|lunes|martes|miércoles|jueves|viernes)"
 )
 # Which of several dates is the document's own: the lower number wins.
 LABELS = (
@@ -50,18 +57,58 @@ LABELS = (
         0,
         r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le|발행일",
     ),
-    (1, r"date|dated|issued|released?|issue date|effective(?: date)?|as of|datum|fecha|stand"),
-    (2, r"accepted|approved"),
-    (3, r"revised|last updated|updated|last modified"),
-    (4, r"received|submitted|posted|presented"),
+    (
+        0,
+        r"publicado (?:em|el)|pubblicato il|기사입력",
+    ),
+    (
+        1,
+        r"(?:(?:report|issue|release|document|meeting|receipt|invoice) )?date|dated|issued|released?|datum|fecha|stand",
+    ),
+    (2, r"accepted|approved(?: by [^\n.;:]{1,60}? on\b)?"),
+    (
+        3,
+        r"revised|(?:last )?updated|last modified|effective(?: date| from)?|as of|in (?:use|force|effect) (?:since|from)",
+    ),
+    (4, r"received|submitted|posted|presented|print(?:ed)? date|printed"),
 )
+# A label opens a line or a statement. "A letter published in May 2018" speaks of another document.
+OPENS = r"(?:^|(?<=[\n\t|;(\[•·])|(?<=[.!?:;|(] )|(?<=\d[,;] )|(?<=\d ))[ \t*_#>-]*"
+LEADS = rf"[*_]*\s*[:：]?[*_]*\s*\[?\s*(?:(?:on|in|le|am|the)\s+)?(?:{WEEKDAY},?\s+)?"
 LABELLED = tuple(
-    (rank, re.compile(rf"(?<!\w)(?:{words})\s*[:：]?\s*(?:(?:on|in|le|am)\s+)?", re.IGNORECASE))
-    for rank, words in LABELS
+    (rank, re.compile(rf"{OPENS}(?:{words})(?!\w){LEADS}", re.IGNORECASE | re.MULTILINE)) for rank, words in LABELS
+)
+JOINT = r"(?:,|[-–—(|:]|(?:of|from|vom|dated)\b)"
+# Only above the running text: further down these words tell the history of something.
+NUMBERED = re.compile(
+    rf"{OPENS}(?:version|issue|(?:\w+ )?edition|revision|release|rev|draft)\b\.?\s*(?:no\.?\s*)?"
+    rf"(?:v?\d[\w.]{{0,7}}\s*{JOINT}|{JOINT})?\s*(?:{WEEKDAY},?\s+)?",
+    re.IGNORECASE | re.MULTILINE,
+)
+MEETING = re.compile(
+    r"(?:\b(?:minutes|agenda|protokoll|procès-verbal|transcript)\b|^[ \t*_#>-]*(?:meeting|held on|sitzung)\b)"
+    r"(?! of (?:the )?(?:last|previous|prior|preceding))",
+    re.IGNORECASE | re.MULTILINE,
+)
+PERIODICAL = re.compile(
+    rf"\b(?:newsletter|bulletin|press release|news release|memo(?:randum)?|circular|gazette|briefing)"
+    rf"(?:\s+no\.?\s*\d+)?\s*[,:–—-]?\s+(?:{WEEKDAY},?\s+)?",
+    re.IGNORECASE,
+)
+TOLD = re.compile(r"\s+(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
+UP_TO = re.compile(r"(?:\b(?:to|until|till|bis|through|au|and|or)|\d\s*[-–—])\s*$", re.IGNORECASE)
+# What stands beside a date that is not the document's.
+OTHERS = re.compile(
+    r"\b(?:expir|deadline|due|until|till|born|birth|died|death|since|founded|established|from|valid|start|begin|end|open"
+    r"|clos|next|review|arriv|depart|before|after|by\s*$|period|between|installed|built|deliver|joined|hired|renew|incident"
+    r"|event|accident)",
+    re.IGNORECASE,
+)
+CLOCK = re.compile(
+    r"(?:\b(?:at|um|à|às)\s+)?\b\d{1,2}[:h.]\d\d(?::\d\d)?\s*(?:[ap]\.?m\b\.?|[A-Z]{2,4}\b)?", re.IGNORECASE
 )
 ARXIV = re.compile(r"arXiv:\s*(?:\d{4}\.\d{4,5}|[\w.-]+/\d{7})(?:v\d+)?\s*\[[\w.-]+\]\s*(?=\d)")
 ARXIV_NUMBER = re.compile(r"arXiv:\s*(\d\d)(\d\d)\.\d{4,5}")
-RIGHTS = re.compile(r"(?:©|\(c\)|copyright)\s*(?:©|\(c\))?\s*((?:19|20)\d\d)\b", re.IGNORECASE)
 
 
 def date_in(words: str) -> str | None:
@@ -70,26 +117,121 @@ def date_in(words: str) -> str | None:
     return _iso(match) if match else None
 
 
-def document_date(text: str, lines: tuple[str, ...] = ()) -> str | None:
-    """The date a document gives itself: labelled, stamped, or alone on a line near the top."""
-    found: list[tuple[int, int, str]] = []
-    for rank, label in LABELLED:
-        for match in label.finditer(text):
-            dated = ANY.match(text, match.end())
-            if dated and (iso := _iso(dated)):
-                found.append((rank, match.start(), iso))
+def document_date(text: str, head: str = "", title: str = "") -> str | None:
+    """The date a document gives itself: labelled or stamped, or alone on a line of its `head`.
+
+    The head is what stands above the running text. A label there says more than one further down, where documents
+    speak of other documents; the title's own words may tell the day of an event, so it counts only with a label.
+    """
+    top = f"{title}\n{head}"
+    found = [item for item in (*_labelled(top), *_named(top)) if item[0] <= 1]
     if found:
-        return min(found, key=lambda item: (item[0], item[1]))[2]
+        return min(found)[2]
     if (stamp := ARXIV.search(text)) and (dated := ANY.match(text, stamp.end())) and (iso := _iso(dated)):
         return iso
-    for line in lines:
-        alone = ANY.search(line)
-        if alone and len(line) - len(alone[0]) <= 12 and (iso := _iso(alone)):
-            return iso
-    if number := ARXIV_NUMBER.search(text):
-        return f"20{number[1]}-{number[2]}" if 1 <= int(number[2]) <= 12 else None
-    rights = RIGHTS.search(text)
-    return rights[1] if rights else None
+    if alone := next(filter(None, map(_alone, head.split("\n"))), None):
+        return alone
+    if found := _labelled(text):
+        return min(found)[2]
+    if (number := ARXIV_NUMBER.search(text)) and 1 <= int(number[2]) <= 12:
+        return f"20{number[1]}-{number[2]}"
+    return None  # the year of a copyright is that of some edition, often the first
+
+
+def _labelled(text: str) -> list[tuple[int, int, str]]:
+    return [
+        (rank, match.start(), iso)
+        for rank, label in LABELLED
+        for match in label.finditer(text)
+        if (dated := ANY.match(text, match.end())) and not _spans(text, dated) and (iso := _iso(dated))
+    ]
+
+
+def _named(text: str) -> list[tuple[int, int, str]]:
+    """Dates that are part of what a document is called: `Issue 3, May 2022`, `Minutes of the meeting of 3 May 2022`."""
+    found = [
+        (1, match.start(), iso)
+        for label in (NUMBERED, PERIODICAL)
+        for match in label.finditer(text)
+        if (dated := ANY.match(text, match.end())) and not _spans(text, dated) and (iso := _iso(dated))
+    ]
+    for line in LINE.finditer(text):
+        if (held := MEETING.search(line[0])) and (dated := ANY.search(line[0], held.end())):
+            other = UP_TO.search(line[0][: dated.start()]) or TOLD.match(line[0], dated.end())
+            if dated.start() - held.end() <= 100 and not other and (iso := _iso(dated)):
+                found.append((1, line.start(), iso))
+    return found
+
+
+LINE = re.compile(r"[^\n]+")
+UNTIL = re.compile(rf"\s*(?:to|until|till|bis|through|[-–—])\s*(?:{WEEKDAY},?\s+)?(?=\w)", re.IGNORECASE)
+
+
+def _spans(text: str, dated: re.Match[str]) -> bool:
+    """Does another date follow that this one runs up to?"""
+    joint = UNTIL.match(text, dated.end())
+    return bool(joint and ANY.match(text, joint.end()))
+
+
+def _alone(line: str) -> str | None:
+    """The date on a line that has little else on it, or that ends a byline (`Jane Doe, 3 May 2022`)."""
+    dates = list(ANY.finditer(line))
+    if len(dates) != 1 or len(line) > 140:
+        return None  # two dates are a period
+    before, after = line[: dates[0].start()], CLOCK.sub("", line[dates[0].end() :])
+    before = re.sub(rf"{WEEKDAY},?\s*$", "", before, flags=re.IGNORECASE)
+    if UP_TO.search(before) or OTHERS.search(before) or OTHERS.match(after.lstrip(" ,(")):
+        return None
+    if any(label.search(before) for rank, label in LABELLED if rank > 1):
+        return None  # "Received" says less than a date without a label; the labels have their turn
+    if re.search(r"[:\t|]\s*$", before):
+        return None  # it belongs to a label of its own, or to a row of a table
+    if _has_month_name(dates[0]) and re.search(r"\d\s?[-–]\s?\d", dates[0][0]):
+        return None  # several days are those of an event
+    rest = f"{before} {after}".strip(" .,;()[]-–—|\t*_#>")
+    ends = (
+        re.search(r"(?:[.,;·–—-]\s+|\()(?:as of|dated|issued|on)?\s*$", before)
+        and not after.strip(" .)*_")
+        and _byline(before)
+    )
+    opens = not before.strip(" *_#>(-") and re.match(r"\s*[-–—|·]\s", after) and _byline(after)
+    return _iso(dates[0]) if len(rest) <= 12 or ends or opens else None
+
+
+def _byline(words: str) -> bool:
+    """A few words that are mostly names: a sentence that ends in a date tells of an event."""
+    parts = re.findall(r"[^\W\d_]+", words)
+    return len(parts) <= 12 and sum(part[0].islower() for part in parts) <= max(2, len(parts) // 3)
+
+
+IN_NAME = re.compile(
+    r"(?<![\d.])(?P<year>(?:19|20)\d\d)"
+    r"(?:(?P<mark>[-_ ])(?P<month>0[1-9]|1[0-2])(?:(?P=mark)(?P<day>0[1-9]|[12]\d|3[01]))?"
+    r"|(?P<close>0[1-9]|1[0-2])(?P<last>0[1-9]|[12]\d|3[01]))(?![-_. ]?\d)"
+)
+
+
+def date_in_name(name: str) -> str | None:
+    """The day or the month in a file's name, if there is just one. A year alone is as often its subject as its date."""
+    stem = re.sub(r"\.\w{1,5}$", "", re.split(r"[/\\]", name)[-1])
+    found = {iso for match in IN_NAME.finditer(stem) if (iso := _from_name(match))}
+    spaced = re.sub(r"[-_]+", " ", stem)
+    found |= {iso for match in ANY.finditer(spaced) if _has_month_name(match) and (iso := _iso(match))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _from_name(match: re.Match[str]) -> str | None:
+    year, month, day = match["year"], match["month"] or match["close"], match["day"] or match["last"]
+    if not day and int(month) == (int(year) + 1) % 100:
+        return None  # 2010-11 may be a year that begins in autumn
+    try:
+        return Date(int(year), int(month), int(day or 1)).isoformat()[: 10 if day else 7]
+    except ValueError:
+        return None
+
+
+def _has_month_name(match: re.Match[str]) -> bool:
+    return any(value and value.lower() in MONTHS for key, value in match.groupdict().items() if key.startswith("month"))
 
 
 def _iso(match: re.Match[str]) -> str | None:
@@ -105,6 +247,8 @@ def _iso(match: re.Match[str]) -> str | None:
         name = parts["month"].lower()
         month = int(name) if name.isdigit() else MONTHS[name]
         day = int(parts.get("day", 0))
+        if name in NOT_ALONE and not day:
+            return None
     try:
         whole = Date(year, month, day or 1)
     except ValueError:

@@ -9,6 +9,7 @@ import re
 from datetime import date as Date
 
 from assay.ingest.build import tidy
+from assay.ingest.names import apart
 
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"
@@ -57,7 +58,7 @@ def authors(*declared: str) -> tuple[str, ...]:
 def _names(names: str) -> list[str]:
     if ";" in names:
         return names.split(";")
-    parts = re.split(r"\s+(?:and|und|et|&)\s+", names)
+    parts = apart(names)
     # A comma stands between people only if there is a full name on both sides of it.
     return [
         name

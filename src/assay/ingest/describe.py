@@ -8,9 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from assay.ingest import declared as said
-from assay.ingest.dates import date_in, document_date
+from assay.ingest import front as top
+from assay.ingest.dates import date_in, date_in_name, document_date
+from assay.ingest.front import NEAR, NO_TITLE
+from assay.ingest.names import AFFILIATION, DEGREES, is_name, is_organisation, names_in
 from assay.ingest.parsed import Parsed
 from assay.types import Section
 
@@ -39,7 +43,6 @@ class Described:
     body: int = 0  # where the title block ends
 
 
-NEAR = 4_000  # characters from the top: where a document says what it is
 ABSTRACT_WITHIN, LONGEST_ABSTRACT, SHORTEST_ABSTRACT = 12_000, 5_000, 80
 ABSTRACT = re.compile(
     r"(?:\A|\n\n?)[ \t#*_]*(?:abstract|summary|executive summary|résumé|zusammenfassung|kurzfassung|resumen|sommario"
@@ -51,32 +54,9 @@ AFTER_ABSTRACT = re.compile(
     r"|palabras clave|acm reference|(?:(?:\d+|I)\.?\s+)?introduction|contents|\d\.?\s+[A-Z])",
     re.IGNORECASE,
 )
-AFFILIATION = re.compile(
-    r"universit|institut|department|dept\b|laborator|\blabs?\b|school|college|faculty|cent(?:er|re)\b|academy|hospital"
-    r"|\binc\b|\bltd\b|gmbh|corporation|\bcorp\b|company|research\b|\bai\b|ministry|foundation|society|division|group\b"
-    r"|google|microsoft|facebook|amazon|street|avenue|\broad\b|p\.?o\.? box|\busa\b|\buk\b|germany|france|china|japan"
-    r"|@|https?:|www\.|email|e-mail|\d{4,}|correspond|equal contribution|abstract|keywords",
-    re.IGNORECASE,
-)
-PARTICLES = "de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e"
-NAME_PART = re.compile(r"(?:[A-ZÀ-ÞŁŠŽĆČĐŐ](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
-NO_NAME = (
-    "the a an of for and in on with by from new review article paper letter report original open access journal volume "
-    "vol issue page pages table figure chapter section part draft version preprint proceedings conference workshop "
-    "international annual technical user guide manual policy plan summary overview introduction january february march "
-    "april may june july august september october november december confidential internal"
-)
-MARKS = re.compile(
-    r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"
-    r"|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+"
-)
-DEGREES = re.compile(r",?\s*\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
-FIELD = re.compile(
-    r"^[ \t>*_#-]*(title|subject|authors?|by|written by|date|published)[*_]*[ \t]*:[*_ \t]*(\S.*?)[*_ \t]*$",
-    re.IGNORECASE,
-)
-FIELD_NAMES = {"subject": "title", "authors": "author", "by": "author", "written by": "author", "published": "date"}
 UNTITLED_KINDS = frozenset({"csv", "xlsx", "email"})
+# Their fields are filled in by the program: the day of the first saving, and whoever sat at the machine.
+BY_PROGRAM = frozenset({"docx", "pptx"})
 
 
 def describe(
@@ -96,77 +76,130 @@ def describe(
     elif not title and len(claimed.split()) > 2 and "_" not in claimed:
         title = claimed
     abstract = abstract_in(text, sections)
-    authors, after = authors_below(upright, titled)
-    if authors and abstract is None and not _vouched(upright, after):
+    below = [place for place in upright if titled and place.start >= max(line.end for line in titled)]
+    authors, count = top.organisation([place.text for place in below])
+    after = below[count - 1].end if count else 0
+    if not authors:
+        authors, after = authors_below(upright, titled)
+    if authors and not count and abstract is None and not _vouched(upright, after):
         authors, after = (), 0
     if not authors:
-        authors = tuple(name for name in said.authors(claims.get("author", "")) if is_name(name))
+        names = said.authors(claims.get("author", ""))
+        authors = tuple(name for name in names if is_name(name) or is_organisation(name))
     page = text[: max((place.end for place in front if place.page == 0), default=NEAR)][:8_000]
     return Described(
         title=re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
         authors=authors,
-        date=document_date(page, tuple(place.text for place in upright)),
+        date=document_date(page, _head(upright, titled), title),
         abstract=abstract,
         body=max([after, *(place.end for place in titled)]),
     )
 
 
-def described(parsed: Parsed) -> Parsed:
-    """A parsed document with the gaps filled that its text can fill."""
-    fields = _fields(parsed.text) if parsed.kind in {"text", "markdown", "rst", "org", "html"} else {}
-    prose = parsed.kind not in UNTITLED_KINDS
+def _head(lines: Sequence[Place], titled: Sequence[Place]) -> str:
+    """The lines above the running text, without the title's own."""
+    kept: list[str] = []
+    for _, group in groupby(lines, key=lambda line: line.paragraph):
+        paragraph = list(group)
+        if top.is_prose(" ".join(line.text for line in paragraph)):
+            return "\n".join([*kept[:25], *top.lead_of([line.text for line in paragraph])])
+        kept += [line.text for line in paragraph if line not in titled]
+    return "\n".join(kept[:25])
+
+
+def described(parsed: Parsed, name: str = "") -> Parsed:
+    """A parsed document with the gaps filled that its text, and at last its file's name, can fill."""
+    fields = top.fields(parsed.text) if parsed.kind in {"text", "markdown", "rst", "org", "html"} else {}
+    if parsed.kind in UNTITLED_KINDS:
+        return replace(parsed, date=parsed.date or date_in_name(name))
+    title = parsed.title or said.title(fields.get("title", "")) or _opening(parsed)
+    head = top.head_of(parsed.text)
+    lines = top.below_title(head, title)
+    abstract = parsed.abstract or abstract_in(parsed.text, parsed.sections)
+    signed = top.people(lines, sure=abstract is not None) if parsed.kind != "pdf" else ()
+    date = date_in(fields.get("date", "")) or document_date(parsed.text[:2_000], "\n".join(lines), title)
+    authors = said.authors(fields.get("author", "")) or signed or top.organisation(lines)[0]
+    by_program = parsed.kind in BY_PROGRAM
     return replace(
         parsed,
-        title=parsed.title
-        or said.title(fields.get("title", ""))
-        or (_first_line(parsed) if parsed.kind == "text" else ""),
-        authors=parsed.authors or said.authors(fields.get("author", "")),
-        date=parsed.date
-        or (date_in(fields.get("date", "")) if "date" in fields else None)
-        or (document_date(parsed.text[:2_000], tuple(parsed.text[:1_000].split("\n")[:15])) if prose else None),
-        abstract=parsed.abstract or (abstract_in(parsed.text, parsed.sections) if prose else None),
+        title=title,
+        authors=(signed or parsed.authors if by_program else parsed.authors) or authors,
+        date=(date or parsed.date if by_program else parsed.date or date) or date_in_name(name),
+        abstract=abstract,
     )
+
+
+def _opening(parsed: Parsed) -> str:
+    """A heading over the whole text is its title; so is the first line of a text that has no headings."""
+    if parsed.kind == "text":
+        return top.title_line(parsed.text)
+    if parsed.kind not in {"docx", "html"} or not parsed.sections:
+        return ""
+    first, *others = parsed.sections
+    over = not parsed.text[: first.start].strip() and all(section.level > first.level for section in others)
+    fits = len(first.title) <= 200 and not first.title.endswith(":") and not NO_TITLE.match(first.title)
+    return said.title(first.title) if over and fits else ""
 
 
 # --- title ----------------------------------------------------------------------------------------------------------
 
 MARKS_AT_END = re.compile(r"\s*[∗*†‡§]+\s*$")
-NO_TITLE = re.compile(
-    r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|\d[\d.]*\s+\w|page \d|contents$"
-    r"|table of contents|[^\w\s]*[a-zß-ÿ]"
-)
 
 
 def title_lines(lines: Sequence[Place]) -> list[Place]:
     """The largest words in the upper part of the first page, over as many lines as they take."""
-    upper = [
-        line for line in lines if line.y < 0.65 and sum(map(str.isalpha, line.text)) >= 3 and not _is_date(line.text)
-    ]
+    placed = zip(lines, [None, *lines], strict=False)  # each with the line over it
+    upper = [line for line, over in placed if line.y < 0.65 and (_runs_on(over, line) or _has_words(line.text))]
     if not upper:
         return []
     weights: dict[float, int] = {}
     for line in lines:
         weights[line.size] = weights.get(line.size, 0) + len(line.text)
     body = max(weights, key=lambda size: weights[size])
+    first = upper[0]
+    # a title in bold of the text's own size; not when everything is bold, nor when it is a row of a table
+    headed = (
+        first.bold
+        and any(not line.bold for line in lines)
+        and not NO_TITLE.match(first.text)
+        and first.text[-1:] not in ".,;:"
+        and len(first.text.split()) >= 2
+        and "\t" not in first.text
+    )
     for size in sorted({line.size for line in upper if line.size > 1.1 * body}, reverse=True):
         group = _together([line for line in upper if abs(line.size - size) < 0.06 * size])
+        told = _told(lines, group[0])
+        if told >= 3 or (told and headed and first.size <= 1.1 * body):
+            continue  # what is set larger below the first sentences heads a section
         words = " ".join(line.text for line in group).split()
         more = [line for line in upper if 1.1 * body < line.size < size and len(line.text.split()) >= 4]
         if len(words) <= 2 and more and group[0].y < min(line.y for line in more):
             continue  # the name of a journal or a firm stands over the title
         if len(words) <= 30:
             return [] if NO_TITLE.match(group[0].text) else group
-    first = upper[0]
-    emphatic = (
-        first.bold and not NO_TITLE.match(first.text) and first.text[-1:] not in ".,;:" and len(first.text.split()) >= 2
-    )
-    # a title in bold of the text's own size; not when everything is bold
-    plain = any(not line.bold for line in lines)
-    return _together([line for line in upper if line.bold and line.size == first.size]) if emphatic and plain else []
+    return _together([line for line in upper if line.bold and line.size == first.size]) if headed else []
 
 
-def _is_date(words: str) -> bool:
-    return len(words) < 40 and date_in(words) is not None
+def _told(lines: Sequence[Place], below: Place) -> int:
+    """How many lines of running text stand over this one."""
+    over = (line.text.split() for line in lines if line.start < below.start and line.y < below.y)
+    return sum(len(words) >= 8 and 2 * sum(word[:1].islower() for word in words) > len(words) for words in over)
+
+
+OPEN_END = re.compile(
+    r"(?:[,–—-]|\b(?:of|to|from|in|on|at|and|the|for|by|until|der|des|de)|\b\d{1,2})\s*$", re.IGNORECASE
+)
+
+
+def _runs_on(over: Place | None, line: Place) -> bool:
+    """Is this line, a date perhaps, the end of the words over it?"""
+    alike = over is not None and abs(over.size - line.size) < 0.06 * line.size and over.bold == line.bold
+    return over is not None and alike and bool(OPEN_END.search(over.text)) and not over.text[:1].isdigit()
+
+
+def _has_words(text: str) -> bool:
+    """More than a number or a date."""
+    return sum(map(str.isalpha, text)) >= 3 and not (len(text) < 40 and date_in(text) is not None)
 
 
 def _together(lines: list[Place]) -> list[Place]:
@@ -177,14 +210,6 @@ def _together(lines: list[Place]) -> list[Place]:
             break
         group.append(line)
     return group
-
-
-def _first_line(parsed: Parsed) -> str:
-    """A short line with a blank one below it opens a text the way a title does."""
-    head, _, rest = parsed.text.lstrip("\n").partition("\n\n")
-    words = head.strip()
-    fits = "\n" not in words and 2 <= len(words) <= 120 and words[-1] not in ".,;:!?-" and len(rest) > len(words)
-    return words if fits and any(map(str.isalpha, words)) and said.title(words) else ""
 
 
 # --- authors --------------------------------------------------------------------------------------------------------
@@ -203,7 +228,7 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
         words = line.text.strip()
         if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
             break
-        names = [] if AFFILIATION.search(DEGREES.sub("", words)) else _names_in(words)
+        names = [] if AFFILIATION.search(DEGREES.sub("", words)) else names_in(words)
         if style is None:
             if not names:
                 if len(words.split()) > 12 or line.start - last > 600:
@@ -216,7 +241,7 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
             continue
         gathered += (" " if _goes_on(gathered, words) else ", ") + line.text if gathered else line.text
         end = line.end
-    return tuple(dict.fromkeys(_names_in(gathered))), end
+    return tuple(dict.fromkeys(names_in(gathered))), end
 
 
 OPENING = re.compile(r"(?:\d\.?|I\.)?\s*introduction\b", re.IGNORECASE)
@@ -238,30 +263,6 @@ def _goes_on(gathered: str, words: str) -> bool:
     return open_ended and not AFFILIATION.search(words)
 
 
-def _names_in(words: str) -> list[str]:
-    words = re.sub(r"\S+@\S+|\{[^}]*\}\S*", ",", words)
-    words = DEGREES.sub("", MARKS.sub(",", words))
-    pieces = re.split(r"[,;·•|/\t\n]|(?<!\w)(?:and|und|et|&)(?!\w)|\s{3,}", words)
-    names = (re.sub(r"^(?:by|von|par|authors?:?)\s+", "", piece.strip(), flags=re.IGNORECASE) for piece in pieces)
-    return [re.sub(r"\s+", " ", name).strip(" .:–-") for name in names if is_name(name)]
-
-
-def is_name(words: str) -> bool:
-    """Two to five parts that are spelled as a person's are. Names in other scripts are short and alone on their line."""
-    parts = words.replace("\xa0", " ").strip(" .:–-").split()
-    if not 2 <= len(parts) <= 5 or len(words) > 60 or AFFILIATION.search(words):
-        return False
-    if any(part.lower().strip(".") in NO_NAME.split() for part in parts):
-        return False
-    proper = [part for part in parts if NAME_PART.fullmatch(part)]
-    longer = [part for part in proper if len(part.strip(".")) > 1]
-    return (
-        len(longer) >= 1
-        and all(part in proper or part.lower() in PARTICLES.split() for part in parts)
-        and len(proper) >= 2
-    )
-
-
 # --- abstract -------------------------------------------------------------------------------------------------------
 
 
@@ -280,21 +281,6 @@ def abstract_in(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] 
     while end > start and text[end - 1].isspace():
         end -= 1
     return (start, end) if SHORTEST_ABSTRACT <= end - start <= LONGEST_ABSTRACT else None
-
-
-# --- fields at the top of a plain text ------------------------------------------------------------------------------
-
-
-def _fields(text: str) -> dict[str, str]:
-    """`Title: …`, `Author: …` and `Date: …` in the first lines of a text."""
-    found: dict[str, str] = {}
-    for line in text[:3_000].split("\n")[:20]:
-        if match := FIELD.match(line):
-            name = match[1].lower()
-            found.setdefault(FIELD_NAMES.get(name, name), match[2])
-        elif found and len(line) > 200:
-            break
-    return found
 
 
 def _folded(words: str) -> str:

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from assay.types import Section
+
+if TYPE_CHECKING:
+    from assay.settings import Settings
 
 
 class Status(StrEnum):
@@ -72,3 +76,12 @@ class Limits:
     depth: int = 5  # attachments within attachments
     memory: int = 4_000_000_000
     seconds: float = 120.0  # of processor time, and twice that on the clock
+
+
+def limits_from(settings: Settings) -> Limits:
+    return Limits(
+        bytes=settings.file_max_megabytes * 1_000_000,
+        pages=settings.file_max_pages,
+        memory=settings.file_max_memory_megabytes * 1_000_000,
+        seconds=settings.file_max_seconds,
+    )

@@ -128,10 +128,10 @@ def read(data: bytes, name: str, limits: Limits) -> Parsed:
     format = format_of(data, name, limits)
     module, _, function = format.reader.partition(":")
     parsed: Parsed = getattr(importlib.import_module(module), function)(data, name, limits)
-    return finished(parsed, limits)
+    return finished(parsed, limits, name)
 
 
-def finished(parsed: Parsed, limits: Limits) -> Parsed:
+def finished(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
     """What every format goes through: there is text, it is within bounds, and what it says of itself is filled in."""
     from assay.ingest.describe import described
 
@@ -144,7 +144,7 @@ def finished(parsed: Parsed, limits: Limits) -> Parsed:
         raise Refused(
             Status.too_large, f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
         )
-    return replace(described(parsed), language=parsed.language or language_of(parsed.text))
+    return replace(described(parsed, name), language=parsed.language or language_of(parsed.text))
 
 
 def format_of(data: bytes, name: str, limits: Limits) -> Format:

@@ -1,0 +1,54 @@
+"""Taking documents away, everywhere: their words, their rows, their vectors and the bytes they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.access import Base, Scope
+from assay.index.protocol import Index
+from assay.ingest.split import passages
+from assay.intake import original_path, sweep, vector_key
+from assay.store import caches, documents
+from assay.store.documents import Entry
+from assay.store.open import Store
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+async def forget_documents(
+    store: Store, index: Index | None, originals: Path, base: Base, entries: Sequence[Entry]
+) -> None:
+    """From the store first, so that nothing can be found any more; then from the index and from the kept originals."""
+    documents.remove(store, [entry.id for entry in entries], base)
+    if index is not None:
+        await sweep(store, index, base)
+        await index.optimise()
+    forget_originals(store, originals, {entry.digest for entry in entries})
+
+
+def forget_vectors(
+    store: Store,
+    cache: Engine,
+    base: Base,
+    entries: Sequence[Entry],
+    tokens: Callable[[str], int],
+    size: int,
+    overlap: int,
+) -> None:
+    """What was embedded of these documents, as the settings split them now."""
+    own = Scope(base.owner, (base,), frozenset(entry.label for entry in entries))
+    for entry in entries:
+        document = documents.get(store, entry.id, own)
+        if document is not None:
+            pieces = passages(document, tokens, size, overlap)
+            caches.forget(cache, base.owner, [vector_key(document, piece) for piece in pieces])
+
+
+def forget_originals(store: Store, originals: Path, digests: Iterable[str]) -> None:
+    """Bytes that no document stands on any more."""
+    gone = set(digests)
+    for sha in gone - documents.digests_in_use(store, gone):
+        original_path(originals, sha).unlink(missing_ok=True)
