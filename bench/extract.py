@@ -245,7 +245,7 @@ def same(chosen: str, gold: str) -> bool:
 
 
 def _key(words: str) -> str:
-    return f" {' '.join(re.findall(r'[^_\W]+', text.fold(words)))} "
+    return " ".join(["", *re.findall(r"[^_\W]+", text.fold(words)), ""])
 
 
 def auc(positive: Sequence[float], negative: Sequence[float]) -> float:
@@ -270,11 +270,11 @@ def run_all(
 
 
 def line(results: Sequence[Measured], gold: bool) -> str:
-    chosen = f"{mean([r.precision for r in results]):.3f} {mean([r.recall for r in results]):.3f} " \
-             f"{mean([r.f1 for r in results]):.3f}" if gold else " " * 17  # fmt: skip
-    known = [float(r.holds_answer) for r in results if r.holds_answer is not None]
-    said = mean([float(r.sentences) for r in results])
-    return f"{chosen} {mean(known) if known else 0:.2f} {said:.1f} {sum(r.conflicts > 0 for r in results):>2}"
+    of = [mean([getattr(each, name) for each in results]) for name in ("precision", "recall", "f1")]
+    chosen = " ".join(f"{figure:.3f}" for figure in of) if gold else " " * 17
+    known = [float(each.holds_answer) for each in results if each.holds_answer is not None]
+    said = mean([float(each.sentences) for each in results])
+    return f"{chosen} {mean(known) if known else 0:.2f} {said:.1f} {sum(each.conflicts > 0 for each in results):>2}"
 
 
 def main() -> None:

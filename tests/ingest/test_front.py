@@ -162,6 +162,6 @@ def test_the_name_of_a_file_is_the_last_resort() -> None:
 
 
 def test_a_message_has_its_subject_its_sender_and_its_day() -> None:
-    mail = b"From: Garden Team <g@example.org>\nTo: a@example.org\nDate: Fri, 25 Apr 2025 16:18:30 +0200\nSubject: Hedges\n\n"
-    found = read(mail + b"On 1 May 2020 we began.\n", "hedges-2019-01.eml", Limits())
+    heads = b"From: Garden Team <g@example.org>\nDate: Fri, 25 Apr 2025 16:18:30 +0200\nSubject: Hedges\n\n"
+    found = read(heads + b"On 1 May 2020 we began.\n", "hedges-2019-01.eml", Limits())
     assert (found.title, found.authors, found.date) == ("Hedges", ("Garden Team",), "2025-04-25")

@@ -133,11 +133,9 @@ def _gains(of: Field, chosen: Sequence[int], by: Extraction) -> np.ndarray:
     ties = np.array([max(tie(each, of.found[other]) for other in chosen) for each in of.found])
     beside = np.array([any(each.passage == of.found[other].passage for other in chosen) for each in of.found])
     gains = of.score + by.fresh * fresh + by.tied * ties - by.again * beside
-    for place, each in enumerate(of.found):
+    for place in range(len(of.found)):
         if place in chosen or any(_repeats(of, place, other, by) for other in chosen):
             gains[place] = -np.inf
-        elif is_row(each.quote.text) and any(_same_columns(each, of.found[other]) for other in chosen):
-            gains[place] += by.again * beside[place]  # rows of one table are as good as passages of their own
     return gains
 
 

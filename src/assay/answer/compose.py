@@ -42,7 +42,7 @@ def answer(run: Run, unread: Sequence[str] = ()) -> Answer:
     delivered = _passed(draft.blocks, run.checked)
     evidence = run.evidence
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
-    gaps = missing(run.question, evidence, keys or None)
+    gaps = missing(run.question, evidence, [claim for block in delivered for claim in block.claims])
     failed = any(claim.verdict is not Verdict.supported for claim in run.checked.values())
     return Answer(
         question=run.question,

@@ -33,8 +33,8 @@ def between(question: str, left: Told, right: Told, alike: float) -> str:
         return ""
     ours, theirs = measures(left[0]), measures(right[0])
     for unit in sorted(ours.keys() & theirs.keys()):
-        if not ours[unit] & theirs[unit]:
-            return f"{min(ours[unit])} {unit} / {min(theirs[unit])} {unit}"
+        if not ours[unit].keys() & theirs[unit].keys():
+            return f"{min(ours[unit].values())} / {min(theirs[unit].values())}"
     return ""
 
 
@@ -63,12 +63,13 @@ def _series(left: str, right: str) -> bool:
     return bool(ours ^ theirs) and all(word in MONTHS or word.isdigit() for word in ours ^ theirs)
 
 
-def measures(sentence: str) -> dict[str, set[str]]:
-    """Values by unit: "kept for 30 days" has 30 under days. The same unit in the singular is the same unit."""
-    found: dict[str, set[str]] = {}
+def measures(sentence: str) -> dict[str, dict[str, str]]:
+    """Unit → number → as written: "kept for 30 days" has 30 under the stem of days, written "30 days"."""
+    found: dict[str, dict[str, str]] = {}
     for number, unit in MEASURE.findall(CLAUSE.sub("", sentence)):
         if unit.lower() not in MONTHS and unit.lower() not in text.STOP_WORDS:
-            found.setdefault(text.stem(unit.lower()), set()).add(number.rstrip(".,"))
+            value = number.rstrip(".,")
+            found.setdefault(text.stem(unit.lower()), {})[value] = f"{value} {unit}"
     return found
 
 

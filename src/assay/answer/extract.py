@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from assay.answer.choose import Candidate, Extraction, Field, choose, clash, fie
 from assay.answer.conflict import MONTHS
 from assay.events import Drafted
 from assay.evidence.weigh import quote
-from assay.types import Block, Claim, Conflict, Evidence, Passage, Shape
+from assay.types import Block, Claim, Conflict, Evidence, Shape
 
 DEFAULT = Extraction()
 NEAR = 2  # sentences shown where none is an answer
@@ -38,7 +38,7 @@ def candidates(
         heading = each.passage.heading
         label = heading if heading.startswith(title) else " › ".join(part for part in (title, heading) if part)
         opens = each.passage.start == 0
-        said = [span for span in pieces(each.passage.text) if says_something(each.passage.text[slice(*span)])]
+        said = [span for span in pieces(each.passage.text) if _may_be_said(each.passage.text[slice(*span)])]
         for number, (start, end) in enumerate(said):
             words = quote(each.passage, start, end)
             candidate = Candidate(
@@ -61,6 +61,17 @@ def pieces(body: str) -> list[text.Span]:
         rows = len(lines) > 1 and all(is_row(body[slice(*line)]) for line in lines[-2:])
         found += lines if rows else [(start, end)]
     return found
+
+
+def _may_be_said(sentence: str) -> bool:
+    return says_something(sentence) and not COMMANDS.search(sentence)
+
+
+# Words that a document addresses to a model are not about anything, and never an answer.
+COMMANDS = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|direction)s?\b|\bsystem prompt\b",
+    re.I,
+)
 
 
 def says_something(sentence: str) -> bool:
@@ -138,37 +149,45 @@ ASKING = frozenset(
         "similar small soon specific start state stay still stop sure take tell thing third time today total "
         "true try turn type use usual want way well wide work write wrong year brought came gave gone got "
         "held kept knew known led left made meant met saw seen sent shown spoke stood taken told took went "
-        "written wrote born based called named found both two three four five six seven eight nine ten"
+        "written wrote born based called named found both two three four five six seven eight nine ten "
+        "various common later original besides alongside fellow relevant responsible familiar real begin began occur meet "
+        "perform participate instance basis share attend amount"
     ).split()
 )
 ASKING_STEMS = frozenset(text.stem(word) for word in ASKING)
 WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
 
 
-def missing(question: str, evidence: Sequence[Evidence], cited: Collection[str] | None = None) -> tuple[str, ...]:
+def missing(question: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = ()) -> tuple[str, ...]:
     """What the question speaks of and none of the best evidence does: its names, numbers and nouns, not its verbs.
 
-    Of what an answer cites (by key) more is asked: each name and date of the question must stand in one of its passages.
+    Of an answer more is asked: its passages must hold each name of the question, and its sentences (or the headings they
+    stand under) each month, since the reading of March is no answer about January.
     """
-    best = evidence[: DEFAULT.passages]
-    spoken = _spoken(each.passage for each in best)
-    quoted = spoken if cited is None else _spoken(each.passage for each in evidence if each.key in cited)
+    cited = [each for each in evidence if any(each.key in claim.cites for claim in claims)]
+    found = _spoken(f"{each.passage.heading} {each.passage.text}" for each in evidence[: DEFAULT.passages])
+    quoted = _spoken(f"{each.passage.heading} {each.passage.text}" for each in cited) if claims else found
+    stated = _spoken([claim.words for claim in claims] + [each.passage.heading for each in cited]) if claims else found
     named = names_of(question)
-    gaps = (
-        word
-        for word in WORD.findall(question)
-        if (own := text.terms(word))
-        and (word in named or _means(word))
-        and not any(_is_spoken(term, quoted if word in named else spoken) for term in own)
-    )
-    return tuple(dict.fromkeys(gaps))
+
+    def spoken(word: str) -> bool:
+        where = stated if word.lower() in MONTHS else quoted if word in named else found
+        return any(_is_spoken(term, where) for term in text.terms(word))
+
+    asked = (word for word in WORD.findall(question) if text.terms(word) and (word in named or _means(word)))
+    return tuple(dict.fromkeys(word for word in asked if not spoken(word)))
 
 
 def names_of(question: str) -> frozenset[str]:
-    """The words of the question that name: names, designations, months and years."""
+    """The words of the question that name: names, designations, months and years. An initial is none, nor is the word
+    that merely opens the question."""
+    words = WORD.findall(question)
     named = {word for name in text.names(question) for word in WORD.findall(name.text)}
-    coded = (word for word in WORD.findall(question) if any(sign.isdigit() for sign in word) or word.lower() in MONTHS)
-    return frozenset((*named, *coded))
+    dated = {word for word in words if word[0].isupper() and word.lower() in MONTHS}
+    named |= {word for word in words if any(sign.isdigit() for sign in word)} | dated
+    named -= {word for word in words[:1] if text.stem(word.lower()) in ASKING_STEMS}
+    return frozenset(word for word in named if word[0].isdigit() or (word[0].isupper() and len(word) > 1))
 
 
 def is_partial(question: str, gaps: Sequence[str]) -> bool:
@@ -177,13 +196,14 @@ def is_partial(question: str, gaps: Sequence[str]) -> bool:
     return any(gap in named for gap in gaps) or len(gaps) * 4 >= max(4, len(set(text.terms(question))))
 
 
-def _spoken(passages: Iterable[Passage]) -> frozenset[str]:
-    return frozenset(term for each in passages for term in text.terms(f"{each.heading} {each.text}"))
+def _spoken(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(term for each in texts for term in text.terms(each))
 
 
 def _means(word: str) -> bool:
-    """Whether somebody would look for this word. What ends like a verb or an adverb only says how it is asked."""
-    return text.stem(word.lower()) not in ASKING_STEMS and not re.search(r"(?:ed|ing|ly)$", word)
+    """Whether somebody would look for this word. What ends like a verb, an adverb or a comparison only says how it is
+    asked."""
+    return len(word) > 1 and text.stem(word.lower()) not in ASKING_STEMS and not FORM.search(word)
 
 
 def _is_spoken(term: str, spoken: frozenset[str]) -> bool:

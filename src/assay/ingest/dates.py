@@ -55,11 +55,11 @@ WEEKDAY = (
 LABELS = (
     (
         0,
-        r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le|발행일",
+        r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le",
     ),
     (
         0,
-        r"publicado (?:em|el)|pubblicato il|기사입력",
+        r"publicado (?:em|el)|pubblicato il|발행일|기사입력",
     ),
     (
         1,
@@ -68,7 +68,7 @@ LABELS = (
     (2, r"accepted|approved(?: by [^\n.;:]{1,60}? on\b)?"),
     (
         3,
-        r"revised|(?:last )?updated|last modified|effective(?: date| from)?|as of|in (?:use|force|effect) (?:since|from)",
+        r"revised|(?:last )?updated|last modified|effective(?: date| from)?|as of|in (?:use|force) (?:since|from)",
     ),
     (4, r"received|submitted|posted|presented|print(?:ed)? date|printed"),
 )
@@ -99,9 +99,9 @@ TOLD = re.compile(r"\s+(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
 UP_TO = re.compile(r"(?:\b(?:to|until|till|bis|through|au|and|or)|\d\s*[-–—])\s*$", re.IGNORECASE)
 # What stands beside a date that is not the document's.
 OTHERS = re.compile(
-    r"\b(?:expir|deadline|due|until|till|born|birth|died|death|since|founded|established|from|valid|start|begin|end|open"
-    r"|clos|next|review|arriv|depart|before|after|by\s*$|period|between|installed|built|deliver|joined|hired|renew|incident"
-    r"|event|accident)",
+    r"\b(?:expir|deadline|due\b|until\b|till\b|born\b|birth|died|death|since\b|founded|established|from\b|valid|start"
+    r"|begin|end(?:s|ed|ing)?\b|open(?:s|ed|ing)?\b|clos(?:e|ing)|next\b|review|arriv|depart|before\b|after\b|by\s*$"
+    r"|period|between\b|installed|built\b|deliver|joined|hired|renew|incident|event|accident)",
     re.IGNORECASE,
 )
 CLOCK = re.compile(

@@ -11,8 +11,8 @@ from assay.ingest.names import only_names, organisations_in
 
 NEAR = 4_000  # characters from the top: where a document says what it is
 FIELD = re.compile(
-    r"^[ \t>*_#-]*(title|subject|authors?|by|from|to|(?:written|prepared|compiled) by|date|published)[*_]*[ \t]*:[*_ \t]*"
-    r"(\S.*?)[*_ \t]*$",
+    r"^[ \t>*_#-]*(title|subject|authors?|by|from|to|(?:written|prepared|compiled) by|date|published)[*_]*[ \t]*:"
+    r"[*_ \t]*(\S.*?)[*_ \t]*$",
     re.IGNORECASE,
 )
 FIELD_NAMES = {
@@ -21,7 +21,8 @@ FIELD_NAMES = {
 }  # fmt: skip
 NO_TITLE = re.compile(
     r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|\d[\d.:]*\s+\w|page \d|contents$"
-    r"|table of contents|[^\w\s]*[a-zß-ÿ]|(?i:dear|hi|hello|good (?:morning|day)|to whom|copyright)\b|(?i:.*\bpage \d+ of \d+)"
+    r"|table of contents|[^\w\s]*[a-zß-ÿ]|(?i:dear|hi|hello|good (?:morning|day)|to whom|copyright)\b"
+    r"|(?i:.*\bpage \d+ of \d+)"
 )
 KIND_OF_DOCUMENT = re.compile(
     r"\b(?:minutes|agenda|reports?|(?:release|meeting|field) notes|handbook|manual|policy|procedures?|guide|guidelines"
@@ -80,7 +81,7 @@ def fields(text: str) -> dict[str, str]:
 
 
 def title_line(text: str) -> str:
-    """What opens a plain text the way a title does: a short line over a blank one, or the top of a block of such lines."""
+    """What opens a plain text as a title does: a short line over a blank one, or the top of a block of such lines."""
     block, _, rest = text.lstrip("\n").partition("\n\n")
     lines = [line.strip() for line in block.split("\n") if line.strip() and not RULE.match(line.strip())]
     ruled = len(lines) < len([line for line in block.split("\n") if line.strip()])
@@ -148,6 +149,7 @@ def organisation(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
 
 def _without_date(line: str) -> str:
     """A byline up to the end of its first statement, or up to its date."""
+    line = line[:300]
     match = ANY.search(line)
     before = line[: match.start()] if match else line
     first = re.split(r"(?<=\w\w\w)\.\s|;|\t", before)[0]

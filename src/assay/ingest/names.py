@@ -43,7 +43,7 @@ AND = re.compile(r"\s+(?:and|und|et|&)\s+")
 
 
 def is_name(words: str) -> bool:
-    """Two to five parts that are spelled as a person's are. Names in other scripts are short and alone on their line."""
+    """Two to five parts that are spelled as those of a person's name are."""
     parts = words.replace("\xa0", " ").strip(" .:–-").split()
     if not 2 <= len(parts) <= 5 or len(words) > 60 or AFFILIATION.search(words):
         return False
