@@ -24,7 +24,7 @@ dev: .venv/dev
 demo: install
 	$(BIN)/assay add samples/corpus --workspace demo-workspace
 	@echo
-	$(BIN)/assay ask "Which gateway release would have prevented the late alarm in the Pellam incident, and why?" --workspace demo-workspace || [ $$? -eq 3 ]
+	$(BIN)/assay ask "What model is the sensor that raised the first alarm in the Pellam incident?" --workspace demo-workspace || [ $$? -eq 3 ]
 
 check: dev
 	$(BIN)/ruff check src tests bench samples examples

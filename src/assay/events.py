@@ -46,6 +46,7 @@ class Where:
     types: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
+    undated: bool = False  # documents without a date are let through, where only the question names dates
     meta: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -61,7 +61,8 @@ class Run:
         asked = self.asked.where
         if routed is None:
             return asked
-        return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until)
+        by_question = bool(routed.since or routed.until)
+        return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until, undated=by_question)
 
     @property
     def plan(self) -> Plan | None:

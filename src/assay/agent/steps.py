@@ -76,7 +76,7 @@ async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Routed(Route.research, "no model: every question is researched by rule")
         return
     days, words = named
-    why = f"no model: researched by rule; only documents dated {days.since} to {days.until}, since it says {words!r}"
+    why = f"no model: researched by rule; no documents dated outside {days.since} to {days.until}, since it says {words!r}"
     yield Routed(Route.research, why, days.since, days.until)
 
 
@@ -162,6 +162,11 @@ async def hits_of(run: Run, kit: Kit) -> Mapping[str, Hit]:
     return kit.desk.seen
 
 
+async def titles_of(run: Run, kit: Kit) -> dict[str, str]:
+    """The titles of the documents that were found, by document."""
+    return {hit.passage.doc_id: hit.title for hit in (await hits_of(run, kit)).values()}
+
+
 async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Weigh what has come back: quote what bears on the question, pass over the rest."""
     ranked = hops.order(run.question, await searches(run, kit), kit.hops)
@@ -173,7 +178,7 @@ async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Which words of the question does the evidence not speak of yet?"""
-    missing = extract.missing(run.question, run.evidence)
+    missing = extract.missing(run.question, run.evidence, titles=await titles_of(run, kit))
     yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")
 
 
@@ -189,8 +194,8 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
     done = await searches(run, kit)
     ranked = hops.order(run.question, done, kit.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
-    found = extract.candidates(run.evidence, ties)
-    vectors = await kit.desk.shelf.embedder.queries([run.question, *(each.quote.text for each in found)])
+    found = extract.candidates(run.evidence, ties, await titles_of(run, kit))
+    vectors = await kit.desk.shelf.embedder.queries([run.question, *(each.said for each in found)])
     yield extract.draft(run.question, found, vectors)
 
 
@@ -201,7 +206,7 @@ async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    yield Answered(compose.answer(run, kit.unreadable()))
+    yield Answered(compose.answer(run, kit.document, await titles_of(run, kit), kit.unreadable()))
 
 
 STEPS: Mapping[Step, Callable[[Run, Kit], AsyncIterator[Event]]] = {

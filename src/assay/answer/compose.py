@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.answer.extract import is_partial, missing
@@ -36,13 +36,13 @@ def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> 
     return replace(claim, verdict=Verdict.supported, why="found word for word in the document")
 
 
-def answer(run: Run, unread: Sequence[str] = ()) -> Answer:
-    """What is delivered: the claims that passed, and an honest account of the rest."""
+def answer(run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = ()) -> Answer:
+    """What is delivered: the claims that passed, and an honest account of the rest. `titles` are those of what was found."""
     draft = run.draft or Drafted((), Shape.list)
     delivered = _passed(draft.blocks, run.checked)
     evidence = run.evidence
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
-    gaps = missing(run.question, evidence, [claim for block in delivered for claim in block.claims])
+    gaps = missing(run.question, evidence, [claim for block in delivered for claim in block.claims], titles)
     failed = any(claim.verdict is not Verdict.supported for claim in run.checked.values())
     return Answer(
         question=run.question,
@@ -53,7 +53,9 @@ def answer(run: Run, unread: Sequence[str] = ()) -> Answer:
         gaps=gaps,
         searched=run.searched,
         stopped=run.stopped.reason if run.stopped else "",
-        near=draft.near,
+        near=tuple(
+            each for claim in draft.near if (each := checked(claim, evidence, document)).verdict is Verdict.supported
+        ),
         unread=tuple(unread),
     )
 

@@ -159,16 +159,19 @@ WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
 
 
-def missing(question: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = ()) -> tuple[str, ...]:
+def missing(
+    question: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = (), titles: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """What the question speaks of and none of the best evidence does: its names, numbers and nouns, not its verbs.
 
     Of an answer more is asked: its passages must hold each name of the question, and its sentences (or the headings they
     stand under) each month, since the reading of March is no answer about January.
     """
     cited = [each for each in evidence if any(each.key in claim.cites for claim in claims)]
-    found = _spoken(f"{each.passage.heading} {each.passage.text}" for each in evidence[: DEFAULT.passages])
-    quoted = _spoken(f"{each.passage.heading} {each.passage.text}" for each in cited) if claims else found
-    stated = _spoken([claim.words for claim in claims] + [each.passage.heading for each in cited]) if claims else found
+    above = {each.key: f"{(titles or {}).get(each.passage.doc_id, '')} {each.passage.heading}" for each in evidence}
+    found = _spoken(f"{above[each.key]} {each.passage.text}" for each in evidence[: DEFAULT.passages])
+    quoted = _spoken(f"{above[each.key]} {each.passage.text}" for each in cited) if claims else found
+    stated = _spoken([claim.words for claim in claims] + [above[each.key] for each in cited]) if claims else found
     named = names_of(question)
 
     def spoken(word: str) -> bool:

@@ -15,13 +15,16 @@ def filter_for(where: Where) -> Filter:
         )
     if where.types:
         parts.append(In("type", where.types))
-    if where.since:
-        # A date is as precise as its document: "2024" may well be after March 2024, so it is not left out.
-        parts.append(Or((Range("date", where.since), *_vague(where.since))))
-    if where.until:
-        parts.append(Range("date", None, where.until))
+    if dated := _dated(where):
+        parts.append(Or((And(dated), Eq("date", ""))) if where.undated else And(dated))
     parts.extend(Eq(f"meta.{name}", value) for name, value in sorted(where.meta.items()))
     return And(tuple(parts))
+
+
+def _dated(where: Where) -> tuple[Filter, ...]:
+    """A date is as precise as its document: "2024" may well be after March 2024, so it is not left out."""
+    since = (Or((Range("date", where.since), *_vague(where.since))),) if where.since else ()
+    return since + ((Range("date", None, where.until),) if where.until else ())
 
 
 def _vague(since: str) -> tuple[Filter, ...]:
