@@ -111,6 +111,6 @@ def test_a_full_disk(assay, tmp_path: Path):
         assert "disk is full" in one_line(done)
         subprocess.run(["mount", "-o", "remount,size=200m", str(place)], check=True)
         done = assay("add", *sorted(tmp_path.glob("big-*.txt")), "--workspace", place / "workspace", "-q")
-        assert done.returncode == 0 and "40 documents ready" in done.stdout, done.stderr
+        assert done.returncode == 0 and "40 of 40 files ready" in done.stdout, done.stderr
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)

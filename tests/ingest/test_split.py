@@ -179,3 +179,11 @@ def test_tokens_are_counted_about_twice_per_text_not_once_per_candidate():
     text = PROSE * 500
     split(text, (), (0,), tokens, 200, 40)
     assert counted < 2.6 * len(text)
+
+
+def test_pieces_of_a_halved_passage_stay_in_order_with_what_overlaps_them():
+    doc = document(";;;;;;。;;。;\n;。;。;A sentence stands here. ")
+    for overlap in range(4):
+        found = passages(doc, quarters, 3, overlap)
+        assert [p.start for p in found] == sorted(p.start for p in found)
+        assert [p.end for p in found] == sorted({p.end for p in found})

@@ -65,7 +65,16 @@ def split(
             span = _trim(text, region[first].start, region[last - 1].end)
             # Tokens of parts need not add up to the tokens of the whole; only the whole counts.
             spans += [_trim(text, *piece) for piece in _halved(text, *span, tokens, size)]
-    return [span for span in spans if span[0] < span[1]]
+    return _each_new(spans)
+
+
+def _each_new(spans: Sequence[Span]) -> list[Span]:
+    """In order, without those that another one holds: pieces of a halved passage may lie within the next one's overlap."""
+    kept: list[Span] = []
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start < end and (not kept or end > kept[-1][1]):
+            kept.append((start, end))
+    return kept
 
 
 # --- units: what is never broken ------------------------------------------------------------------------------------
