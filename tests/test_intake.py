@@ -298,8 +298,9 @@ def test_a_workspace_inside_the_folder_does_not_swallow_itself(folder: Path):
 
     with open_workspace(folder / "workspace", create=True) as inside:
         inside.embedder = WordEmbedder()
-        asyncio.run(inside.add_sources(sources([folder]), reader=Plain()))
-        assert {Path(source.uri).name for source in sources([folder])} == set(NOTES)
+        for _ in range(2):
+            report = asyncio.run(inside.add_sources(sources([folder]), reader=Plain()))
+            assert {Path(file.path).name for file in report.files} == set(NOTES)
 
 
 def test_text_goes_to_another_machine_only_after_the_person_agreed(tmp_path: Path, folder: Path):
@@ -314,3 +315,95 @@ def test_text_goes_to_another_machine_only_after_the_person_agreed(tmp_path: Pat
         assert remote.embedder.name
     with open_workspace(tmp_path / "w", embedder="http://127.0.0.1:9/v1", embedder_model="m") as local:
         assert local.embedder.name  # this machine needs no agreement
+
+
+def test_a_file_that_became_a_copy_of_another_no_longer_says_what_it_said(opened: Workspace, folder: Path):
+    add(opened, folder)
+    (folder / "bell.txt").write_text(NOTES["orlen.md"])
+    assert outcomes(add(opened, folder))["bell.txt"] == "duplicate"
+    assert "bell.txt" not in found(opened, "chapel bell tonnes")
+    assert not any("tonnes" in hit.passage.text for hit in asyncio.run(opened.search("chapel bell tonnes", 10)))
+
+
+def test_a_version_that_answers_cite_is_kept_even_when_it_waits_to_be_embedded_again(opened: Workspace, folder: Path):
+    add(opened, folder)
+    old = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    other = WordEmbedder()
+    other.name = "words/other"
+    opened.embedder = other
+    (folder / "bell.txt").write_text("The bell was sold.\n")
+    add(opened, folder)
+    assert "two tonnes" in (opened.document(old.id) or pytest.fail("old citations lead nowhere")).text
+
+
+def test_removing_a_document_that_was_moved_removes_what_it_said_in_its_old_place(opened: Workspace, folder: Path):
+    add(opened, folder / "bell.txt")
+    (folder / "bell.txt").write_text("The bell was sold and melted.\n")
+    add(opened, folder / "bell.txt")
+    (folder / "bell.txt").rename(folder / "chapel.txt")
+    add(opened, folder / "chapel.txt")
+    asyncio.run(opened.remove(["chapel.txt"]))
+    with opened.store.read() as connection:
+        from assay.store.schema import texts
+
+        assert not connection.execute(texts.select()).all()
+    assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
+
+
+def test_two_adds_in_one_process_wait_for_each_other_without_blocking(opened: Workspace, folder: Path):
+    from assay.ingest.fetch import sources
+
+    async def both() -> None:
+        one, two = sources([folder / "bell.txt"]), sources([folder / "orlen.md"])
+        await asyncio.wait_for(
+            asyncio.gather(opened.add_sources(one, reader=Plain()), opened.add_sources(two, reader=Plain())), 30
+        )
+
+    asyncio.run(both())
+    assert {entry.name for entry in opened.sources()} == {"bell.txt", "orlen.md"}
+
+
+def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(opened: Workspace, folder: Path):
+    from sqlalchemy import insert
+
+    from assay.access import Principal
+    from assay.store.schema import grants
+
+    add(opened, folder)
+    base = opened.scope().named("default")
+    with opened.store.write() as connection:
+        connection.execute(insert(grants).values(label=base.id, name="user:eve"))
+    eve = Workspace(opened.path, opened.settings, opened.store, Principal("eve"))
+    eve.embedder = opened.embedder
+    assert len(eve.sources()) == 3
+    for attempt in (eve.remove(["bell.txt"]), eve.reindex(), eve.delete_base("default")):
+        with pytest.raises(UserError, match="not yours"):
+            asyncio.run(attempt)
+    assert len(opened.sources()) == 3 and found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def test_what_is_kept_and_what_was_read_are_the_same_bytes_though_the_file_changes_meanwhile(
+    opened: Workspace, folder: Path
+):
+    class Slow(Plain):
+        async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+            (folder / "bell.txt").write_text("Something else entirely.\n")
+            return await super().read(data, name)
+
+    add(opened, folder / "bell.txt", reader=Slow())
+    (entry,) = opened.sources()
+    document = opened.document(entry.id)
+    assert document is not None and opened.original(document) == document.text.encode() == NOTES["bell.txt"].encode()
+
+
+def test_a_host_that_only_looks_like_this_machine_needs_agreement(tmp_path: Path):
+    for host in ("127.0.0.1.example.org", "127.example.org", "localhost.example.org"):
+        remote = open_workspace(tmp_path / "w", create=True, embedder=f"http://{host}/v1", embedder_model="m")
+        with remote, pytest.raises(UserError, match="would be sent to"):
+            _ = remote.embedder
+
+
+def test_a_broken_cache_is_made_anew(opened: Workspace, folder: Path):
+    (opened.path / "cache.db").write_bytes(b"rubbish " * 1000)
+    add(opened, folder)
+    assert found(opened, "chapel bell")[0] == "bell.txt"

@@ -22,7 +22,7 @@ LAYERS = [
     {"agent"},
     {"testing"},
     {"archive"},
-    {"workspace"},
+    {"asking", "workspace"},
     {"evaluate"},
     {"cli"},
 ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from assay.errors import UserError
 from assay.store.open import Store, copy_state, open_store
@@ -22,19 +25,27 @@ def backup(folder: Path, store: Store, to: Path) -> int:
         raise UserError(f"{str(to)!r} exists already. Choose another name for the backup.")
     if not to.parent.is_dir():
         raise UserError(f"There is no folder {str(to.parent)!r} to write the backup to.")
+    if to.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"{str(to)!r} is inside the workspace. Choose a place outside it for the backup.")
     partial = to.with_name(to.name + ".part")
+    partial.unlink(missing_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=to.parent) as space:
             state = Path(space) / STATE
             copy_state(store, state)
-            with tarfile.open(partial, "w:gz", compresslevel=1) as archive:
+            with _private(partial) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
                 archive.add(state, arcname=STATE)
-                for file in _files(folder):
-                    archive.add(file, arcname=str(file.relative_to(folder)), recursive=False)
+                for each in _files(folder):
+                    archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
         partial.replace(to)
     finally:
         partial.unlink(missing_ok=True)
     return to.stat().st_size
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file for nobody else to read: all documents are in it, and perhaps a key."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -46,6 +57,9 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def restore(archive: Path, folder: Path) -> None:
     """Unpack a backup into a new workspace. Never over one that is there."""
+    folder = folder.resolve()  # through a link, which stays
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{str(folder)!r} is not empty. Restore into a new folder.")
     if not archive.is_file():
@@ -53,10 +67,11 @@ def restore(archive: Path, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as space:
         unpacked = Path(space) / "workspace"
+        unpacked.mkdir(mode=0o700)
         try:
             with tarfile.open(archive, "r:gz") as packed:
                 packed.extractall(unpacked, filter="data")  # refuses links and paths that lead out of the folder
-        except (tarfile.TarError, EOFError, OSError) as error:
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
             raise UserError(f"{str(archive)!r} is not a whole backup of Assay's ({error}).") from error
         if not (unpacked / STATE).is_file():
             raise UserError(f"{str(archive)!r} is not a backup of Assay's: it has no {STATE}.")

@@ -1,4 +1,4 @@
-"""Dates as people say them ("the last 12 months", "since 2023", "this week"), turned into a span of days. Pure."""
+"""Dates as people say them ("the last 12 months", "May 2023", "this week"), turned into a span of days. Pure."""
 
 from __future__ import annotations
 
@@ -32,22 +32,17 @@ LAST = re.compile(
 )
 THIS = re.compile(r"\bthis (week|month|quarter|year)\b", re.I)
 DAY = re.compile(r"\b(today|yesterday)\b", re.I)
-ABSOLUTE = rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{4}}-\d{{2}}|(?:\d{{1,2}} )?{_month},? \d{{4}}|\d{{4}})"
-SINCE = re.compile(rf"\b(?:since|after|from) {ABSOLUTE}\b", re.I)
-UNTIL = re.compile(rf"\b(?:until|till|before|up to) {ABSOLUTE}\b", re.I)
 
 
 def span_of(text: str, today: str) -> tuple[Days, str] | None:
-    """The span that a question names relative to the day of asking, and the words that named it."""
+    """The span that a question names relative to the day of asking, and the words that named it. "Today" is none: most who
+    say it mean nowadays."""
     day = date.fromisoformat(today)
     if match := LAST.search(text):
         many = bool(match[1] or match[3])
         return _last(_number(match[1]), match[2].lower(), day, rolling=many), match[0]
     if match := THIS.search(text):
         return Days(_begin(match[1].lower(), day).isoformat(), today), match[0]
-    if match := DAY.search(text):
-        one = (day - timedelta(days=match[1].lower() == "yesterday")).isoformat()
-        return Days(one, one), match[0]
     return None
 
 
@@ -97,6 +92,9 @@ def last_day(words: str, today: str) -> str:
 
 def _parse(words: str, today: str) -> tuple[str, str]:
     words = " ".join(words.split())
+    if match := DAY.fullmatch(words):
+        one = (date.fromisoformat(today) - timedelta(days=match[1].lower() == "yesterday")).isoformat()
+        return one, one
     if found := span_of(words, today):
         return found[0].since or "0001-01-01", found[0].until or "9999-12-31"
     if days := absolute(words):

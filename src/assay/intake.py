@@ -8,11 +8,16 @@ next `add`, without its file; whatever the index holds of documents that are not
 from __future__ import annotations
 
 import asyncio
+import errno
+import hashlib
+import io
+import os
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import numpy as np
 
@@ -70,6 +75,8 @@ class Intake:
     base: Base
     size: int
     overlap: int
+    most_bytes: int = 200_000_000
+    fresh: bool = False  # the index was made just now: it holds nothing that would have to go
 
     @property
     def recipe(self) -> str:
@@ -148,13 +155,19 @@ def _report(entry: Entry, outcome: str, why: str = "") -> File:
 
 async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
     """Read one file, unless it is known already. What cannot be read is reported here; what can goes on to the index."""
-    store, base = intake.store, intake.base
     try:
-        size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
+        return await _looked_at(intake, source, tally)
     except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise
         why = f"The file could not be opened ({error.strerror}). Check its permissions and add it again."
-        tally.done(File(source.uri, Status.unreadable, "failed", why=why))
+        _refuse(intake, source, Unreadable(Status.unreadable, why), "", 0, tally)
         return None
+
+
+async def _looked_at(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
+    store, base = intake.store, intake.base
+    size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
     known = documents.at(store, base, source.uri)
     if known and known.digest == sha and known.parser == PARSER:
         if known.state == documents.READY and known.recipe == intake.recipe:
@@ -167,46 +180,53 @@ async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | N
     twin = next((entry for entry in documents.with_digest(store, base, sha) if entry.uri != source.uri), None)
     if twin and twin.parser == PARSER:
         if await asyncio.to_thread(_still_says, twin):
+            documents.retire(store, base, source.uri)  # what stood here before is not said here any more
             tally.done(
                 _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
             )
             return None
-        documents.move(store, twin.id, source.uri)  # its rows are written anew, under the new place; no vector is
+        documents.move(store, twin, source.uri)  # its rows are written anew, under the new place; no vector is
         if (document := _kept(intake, twin)) is not None:
             return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
-    parsed = await intake.reader.read(
-        source.path if source.data is None and source.path else source.read(), source.name
-    )
+    return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
+
+
+async def _parsed(intake: Intake, source: Source, size: int, tally: _Tally, *, outcome: str) -> _Ready | None:
+    """Keep the bytes, then read what was kept: a file that changes meanwhile cannot end up half old and half new."""
+    if size > intake.most_bytes:  # the reader says so; there is no use in keeping it
+        sha, data = "", source.path or source.read()
+    else:
+        sha = await asyncio.to_thread(keep_original, intake.originals, source)
+        data = original_path(intake.originals, sha) if source.data is None else source.data
+    parsed = await intake.reader.read(data, source.name)
     if isinstance(parsed, Parsed) and not parsed.text.strip():  # whatever a parser says: no text is never "read"
         parsed = Unreadable(Status.empty, "The file has no text.")
     if isinstance(parsed, Unreadable):
-        documents.put_unreadable(store, base, source.uri, digest=sha, size=size, status=parsed.status, why=parsed.why)
-        tally.done(File(source.uri, parsed.status, "failed", why=parsed.why))
+        _refuse(intake, source, parsed, sha, size, tally)
         return None
     document = Document(
-        id="d" + store.new_id(), base=base.id, uri=source.uri, digest=sha, title=parsed.title or Path(source.name).stem,
-        text=parsed.text, authors=parsed.authors, date=parsed.date, abstract=parsed.abstract, sections=parsed.sections,
-        pages=parsed.pages, kind=parsed.kind, language=parsed.language, meta=parsed.meta,
+        id="d" + intake.store.new_id(), base=intake.base.id, uri=source.uri, digest=sha,
+        title=parsed.title or Path(source.name).stem, text=parsed.text, authors=parsed.authors, date=parsed.date,
+        abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
+        language=parsed.language, meta=parsed.meta,
     )  # fmt: skip
-    await asyncio.to_thread(keep_original, intake.originals, source, sha)
-    documents.put_pending(store, document, parser=PARSER, size=size, warnings=parsed.warnings)
-    outcome = "replaced" if known and known.state == documents.READY else "added"
+    documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings)
     paged = len(document.pages) if document.page_at(0) else 0
-    return _Ready(
-        document,
-        File(
-            source.uri,
-            Status.read,
-            outcome,
-            paged,
-            len(document.text),
-            0,
-            " ".join(parsed.warnings),
-            document.title,
-            document.language,
-            parsed.warnings,
-        ),
+    report = File(
+        source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(parsed.warnings),
+        document.title, document.language, parsed.warnings,
+    )  # fmt: skip
+    return _Ready(document, report)
+
+
+def _refuse(intake: Intake, source: Source, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
+    """A file without text: written down with the reason, and its bytes are not kept."""
+    if sha and not documents.digests_in_use(intake.store, [sha]):
+        original_path(intake.originals, sha).unlink(missing_ok=True)
+    documents.put_unreadable(
+        intake.store, intake.base, source.uri, digest=sha, size=size, status=found.status, why=found.why
     )
+    tally.done(File(source.uri, found.status, "failed", why=found.why))
 
 
 def _still_says(entry: Entry) -> bool:
@@ -219,18 +239,27 @@ def _still_says(entry: Entry) -> bool:
         return False
 
 
-def keep_original(folder: Path, source: Source, sha: str) -> None:
-    """The bytes as they came, by digest; complete or not there at all."""
-    place = original_path(folder, sha)
-    if place.exists():
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f"{place.name}.{time.monotonic_ns()}.part")
+def _opened(source: Source) -> BinaryIO:
+    return io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
+
+
+def keep_original(folder: Path, source: Source) -> str:
+    """Keep the bytes as they came, by digest; complete or not there at all. Returns the digest of what was kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
+    partial = Path(name)
+    sha = hashlib.sha256()
     try:
-        partial.write_bytes(source.read())
+        with os.fdopen(handle, "wb") as copy, _opened(source) as file:
+            while piece := file.read(1 << 20):
+                sha.update(piece)
+                copy.write(piece)
+        place = original_path(folder, sha.hexdigest())
+        place.parent.mkdir(exist_ok=True)
         partial.replace(place)
     finally:
         partial.unlink(missing_ok=True)
+    return sha.hexdigest()
 
 
 def original_path(folder: Path, sha: str) -> Path:
@@ -248,7 +277,7 @@ async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally:
             )
             cut.append((ready, pieces))
         again = tuple(ready.document.id for ready in batch if ready.report.outcome in {"finished", "moved"})
-        if again:  # an earlier attempt, or another splitter, may have left rows with other borders
+        if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left rows with other borders
             await intake.index.delete(In("doc", again))
         rows = [(ready.document, piece) for ready, pieces in cut for piece in pieces]
         for first in range(0, len(rows), BATCH):

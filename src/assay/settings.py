@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,9 +125,22 @@ def show_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> li
     lines: list[Shown] = []
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
-        shown = ("(set)" if value.get_secret_value() else "") if isinstance(value, SecretStr) else str(value)
+        shown = ("(set)" if value.get_secret_value() else "") if isinstance(value, SecretStr) else masked(str(value))
         lines.append(Shown(name, shown, found[name][1] if name in found else "default", field.description or ""))
     return lines
+
+
+def masked(words: str) -> str:
+    """The same without the name and password that stand before the host in an address."""
+    return re.sub(r"(://)[^/?#\s]*@|^[^/?#\s:]+:[^/?#\s]*@", r"\1***@", words)
+
+
+def keys_written_in(workspace: Path) -> list[str]:
+    """The settings whose secret itself stands in the workspace's file."""
+    found = _read_file(workspace / FILE)
+    secrets = [name for name, field in Settings.model_fields.items() if field.annotation is SecretStr]
+    own = [name for name in secrets if found.get(name) and not str(found[name]).startswith(("file:", "keyring:"))]
+    return own + [name for name, value in found.items() if isinstance(value, str) and masked(value) != value]
 
 
 def secret(value: SecretStr) -> str:

@@ -296,6 +296,8 @@ def terms(text: str) -> list[str]:
 def residual(text: str, covered: Collection[str]) -> str:
     """`text` without the words whose stems are in `covered`: what is still to be found out, in the asker's words."""
     kept: Iterable[str] = (
-        word for word in re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text) if not set(terms(word)) & set(covered)
+        word
+        for word in re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
+        if (own := set(terms(word))) and not own & set(covered)
     )
     return " ".join(kept)

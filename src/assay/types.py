@@ -197,6 +197,8 @@ class Answer:
     stopped: str = ""
     near: tuple[Claim, ...] = ()
     unread: tuple[str, ...] = ()
+    since: str | None = None  # what the search was limited to, by the person or by the question
+    until: str | None = None
 
     @property
     def claims(self) -> tuple[Claim, ...]:

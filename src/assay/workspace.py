@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.access import LOCAL, Base, Principal, Scope
 from assay.errors import UserError
-from assay.events import Asked, Event, Mode, Where
+from assay.events import Event, Mode, Where
 from assay.ingest.fetch import Source, sources
 from assay.ingest.parsed import limits_from
 from assay.settings import Settings, load_settings
@@ -25,7 +26,6 @@ from assay.types import Document, Hit
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from assay.agent.steps import Kit
     from assay.index.lance import LanceIndex
     from assay.index.retrieve import Shelf
     from assay.ingest.pdf_box import Box
@@ -36,12 +36,11 @@ if TYPE_CHECKING:
 
 STATE, CACHE, ORIGINALS, INDEX = "state.db", "cache.db", "originals", "index"
 DEFAULT_BASE = "default"
+PATIENCE = 3600.0  # seconds to wait for somebody else who fills the same base
 
 
 def default_workspace() -> Path:
     """Where documents are kept when nobody says otherwise: $ASSAY_WORKSPACE, or the user's own data folder."""
-    import os
-
     import platformdirs
 
     given = os.environ.get("ASSAY_WORKSPACE")
@@ -64,7 +63,7 @@ def open_workspace(
 def _claim(folder: Path) -> None:
     """Make the folder, unless something else lives there already."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other people's eyes are not invited
         foreign = [
             item.name for item in folder.iterdir() if item.name != "assay.toml" and not item.name.startswith(".")
         ]
@@ -74,6 +73,15 @@ def _claim(folder: Path) -> None:
         raise UserError(
             f"{str(folder)!r} has other files in it ({foreign[0]} …) and is not a workspace. Choose an empty folder."
         )
+
+
+def _digests(files: Sequence[Source]) -> set[str]:
+    """The contents that are there; a file that cannot be read now will be reported when it is added."""
+    found: set[str] = set()
+    for source in files:
+        with suppress(OSError):
+            found.add(source.digest())
+    return found
 
 
 @dataclass
@@ -103,12 +111,12 @@ class Workspace:
         """Nothing is sent to another machine before the person has agreed to it, once."""
         from assay.models.choose import elsewhere
 
-        host = elsewhere(address)
-        if host and not facts.agreed(self.store, host):
-            raise UserError(
-                f"Questions and the text of your documents would be sent to {host}. "
-                f"If you agree to that, run `assay config agree {host}` once."
-            )
+        for host in elsewhere(address, self.settings.proxy):
+            if not facts.agreed(self.store, host):
+                raise UserError(
+                    f"Questions and the text of your documents would be sent to {host}. "
+                    f"If you agree to that, run `assay config agree {host}` once."
+                )
 
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read, as of now; only these bases when they are named."""
@@ -158,6 +166,8 @@ class Workspace:
             last = progress
             say(progress)
 
+        own = self.path.resolve()  # a workspace inside the folder that is added does not swallow itself
+        files = [file for file in files if file.path is None or not file.path.is_relative_to(own)]
         async with self._intake(into, reader) as intake:
             files_done = await pipeline.add(intake, files, listen)
         return self._readiness(into, files_done, time.monotonic() - began, last.embedded if last else 0)
@@ -175,8 +185,10 @@ class Workspace:
         from assay.ingest.jail import Jail
         from assay.intake import Intake
 
-        with self._only_writer(base):
+        async with self._only_writer(base):
+            made_before = people.embedder_of(self.store, base)[0] == self.embedder.name
             index = await self._index(base, create=True)
+            fresh = not made_before
             size, overlap = self._split(self.embedder)
             jail = Jail(limits=limits_from(self.settings))
             try:
@@ -190,6 +202,8 @@ class Workspace:
                     base=base,
                     size=size,
                     overlap=overlap,
+                    most_bytes=limits_from(self.settings).bytes,
+                    fresh=fresh,
                 )
             finally:
                 jail.close()
@@ -199,17 +213,17 @@ class Workspace:
         size = min(self.settings.passage_tokens, embedder.window)
         return size, min(self.settings.passage_overlap, size // 2)
 
-    @contextmanager
-    def _only_writer(self, base: Base) -> Iterator[None]:
-        import filelock
+    def _only_writer(self, base: Base) -> AbstractAsyncContextManager[None]:
+        """While nobody else, in this process or another, fills the base."""
+        from assay.index.lance_folder import writing
 
-        try:
-            with filelock.FileLock(self.path / f".{base.id}.lock", timeout=3600):
-                yield
-        except filelock.Timeout as error:
-            raise UserError(
-                "Another `assay add` has been filling this knowledge base for an hour. Try later."
-            ) from error
+        return writing(self.path / f".{base.id}.lock", PATIENCE)
+
+    def _owned(self, base: Base) -> Base:
+        """The base, if this person may change it."""
+        if base.owner != self.principal.id:
+            raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
+        return base
 
     async def _index(self, base: Base, *, create: bool = False) -> LanceIndex:
         """The base's index, with vectors of the embedder that the settings name."""
@@ -241,42 +255,64 @@ class Workspace:
         root = await asyncio.to_thread(lambda: Path(folder).expanduser().resolve())
         if not root.is_dir():
             raise UserError(f"There is no folder {str(folder)!r} to sync with.")
-        files = sources([root])
+        files = await asyncio.to_thread(sources, [root])
         here = {source.uri for source in files}
-        arriving = {source.digest() for source in files}
+        arriving = await asyncio.to_thread(_digests, files)
         people.base_named(self.store, base, self.principal)
         gone = [
             entry
             for entry in self.sources([base])
             if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
         ]
-        if gone:
-            await self.remove([entry.id for entry in gone], base)
+        await self._removed(gone, self.scope([base]))
         return await self.add_sources(files, base, say=say), gone
 
     async def remove(self, names: Sequence[str], base: str = "") -> list[Entry]:
         """Remove documents by path, file name, title or id, with their words, their rows and their original bytes."""
-        from assay.forget import forget_documents, forget_vectors
-
         scope = self.scope([base] if base else [])
-        chosen = {entry.id: entry for name in names for entry in self.named(name, scope)}
-        for each in scope.bases:
-            places = {entry.uri for entry in chosen.values() if entry.base == each.id}
+        entries = self.sources([base] if base else [])
+        chosen = {entry.id: entry for name in names for entry in self.named(name, scope, entries)}
+        await self._removed(list(chosen.values()), scope)
+        return list(chosen.values())
+
+    async def _removed(self, chosen: Sequence[Entry], scope: Scope) -> None:
+        from assay.forget import forget_documents
+
+        for base in scope.bases:
+            places = {entry.uri for entry in chosen if entry.base == base.id}
             if not places:
                 continue
-            with self._only_writer(each):
-                entries = documents.versions(self.store, each, places)
-                size, overlap = self._split(self.embedder)
-                forget_vectors(self.store, self.cache, each, entries, self.embedder.tokens, size, overlap)
-                index = await self._index(each) if people.embedder_of(self.store, each)[0] else None
-                await forget_documents(self.store, index, self.path / ORIGINALS, each, entries)
-        return list(chosen.values())
+            async with self._only_writer(self._owned(base)):
+                entries = documents.versions(self.store, base, places)
+                self._forget_vectors(base, entries)
+                await forget_documents(self.store, await self._as_it_is(base), self.path / ORIGINALS, base, entries)
+
+    def _forget_vectors(self, base: Base, entries: Sequence[Entry]) -> None:
+        """As far as they can be told: an embedder that cannot be used now must not keep anybody from removing."""
+        from assay.forget import forget_vectors
+
+        try:
+            embedder = self.embedder
+        except UserError:
+            return
+        forget_vectors(self.store, self.cache, base, entries, embedder.tokens, *self._split(embedder))
+
+    async def _as_it_is(self, base: Base) -> LanceIndex | None:
+        """The base's index whoever made its vectors, for taking rows out; none where there is none, or a broken one."""
+        from assay.index.lance import open_index
+        from assay.index.lance_folder import has_index
+
+        made_by, dim = people.embedder_of(self.store, base)
+        if not made_by or not has_index(self.path / INDEX, base.id):
+            return None
+        return await open_index(self.path / INDEX, base.id, dim, create=False)
 
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
         """Build a base's index again, as the settings say now. Texts are kept, so the files are not needed; vectors too,
         so that only what is new to this embedder is embedded."""
-        into = self.scope().named(base)
-        people.set_embedder(self.store, into, "", 0)  # nothing in the index counts any more, damaged or not
+        into = self._owned(self.scope().named(base))
+        async with self._only_writer(into):
+            people.set_embedder(self.store, into, "", 0)  # nothing in the index counts any more, damaged or not
         return await self.add_sources([], into.name, say=say)
 
     async def delete_base(self, name: str) -> None:
@@ -284,10 +320,9 @@ class Workspace:
         from assay.forget import forget_originals
         from assay.index.lance_folder import drop
 
-        base = self.scope().named(name)
-        if base.owner != self.principal.id:
-            raise UserError(f"The knowledge base {name!r} is not yours to delete.")
-        with self._only_writer(base):
+        base = self._owned(self.scope().named(name))
+        async with self._only_writer(base):
+            self._forget_vectors(base, self.sources([name]))
             digests = documents.remove_all(self.store, base)
             self._indexes.pop(base.id, None)
             await drop(self.path / INDEX, base.id)
@@ -298,17 +333,22 @@ class Workspace:
         """The whole workspace as one file, while nobody writes."""
         from contextlib import ExitStack
 
+        import filelock
+
         from assay.archive import backup
 
         with ExitStack() as locks:
             for base in self.scope().bases:
-                locks.enter_context(self._only_writer(base))
+                locks.enter_context(filelock.FileLock(self.path / f".{base.id}.lock", timeout=PATIENCE))
             return backup(self.path, self.store, to)
 
-    def named(self, name: str, scope: Scope) -> list[Entry]:
+    def named(self, name: str, scope: Scope, entries: Sequence[Entry] | None = None) -> list[Entry]:
         """Documents that go by this name; one name may fit several, a folder's name fits all below it."""
-        wanted = str(Path(name).expanduser().resolve())
-        entries = documents.listing(self.store, scope, documents.READY, documents.PENDING, documents.UNREADABLE)
+        if not name.strip():
+            raise UserError("A document's name cannot be empty. `assay sources` lists them.")
+        wanted = os.path.realpath(name)
+        if entries is None:
+            entries = documents.listing(self.store, scope, documents.READY, documents.PENDING, documents.UNREADABLE)
         for fits in (
             lambda entry: entry.id == name or entry.uri in {name, wanted},
             lambda entry: Path(entry.uri).is_relative_to(wanted),
@@ -380,32 +420,21 @@ class Workspace:
         scope = self.scope(where.bases)
         return await retrieve(await self.shelf(scope), query, k, scope, filter_for(where))
 
-    # Asking
+    # Asking: the work is in `asking.py`
 
-    async def ask(
+    def ask(
         self, question: str, *, mode: Mode = Mode.balanced, where: Where | None = None, today: str | None = None
     ) -> AsyncIterator[tuple[Run, Event]]:
         """Research a question; every event is on disk before it is given out, with the run as it then stands."""
-        from datetime import date
+        from assay import asking
 
-        from assay.run import Run
-        from assay.store import records
+        return asking.ask(self, question, mode, where or Where(), today)
 
-        if not question.strip():
-            raise UserError("The question is empty. Ask something.")
-        where = where or Where()
-        self.scope(where.bases)  # an unknown base is said before anything is written down
-        asked = Asked(question.strip(), self.principal.id, today or date.today().isoformat(), mode, where)
-        run = Run(records.begin(self.store, self.principal.id), ())
-        run = self._recorded(run, asked)
-        yield run, asked
-        async for step in self._carried_on(run):
-            yield step
-
-    async def resume(self, run_id: str) -> AsyncIterator[tuple[Run, Event]]:
+    def resume(self, run_id: str) -> AsyncIterator[tuple[Run, Event]]:
         """Carry on a run that was stopped; what is recorded is not done again."""
-        async for step in self._carried_on(self.run(run_id)):
-            yield step
+        from assay import asking
+
+        return asking.carried_on(self, self.run(run_id))
 
     def run(self, run_id: str) -> Run:
         """A run as it was recorded, with the words of the documents that this person may still read."""
@@ -414,34 +443,3 @@ class Workspace:
 
         texts = documents.texts_for(self.store, self.scope())
         return Run(run_id, tuple(records.events_of(self.store, run_id, self.principal.id, texts)))
-
-    async def _carried_on(self, run: Run) -> AsyncIterator[tuple[Run, Event]]:
-        from assay.agent.loop import carry_on
-
-        async for event in carry_on(run, await self._kit(run)):
-            run = run.then(event)
-            yield run, event
-
-    async def _kit(self, run: Run) -> Kit:
-        from assay.agent.limits import ROUNDS, Limits
-        from assay.agent.steps import HOPS, Kit
-        from assay.agent.tool import Desk
-
-        asked = run.asked
-        bases = asked.where.bases
-        return Kit(
-            desk=Desk(await self.shelf(self.scope(bases)), lambda: self.scope(bases)),
-            record=self._recorded,
-            document=lambda document: documents.get(self.store, document, self.scope(bases)),
-            unreadable=lambda: tuple(
-                entry.uri for entry in documents.listing(self.store, self.scope(bases), documents.UNREADABLE)
-            ),
-            limits=Limits(rounds=self.settings.search_rounds or ROUNDS[asked.mode]),
-            hops=HOPS[asked.mode],
-        )
-
-    def _recorded(self, run: Run, event: Event) -> Run:
-        from assay.store import records
-
-        records.append(self.store, run.id, len(run.events), event)
-        return run.then(event)

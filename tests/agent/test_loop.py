@@ -9,6 +9,7 @@ from assay.agent.limits import Limits
 from assay.agent.loop import carry_on, next_step, play
 from assay.agent.steps import Kit, Step
 from assay.answer.compose import answer, checked
+from assay.asking import kit_for
 from assay.events import Asked, Call, Checked, Decided, Drafted, Planned, Route, Routed, Stopped, StopReason, ToolRan
 from assay.run import Run
 from assay.store import documents
@@ -24,7 +25,7 @@ def asked(question: str = QUESTION) -> Run:
 
 
 def kit(opened: Workspace) -> Kit:
-    return replace(asyncio.run(opened._kit(asked())), record=Run.then)
+    return replace(asyncio.run(kit_for(opened, asked())), record=Run.then)
 
 
 def test_what_comes_next_follows_from_the_events_alone():

@@ -93,3 +93,11 @@ def test_a_run_that_was_cut_off_after_it_was_delivered_is_found(store: Store, ru
         connection.execute(delete(payloads).where(payloads.c.seq == 2))
         connection.execute(delete(table).where(table.c.seq == 2))
     assert "end of the run is missing" in next(records.faults(store, run))
+
+
+def test_an_end_that_was_cut_off_together_with_its_line_in_the_log_is_found(store: Store, run: str):
+    with store.write() as connection:
+        connection.execute(delete(payloads).where(payloads.c.seq == 2))
+        connection.execute(delete(table).where(table.c.seq == 2))
+        connection.execute(delete(heads))
+    assert list(records.faults(store, run)) == ["the run was delivered, but its end is not in the log of runs"]

@@ -57,6 +57,8 @@ def answer(run: Run, document: Documents, titles: Mapping[str, str], unread: Seq
             each for claim in draft.near if (each := checked(claim, evidence, document)).verdict is Verdict.supported
         ),
         unread=tuple(unread),
+        since=run.where.since,
+        until=run.where.until,
     )
 
 

@@ -85,6 +85,11 @@ def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
     ]
 
 
+def words_of(claim: Claim) -> str:
+    """What a claim says; of a document that was removed, nothing is left to say."""
+    return one_line(claim.words) or "(the document was removed)"
+
+
 def one_line(words: str) -> str:
     return " ".join(words.split())
 
@@ -106,6 +111,8 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
     for conflict in answer.conflicts:
         left, right = (_number(key, cited) for key in (conflict.left, conflict.right))
         said.append(f"The sources disagree: {left} and {right} ({conflict.about}).")
+    if answer.since or answer.until:
+        said.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:
         said.append(f"Nothing found speaks of: {', '.join(answer.gaps)}.")
     if answer.outcome in {Outcome.abstained, Outcome.partial}:
@@ -126,11 +133,11 @@ def as_text(answer: Answer, cited: Cited) -> str:
     lines: list[str] = [SAID[answer.outcome]] if SAID[answer.outcome] else []
     for block in answer.blocks:
         lines += [block.heading] if block.heading else []
-        lines += [f"{'• ' if len(answer.claims) > 1 else ''}“{one_line(claim.words)}” {marks(claim, cited)}" if claim.quote
-                  else f"{one_line(claim.words)} {marks(claim, cited)}" for claim in block.claims]  # fmt: skip
+        lines += [f"{'• ' if len(answer.claims) > 1 else ''}“{words_of(claim)}” {marks(claim, cited)}" if claim.quote
+                  else f"{words_of(claim)} {marks(claim, cited)}" for claim in block.claims]  # fmt: skip
     if answer.near:
         lines += ["", "The nearest that was found:"]
-        lines += [f"• “{one_line(claim.words)}” {marks(claim, cited)}" for claim in answer.near]
+        lines += [f"• “{words_of(claim)}” {marks(claim, cited)}" for claim in answer.near]
     said = remarks(answer, cited)
     if said:
         lines += ["", *said]
@@ -149,7 +156,7 @@ def _md(words: str) -> str:
 def as_markdown(answer: Answer, cited: Cited) -> str:
     def line(claim: Claim) -> str:
         notes = "".join(f"[^{each.number}]" for each in cited_by(claim, cited))
-        return f"- {_md(claim.words)} {notes}".rstrip()
+        return f"- {_md(words_of(claim))} {notes}".rstrip()
 
     lines = [f"# {_md(answer.question)}", ""]
     lines += [f"*{SAID[answer.outcome]}*", ""] if SAID[answer.outcome] else []
@@ -178,7 +185,7 @@ def as_html(answer: Answer, cited: Cited) -> str:
 
     def line(claim: Claim) -> str:
         links = "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
-        return f"<li>{html.escape(one_line(claim.words))} {links}</li>"
+        return f"<li>{html.escape(words_of(claim))} {links}</li>"
 
     body = [f"<p><em>{SAID[answer.outcome]}</em></p>"] if SAID[answer.outcome] else []
     if answer.claims:

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from assay.cli.options import BaseName, Json, Quiet, Workspace, aside, console, print_json, wait_for
+from assay.cli.options import (
+    BaseName,
+    Json,
+    Quiet,
+    Workspace,
+    aside,
+    cells,
+    console,
+    plain,
+    print_json,
+    wait_for,
+    whole,
+)
 
 if TYPE_CHECKING:
     from assay.ingest.readiness import File, Readiness
@@ -44,7 +56,7 @@ def add(
         files.append(given(name, sys.stdin.buffer.read()))
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
         report = _followed(
-            lambda say: opened.add_sources(files, base, description=description, say=say), quiet=quiet or json
+            lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json
         )
     print_json(report) if json else _show(report, quiet=quiet)
 
@@ -69,7 +81,7 @@ def sync(
         return
     _show(report, quiet=quiet)
     for entry in gone:
-        console().print(f"Removed {entry.uri}", markup=False)
+        console().print(plain(f"Removed {entry.uri}"), markup=False)
 
 
 def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json = False, quiet: Quiet = False) -> None:
@@ -144,13 +156,14 @@ def _show(report: Readiness, *, quiet: bool) -> None:
         for file in shown:
             style = "" if file.status == "read" else "yellow"
             table.add_row(
-                Path(file.path).name, file.status if file.status != "read" else file.outcome, str(file.pages or ""),
-                f"{file.characters:,}" if file.characters else "", str(file.passages or ""), file.why, style=style,
+                *cells(Path(file.path).name, file.status if file.status != "read" else file.outcome),
+                *cells(str(file.pages or ""), f"{file.characters:,}" if file.characters else ""),
+                *cells(str(file.passages or ""), file.why), style=style,
             )  # fmt: skip
         console().print(table)
     for warning in report.warnings:
-        aside().print(f"Note: {warning}", markup=False)
-    console().print(_summary(report), markup=False)
+        aside().print(plain(f"Note: {warning}"), markup=False)
+    console().print(plain(_summary(report)), markup=False)
 
 
 def _summary(report: Readiness) -> str:

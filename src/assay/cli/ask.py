@@ -19,10 +19,13 @@ from assay.cli.options import (
     Types,
     Until,
     Workspace,
+    as_json,
     aside,
+    plain,
     print_json,
     wait_for,
     where_of,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +75,7 @@ def ask(
 
     where = where_of(bases, sources, types, since, until, meta)
     with open_workspace(workspace) as opened:
-        _answer(opened, opened.ask(question, mode=RunMode(mode), where=where), format, json=json, quiet=quiet)
+        _answer(opened, opened.ask(whole(question), mode=RunMode(mode), where=where), format, json=json, quiet=quiet)
 
 
 def resume(
@@ -109,7 +112,7 @@ async def _followed(steps: Steps, *, json: bool, quiet: bool) -> Run | None:
                 indent=None,
             )
         elif not quiet and (line := told(event)):
-            aside().print(line, style="dim", markup=False)
+            aside().print(plain(line), style="dim", markup=False)
     return run
 
 
@@ -119,7 +122,7 @@ def told(event: Event) -> str:
 
     match event:
         case Routed(since=since, until=until) if since or until:
-            return f"Only documents dated {since or '…'} to {until or '…'}."
+            return f"No documents dated outside {since or '…'} to {until or '…'}."
         case Decided(calls=calls):
             return "\n".join(f"Searching: {call.arguments['query']}" for call in calls)
         case ToolRan(error=error) if error:
@@ -134,8 +137,6 @@ def told(event: Event) -> str:
 
 def written(run: Run, opened: Opened, format: Format) -> str:
     """The run's answer in the format asked for."""
-    import json
-
     from assay.answer import render
     from assay.codec import to_json
 
@@ -144,15 +145,15 @@ def written(run: Run, opened: Opened, format: Format) -> str:
     cited = render.citations(answer, run.evidence, opened.document)
     match format:
         case Format.markdown:
-            return render.as_markdown(answer, cited)
+            return plain(render.as_markdown(answer, cited))
         case Format.html:
-            return render.as_html(answer, cited)
+            return plain(render.as_html(answer, cited))
         case Format.bibtex:
-            return render.as_bibtex(cited)
+            return plain(render.as_bibtex(cited))
         case Format.json:
             data = render.as_json(answer, cited)
             for each in data["citations"]:
                 each["boxes"] = to_json(wait_for(opened.boxes(each["document"], each["start"], each["end"])))
-            return json.dumps({"run": run.id, **data}, ensure_ascii=False, indent=2)
+            return as_json({"run": run.id, **data})
         case _:
-            return render.as_text(answer, cited)
+            return plain(render.as_text(answer, cited))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import Workspace
+from assay.cli.options import Workspace, plain
 
 
 def backup(
@@ -15,11 +15,16 @@ def backup(
     workspace: Workspace = None,
 ) -> None:
     """Write the whole workspace to one file. Caches stay behind; they are made again when needed."""
+    from assay.settings import FILE, keys_written_in
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         size = opened.backup(file.expanduser().absolute())
-    typer.echo(f"Wrote {file} ({size / 1e6:.1f} MB).")
+        settings, keys = (opened.path / FILE).is_file(), keys_written_in(opened.path)
+    typer.echo(plain(f"Wrote {file} ({size / 1e6:.1f} MB)."))
+    if settings:
+        secret = f", with a secret in it ({', '.join(keys)})" if keys else ""
+        typer.echo(f"Your settings ({FILE}) are inside{secret}.")
 
 
 def restore(
@@ -32,4 +37,4 @@ def restore(
 
     folder = (workspace or default_workspace()).expanduser()
     unpack(file.expanduser(), folder)
-    typer.echo(f"Restored to {folder}.")
+    typer.echo(plain(f"Restored to {folder}."))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, Yes, console, print_json, wait_for
+from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, wait_for, whole
 
 app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
@@ -30,7 +30,8 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
         print_json(rows)
         return
     for row in rows:
-        console().print(f"{row['name']}: {row['documents']} documents. {row['description']}".rstrip(), markup=False)
+        line = f"{row['name']}: {row['documents']} documents. {row['description']}"
+        console().print(plain(line.rstrip()), markup=False)
 
 
 @app.command()
@@ -43,7 +44,7 @@ def describe(
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
-        base_named(opened.store, name, opened.principal, description)
+        base_named(opened.store, name, opened.principal, whole(description))
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, console, print_json
+from assay.cli.options import Json, Workspace, cells, console, print_json
 
 app = typer.Typer(help="Settings.", no_args_is_help=True)
 
@@ -43,5 +43,6 @@ def show(workspace: Workspace = None, json: Json = False) -> None:
 
     table = Table("Setting", "Value", "From", "What it is", box=None, pad_edge=False)
     for line in lines:
-        table.add_row(line.name, line.value, line.origin, line.about, style="" if line.origin == "default" else "bold")
+        row = cells(line.name, line.value, line.origin, line.about)
+        table.add_row(*row, style="" if line.origin == "default" else "bold")
     console().print(table)

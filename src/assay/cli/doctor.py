@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from assay.cli.options import Json, Workspace, console, print_json
+from assay.cli.options import Json, Workspace, console, plain, print_json
 
 
 def doctor(
@@ -35,12 +35,14 @@ def doctor(
     else:
         for line in lines:
             mark, style = {True: ("ok  ", ""), False: ("FAIL", "red"), None: ("note", "yellow")}[line["ok"]]
-            console().print(f"{mark}  {line['check']}: {line['found']}", style=style, markup=False)
+            console().print(plain(f"{mark}  {line['check']}: {line['found']}"), style=style, markup=False)
     raise typer.Exit(1 if any(line["ok"] is False for line in lines) else 0)
 
 
 def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
-    return {"check": check, "ok": ok, "found": found}
+    from assay.settings import masked
+
+    return {"check": check, "ok": ok, "found": masked(found)}
 
 
 def _checks(folder: Path) -> Iterator[dict[str, Any]]:
@@ -48,7 +50,7 @@ def _checks(folder: Path) -> Iterator[dict[str, Any]]:
     import shutil
 
     from assay.ingest.jail import limits_here
-    from assay.models.choose import endpoints
+    from assay.models.choose import elsewhere, endpoints
     from assay.settings import load_settings
 
     settings = load_settings(folder)
@@ -65,23 +67,43 @@ def _checks(folder: Path) -> Iterator[dict[str, Any]]:
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
-    yield _round(settings)
+    hosts = sorted({host for address in addresses for host in elsewhere(address, settings.proxy)})
+    refused = _not_agreed(folder, hosts)
+    if refused:
+        note = f"left out: nothing was agreed to be sent to {', '.join(refused)} (`assay config agree`)"
+        yield _line("a whole round", None, note)
+    else:
+        yield _round(settings, hosts)
 
 
-def _round(settings: Any) -> dict[str, Any]:
+def _not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
+    """The hosts that the person has not agreed to in their own workspace; nobody agrees in their place."""
+    from assay.errors import AssayError
+    from assay.store import facts
+    from assay.workspace import open_workspace
+
+    if not hosts:
+        return []
+    try:
+        with open_workspace(folder) as opened:
+            return [host for host in hosts if not facts.agreed(opened.store, host)]
+    except AssayError:  # there is none, or none that can be read
+        return list(hosts)
+
+
+def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     """Add a document, search it, ask about it."""
     import tempfile
     import time
 
-    from assay.models.choose import elsewhere, endpoints
     from assay.store import facts
     from assay.workspace import open_workspace
 
     async def tried(folder: Path) -> str:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
         with open_workspace(folder / "workspace", create=True, **settings.model_dump()) as opened:
-            for address in endpoints(settings):
-                facts.agree(opened.store, elsewhere(address))
+            for host in agreed:
+                facts.agree(opened.store, host)
             await opened.add([folder / "note.md"])
             runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
         answer = runs[-1].answer

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from assay import __version__
 from assay.cli import add, ask, backup, base, config, doctor, evaluate, runs, search, sources, workspace
+from assay.cli.options import plain
 from assay.errors import AssayError, UserError
 
 app = typer.Typer(
@@ -61,6 +64,9 @@ app.add_typer(evaluate.app, name="evaluate")
 
 def main() -> None:
     """Run a command; whatever a person can put right is one line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a sign that cannot be shown is no reason to stop
     try:
         app()
     except KeyboardInterrupt:
@@ -70,7 +76,7 @@ def main() -> None:
         sys.exit(0)
     except BaseExceptionGroup as group:
         _fail_for(_first(group))
-    except (AssayError, OSError) as error:
+    except Exception as error:
         _fail_for(error)
 
 
@@ -89,11 +95,19 @@ def _fail_for(error: BaseException) -> None:
         _fail("The disk is full. Free some space and run the same command again.", 2)
     if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         _fail(f"No permission for {error.filename or 'a file'}: {error.strerror}.", 2)
-    raise error
+    if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}:
+        _fail(f"{str(error.filename)!r} cannot be opened: {error.strerror}.", 2)
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # as `Path.expanduser` says it
+        _fail("A path begins with the home folder of somebody who is not known here. Write it out.", 2)
+    if os.environ.get("ASSAY_DEBUG") or not isinstance(error, Exception):
+        raise error
+    what = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ").rstrip(".")
+    line = f"unexpected error: {what}. Set ASSAY_DEBUG=1 to see where."
+    _fail(line, 1)
 
 
 def _fail(line: str, code: int) -> None:
-    typer.echo(f"assay: {line}", err=True)
+    typer.echo(plain(f"assay: {line}"), err=True)
     sys.exit(code)
 
 

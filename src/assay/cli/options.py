@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Coroutine
 from datetime import date
@@ -14,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from assay.events import Where
 
@@ -44,6 +46,27 @@ Meta = Annotated[
 ]
 
 
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but the tab and the end of a line
+HALVES = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are not UTF-8
+
+
+def plain(text: str) -> str:
+    """Words out of a file, as they may go to a terminal: nothing in them steers it."""
+    return CONTROL.sub("", whole(text))
+
+
+def whole(text: str) -> str:
+    """Words as somebody typed them, with a sign in the place of bytes that are not UTF-8."""
+    return HALVES.sub("\ufffd", text)
+
+
+def cells(*texts: str) -> list[Text]:
+    """A row of a table; brackets in it are brackets, and not a style."""
+    from rich.text import Text
+
+    return [Text(plain(text)) for text in texts]
+
+
 KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
 ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
 
@@ -62,6 +85,9 @@ def where_of(
     from assay.events import Where
 
     today = date.today().isoformat()
+    first, last = (first_day(since, today) if since else None), (last_day(until, today) if until else None)
+    if first and last and first > last:
+        raise UserError(f"--since {first} is later than --until {last}: no document can be dated so.")
     wrong = [pair for pair in meta or [] if "=" not in pair]
     if wrong:
         raise UserError(f"--meta takes NAME=VALUE, not {wrong[0]!r}.")
@@ -69,12 +95,12 @@ def where_of(
     if strange := [kind for kind in kinds if kind not in KINDS]:
         raise UserError(f"There is no type of document called {strange[0]!r}. There is: {', '.join(KINDS)}.")
     return Where(
-        bases=tuple(bases or ()),
-        sources=tuple(sources or ()),
+        bases=tuple(map(whole, bases or ())),
+        sources=tuple(map(whole, sources or ())),
         types=tuple(kinds),
-        since=first_day(since, today) if since else None,
-        until=last_day(until, today) if until else None,
-        meta=dict(pair.split("=", 1) for pair in meta or []),
+        since=first,
+        until=last,
+        meta=dict(whole(pair).split("=", 1) for pair in meta or []),
     )
 
 
@@ -88,21 +114,27 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
+    sys.stdout.write(as_json(value, indent=indent) + "\n")
+    sys.stdout.flush()
+
+
+def as_json(value: Any, *, indent: int | None = 2) -> str:
+    """JSON in which nothing steers a terminal and nothing is lost: control characters are escaped, all of them."""
     from assay.codec import to_json
 
-    sys.stdout.write(json.dumps(to_json(value), ensure_ascii=False, indent=indent) + "\n")
-    sys.stdout.flush()
+    written = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
+    return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", written)
 
 
 def console() -> Console:
     """Where results go."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
 
 
 def aside() -> Console:
     """Where progress and remarks go, so that results can be piped."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, emoji=False)

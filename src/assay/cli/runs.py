@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.ask import EXIT, Format, told, written
-from assay.cli.options import Json, Workspace, console, print_json
+from assay.cli.options import Json, Workspace, console, plain, print_json
 
 
 def runs(
@@ -31,7 +31,7 @@ def runs(
         return
     for entry, question in entries:
         state = "" if entry.delivered else " (not finished)"
-        console().print(f"{entry.id}  {entry.started[:19]}  {question}{state}", markup=False)
+        console().print(plain(f"{entry.id}  {entry.started[:19]}  {question}{state}"), markup=False)
 
 
 def trace(
@@ -63,9 +63,9 @@ def trace(
     for record, event in zip(chain, events, strict=True):
         console().print(f"{record.seq:>3}  {record.at}  {record.kind}  {record.hash[:12]}", markup=False)
         if line := told(event):
-            console().print("     " + line.replace("\n", "\n     "), style="dim", markup=False)
+            console().print(plain("     " + line.replace("\n", "\n     ")), style="dim", markup=False)
     console().print(
-        "The record is whole." if not faults else "The record is damaged: " + "; ".join(faults), markup=False
+        "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False
     )
     raise typer.Exit(1 if faults else 0)
 

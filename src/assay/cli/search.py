@@ -17,9 +17,11 @@ from assay.cli.options import (
     Until,
     Workspace,
     console,
+    plain,
     print_json,
     wait_for,
     where_of,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def search(
         raise UserError("The query is empty. Give a few words to search for.")
     where = where_of(bases, sources, types, since, until, meta)
     with open_workspace(workspace) as opened:
-        hits = wait_for(opened.search(query, k, where))
+        hits = wait_for(opened.search(whole(query), k, where))
     if json:
         print_json([as_json(hit) for hit in hits])
         return
@@ -56,9 +58,9 @@ def search(
     for hit in hits:
         page = f", page {hit.passage.page}" if hit.passage.page else ""
         heading = f" › {hit.passage.heading}" if hit.passage.heading else ""
-        out.print(f"{hit.rank:>2}  {hit.title}{heading}{page}", style="bold", markup=False)
-        out.print(f"    {PurePath(str(hit.fields.get('source', ''))).name}", style="dim", markup=False)
-        out.print("    " + " ".join(hit.passage.text.split()), markup=False)
+        out.print(plain(f"{hit.rank:>2}  {hit.title}{heading}{page}"), style="bold", markup=False)
+        out.print(plain(f"    {PurePath(str(hit.fields.get('source', ''))).name}"), style="dim", markup=False)
+        out.print(plain("    " + " ".join(hit.passage.text.split())), markup=False)
 
 
 def as_json(hit: Hit) -> dict[str, Any]:

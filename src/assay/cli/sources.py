@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, console, print_json, wait_for
+from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, cells, console, plain, print_json, wait_for
 
 
 def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
@@ -35,8 +35,8 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
     for entry in entries:
         status = "ready" if entry.state == "ready" else entry.why or entry.state
         table.add_row(
-            entry.name, entry.title, entry.date or "", names[entry.base], str(entry.pages or ""),
-            str(entry.passages or ""), status, style="" if entry.state == "ready" else "yellow",
+            *cells(entry.name, entry.title, entry.date or "", names[entry.base], str(entry.pages or "")),
+            *cells(str(entry.passages or ""), status), style="" if entry.state == "ready" else "yellow",
         )  # fmt: skip
     console().print(table if entries else "There are no documents yet. `assay add PATH` adds some.")
 
@@ -52,7 +52,7 @@ def show(
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        entry = opened.named(name, opened.scope(bases or ()))[0]
+        entry = opened.named(_name(name), opened.scope(bases or ()))[0]
         document = opened.document(entry.id)
     if document is None:
         raise UserError(f"{entry.name} could not be read: {entry.why}")
@@ -60,16 +60,16 @@ def show(
         print_json(document)
         return
     out = console()
-    out.print(document.title, style="bold", markup=False)
+    out.print(plain(document.title), style="bold", markup=False)
     for label, value in (("Authors", ", ".join(document.authors)), ("Date", document.date), ("File", document.uri)):
         if value:
-            out.print(f"{label}: {value}", markup=False)
+            out.print(plain(f"{label}: {value}"), markup=False)
     if document.abstract:
-        out.print(f"Abstract: {document.text[slice(*document.abstract)]}", markup=False)
+        out.print(plain(f"Abstract: {document.text[slice(*document.abstract)]}"), markup=False)
     for section in document.sections:
-        out.print(f"{'  ' * section.level}{section.title}", style="dim", markup=False)
+        out.print(plain(f"{'  ' * section.level}{section.title}"), style="dim", markup=False)
     out.print()
-    out.print(document.text, markup=False)
+    out.print(plain(document.text), markup=False)
 
 
 def remove(
@@ -86,14 +86,24 @@ def remove(
 
     with open_workspace(workspace) as opened:
         scope = opened.scope([base] if base else [])
-        chosen = {entry.id: entry for name in names for entry in opened.named(name, scope)}
+        chosen = {entry.id: entry for name in map(_name, names) for entry in opened.named(name, scope)}
         if len(chosen) > 1 and not yes:
             for entry in chosen.values():
-                typer.echo(f"  {entry.uri}", err=True)
+                typer.echo(plain(f"  {entry.uri}"), err=True)
             typer.confirm(f"Remove these {len(chosen)} documents?", abort=True, err=True)
         gone = wait_for(opened.remove(list(chosen), base))
     if json:
         print_json([entry.uri for entry in gone])
         return
     for entry in gone:
-        console().print(f"Removed {entry.uri}", markup=False)
+        console().print(plain(f"Removed {entry.uri}"), markup=False)
+
+
+def _name(given: str) -> str:
+    """A document's name as it is kept. A blank one would mean the folder one stands in, and so perhaps everything."""
+    from assay.errors import UserError
+    from assay.ingest.fetch import readable
+
+    if not given.strip():
+        raise UserError("A document's name cannot be empty. `assay sources` lists them.")
+    return readable(given)

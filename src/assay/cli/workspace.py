@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 
 import typer
 
-from assay.cli.options import Json, Workspace, Yes, console, print_json
+from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
+
+# Whatever Assay puts into a workspace. Only these are ever deleted, the state last, so that a second try finds the rest.
+OURS = ("cache.db", "cache.db-*", "index", "originals", "assay.toml", ".b*.lock", ".migration.lock",
+        "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db")  # fmt: skip
+
 
 app = typer.Typer(help="The workspace: where documents, index and runs are kept.", no_args_is_help=True)
 
@@ -39,9 +45,8 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
     for name, value in facts.items():
         if name == "bytes":
             value = ", ".join(f"{part} {size / 1e6:.1f} MB" for part, size in facts["bytes"].items())
-        console().print(
-            f"{name.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}", markup=False
-        )
+        words = ", ".join(value) if isinstance(value, list) else value
+        console().print(plain(f"{name.replace('_', ' ')}: {words}"), markup=False)
 
 
 def _size(place: Path) -> int:
@@ -52,7 +57,7 @@ def _size(place: Path) -> int:
 
 @app.command()
 def delete(workspace: Workspace = None, yes: Yes = False) -> None:
-    """Delete the workspace: index, kept originals, runs and caches. Your own files are not touched."""
+    """Delete the workspace: index, kept originals, runs, caches and settings. Your own files are not touched."""
     from assay.errors import UserError
     from assay.workspace import STATE, default_workspace
 
@@ -60,6 +65,24 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
     if not (folder / STATE).is_file():
         raise UserError(f"There is no workspace in {str(folder)!r}; nothing was deleted.")
     if not yes:
-        typer.confirm(f"Delete the workspace {folder} and everything in it?", abort=True, err=True)
-    shutil.rmtree(folder)
-    typer.echo(f"Deleted {folder}.")
+        question = f"Delete the workspace {folder} with its index, kept originals, runs, caches and settings?"
+        typer.confirm(plain(question), abort=True, err=True)
+    left = _emptied(folder.resolve())
+    if left:
+        typer.echo(plain(f"Deleted the workspace in {folder}. Left there, since it is not Assay's: {', '.join(left)}."))
+        return
+    folder.resolve().rmdir()
+    if folder.is_symlink():
+        folder.unlink()
+    typer.echo(plain(f"Deleted {folder}."))
+
+
+def _emptied(folder: Path) -> list[str]:
+    """Delete what Assay has put there, and nothing else; the names of what is left. No link is followed."""
+    for pattern in OURS:
+        for item in [each for each in folder.iterdir() if fnmatch(each.name, pattern)]:
+            if item.is_dir() and not item.is_symlink():
+                shutil.rmtree(item)
+            else:
+                item.unlink(missing_ok=True)
+    return sorted(item.name for item in folder.iterdir())

@@ -36,10 +36,10 @@ def load(folder: Path, split: str = "") -> Collection:
         raise UserError(f"There is no folder {str(folder)!r}.")
     documents = tuple(
         Item(str(row["_id"]), str(row.get("title") or ""), str(row.get("text") or ""))
-        for row in _rows(folder / "corpus.jsonl")
+        for row in _rows(folder / "corpus.jsonl", "_id")
     )
     judgements = _judgements(_qrels(folder, split))
-    queries = {str(row["_id"]): str(row["text"]) for row in _rows(folder / "queries.jsonl")}
+    queries = {str(row["_id"]): str(row["text"]) for row in _rows(folder / "queries.jsonl", "_id", "text")}
     judged = {
         query: queries[query] for query in queries if any(grade > 0 for grade in judgements.get(query, {}).values())
     }
@@ -59,24 +59,30 @@ def _qrels(folder: Path, split: str) -> Path:
     return names[chosen]
 
 
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
+def _rows(file: Path, *needed: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     try:
-                        yield json.loads(line)
+                        row = json.loads(line)
                     except json.JSONDecodeError as error:
                         raise UserError(f"{str(file)!r}, line {number}: not JSON ({error.msg}).") from error
+                    missing = [name for name in needed if not isinstance(row, dict) or name not in row]
+                    if missing:
+                        raise UserError(f"{str(file)!r}, line {number}: it has no {missing[0]!r}.")
+                    yield row
     except FileNotFoundError as error:
         raise UserError(f"{str(file)!r} is missing: this is not a collection in BEIR's layout.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{str(file)!r} is not UTF-8.") from error
 
 
 def _judgements(file: Path) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         parts = line.split("\t")
-        if len(parts) >= 3 and parts[-1].strip().lstrip("-").isdigit():
+        if len(parts) >= 3 and parts[-1].strip().lstrip("-").isdecimal():
             query, document, grade = parts[0].strip(), parts[-2].strip(), int(parts[-1])
             found.setdefault(query, {})[document] = grade
     return found

@@ -12,7 +12,8 @@ from assay.errors import UserError
 
 PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
 STDIN = "stdin:"
-WORKSPACE = "state.db"  # a folder that holds this is a workspace of Assay's, not somebody's documents
+WORKSPACE = "state.db"  # a folder that holds this and one of the next is a workspace, not somebody's documents
+BESIDE = {"index", "originals", "cache.db"}
 SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
 
 
@@ -47,9 +48,7 @@ def sources(paths: Sequence[Path]) -> list[Source]:
     """Every file under these paths, in a fixed order, each once. A path that leads nowhere is an error."""
     found: dict[str, Source] = {}
     for path in paths:
-        path = path.expanduser()
-        if not path.exists():
-            raise UserError(f"There is no file or folder {str(path)!r}.")
+        path = _there(path)
         if path.is_dir():
             files = list(_walk(path))
             if not files:
@@ -59,22 +58,48 @@ def sources(paths: Sequence[Path]) -> list[Source]:
         else:
             raise UserError(f"{str(path)!r} is neither a file nor a folder.")
         for file in files:
-            uri = str(file.resolve())
-            found.setdefault(uri, Source(uri=uri, name=file.name, path=file.resolve()))
+            place = file.resolve()
+            uri = readable(str(place))
+            found.setdefault(uri, Source(uri=uri, name=readable(file.name), path=place))
     return list(found.values())
+
+
+def readable(path: str) -> str:
+    """A path as it can be kept and shown: bytes in it that are not UTF-8 are written out."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _there(path: Path) -> Path:
+    """The path with `~` filled in, if something is there."""
+    try:
+        path = path.expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{str(path)!r} begins with the home folder of somebody who is not known here.") from error
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise UserError(f"{str(path)!r} cannot be opened: {error.strerror}.") from error
+    if not there:
+        raise UserError(f"There is no file or folder {str(path)!r}.")
+    return path
 
 
 def given(name: str, data: bytes) -> Source:
     """What came through standard input."""
     if not data:
         raise UserError("Standard input was empty: there is nothing to add.")
+    name = readable(name)
     return Source(uri=f"{STDIN}{name}", name=name, data=data)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle."""
-    for place, folders, files in os.walk(folder, followlinks=False):
-        if WORKSPACE in files:
+    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle.
+
+    A folder that cannot be listed is an error, since it would look empty, and `sync` forgets what an empty folder had.
+    """
+    unseen: list[OSError] = []
+    for place, folders, files in os.walk(folder, followlinks=False, onerror=unseen.append):
+        if WORKSPACE in files and BESIDE & {*folders, *files}:
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in PASSED_OVER)
@@ -84,3 +109,6 @@ def _walk(folder: Path) -> Iterator[Path]:
             file = Path(place) / name
             if file.is_file():
                 yield file
+    if unseen:
+        names = ", ".join(repr(str(error.filename)) for error in unseen[:3]) + (" …" if len(unseen) > 3 else "")
+        raise UserError(f"{names} cannot be listed: {unseen[0].strerror}. Check its permissions.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from assay.errors import UserError
 from assay.settings import Settings, secret
@@ -20,13 +22,20 @@ def is_endpoint(value: str) -> bool:
     return value.startswith(("http://", "https://"))
 
 
-def elsewhere(value: str) -> str:
-    """The host that text would be sent to, if this setting names one that is not this machine; otherwise nothing."""
-    from urllib.parse import urlsplit
+def elsewhere(value: str, proxy: str = "") -> list[str]:
+    """The machines that text would be sent to or through under this setting, this one left out."""
+    if not is_endpoint(value):
+        return []
+    hosts = [urlsplit(address).hostname or address for address in (value, proxy) if address]
+    return [host for host in hosts if not _here(host)]
 
-    host = (urlsplit(value).hostname or value) if is_endpoint(value) else ""
-    local = host in {"localhost", "::1"} or host.startswith("127.")
-    return "" if local else host
+
+def _here(host: str) -> bool:
+    """Whether a host is this machine, whatever its name looks like."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def embedder_for(settings: Settings) -> Embedder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -73,18 +73,6 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
     )
 
 
-def entries_by_id(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, Entry]:
-    """Those of these documents that this person may read now and that can be searched."""
-    wanted = sorted(set(ids))
-    found: dict[str, Entry] = {}
-    for first in range(0, len(wanted), 500):
-        query = select(*LINE).where(
-            documents.c.id.in_(wanted[first : first + 500]), documents.c.state == READY, _within(scope)
-        )
-        found |= {entry.id: entry for entry in _entries(store, query)}
-    return found
-
-
 def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The titles of those of these documents that this person may read now and that can be searched."""
     wanted = sorted(set(ids))
@@ -98,6 +86,12 @@ def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
             )
             found |= {row.id: row.title for row in rows}
     return found
+
+
+def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
+    """A few at a time: a statement takes only so many values."""
+    for first in range(0, len(values), size):
+        yield values[first : first + size]
 
 
 def _entries(store: Store, query: Select[Any]) -> list[Entry]:
@@ -154,16 +148,24 @@ def texts_for(store: Store, scope: Scope) -> Callable[[str, int, int], tuple[str
 
 def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
     """Every document that ever stood in these places, the replaced ones too."""
-    return _entries(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(sorted(uris))))
+    return [
+        entry
+        for part in _parts(sorted(uris))
+        for entry in _entries(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(part)))
+    ]
 
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     """Those contents that some document still stands on."""
     with store.read() as connection:
-        return set(connection.scalars(select(documents.c.digest).where(documents.c.digest.in_(sorted(digests)))))
+        return {
+            found
+            for part in _parts(sorted(digests))
+            for found in connection.scalars(select(documents.c.digest).where(documents.c.digest.in_(part)))
+        }
 
 
-# Writing. Only `intake.py` calls these, under the base's lock.
+# Writing, under the base's lock: `intake.py` fills, `forget.py` takes away.
 
 
 def at(store: Store, base: Base, uri: str) -> Entry | None:
@@ -222,13 +224,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         "added": store.now(),
     }
     with store.write() as connection:
-        # A reading that never became searchable gives way; its rows, if any, are taken out of the index.
-        stale = connection.scalars(
-            select(documents.c.id).where(
-                documents.c.base == document.base, documents.c.uri == document.uri, documents.c.state == PENDING
-            )
-        ).all()
-        _drop(connection, stale, document.base)
+        _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
 
@@ -257,6 +253,25 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
                 added=store.now(),
             )
         )
+
+
+def retire(store: Store, base: Base, uri: str) -> None:
+    """What stood in this place is not there any more, though the place is."""
+    with store.write() as connection:
+        _retire(connection, base.id, uri, READY, PENDING)
+
+
+def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
+    """A document that could once be found is kept as replaced, for old citations; one that never could is dropped."""
+    rows = connection.execute(
+        select(documents.c.id, documents.c.recipe).where(
+            documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states)
+        )
+    ).all()
+    _drop(connection, [row.id for row in rows if not row.recipe], base)
+    found = [row.id for row in rows if row.recipe]
+    connection.execute(update(documents).where(documents.c.id.in_(found)).values(state=REPLACED))
+    _leave(connection, found, base)
 
 
 def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str) -> None:
@@ -292,10 +307,13 @@ def mark_pending(store: Store, ids: Sequence[str]) -> None:
         connection.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
 
 
-def move(store: Store, document: str, uri: str) -> None:
-    """The same document in another place; pending, since its rows in the index still name the old one."""
+def move(store: Store, entry: Entry, uri: str) -> None:
+    """The same document in another place, with its older versions; pending, since its rows still name the old place."""
     with store.write() as connection:
-        connection.execute(update(documents).where(documents.c.id == document).values(uri=uri, state=PENDING))
+        connection.execute(
+            update(documents).where(documents.c.base == entry.base, documents.c.uri == entry.uri).values(uri=uri)
+        )
+        connection.execute(update(documents).where(documents.c.id == entry.id).values(state=PENDING))
 
 
 def remove(store: Store, ids: Sequence[str], base: Base) -> None:
@@ -317,10 +335,9 @@ def remove_all(store: Store, base: Base) -> set[str]:
 
 
 def _drop(connection: Connection, ids: Sequence[str], base: str) -> None:
-    if not ids:
-        return
-    connection.execute(delete(texts).where(texts.c.document.in_(ids)))
-    connection.execute(delete(documents).where(documents.c.id.in_(ids)))
+    for part in _parts(ids):
+        connection.execute(delete(texts).where(texts.c.document.in_(part)))
+        connection.execute(delete(documents).where(documents.c.id.in_(part)))
     _leave(connection, ids, base)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, update
-from sqlalchemy.exc import DatabaseError, OperationalError
+from filelock import FileLock
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select, update
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.errors import StoreError, UserError
 from assay.store import schema
@@ -66,6 +67,8 @@ def plain_errors() -> Iterator[None]:
         if "readonly" in words or "unable to open" in words:
             raise UserError("The workspace cannot be written to. Check the permissions of its folder.") from error
         raise StoreError(f"The workspace's state could not be used: {words}.") from error
+    except IntegrityError as error:
+        raise StoreError(f"Somebody changed the workspace at the same time ({error.orig}). Try again.") from error
     except DatabaseError as error:
         raise UserError(DAMAGED.format(words=error.orig)) from error
 
@@ -74,7 +77,8 @@ DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay res
 
 
 def engine_for(path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 60.0, "check_same_thread": False})
+    address = URL.create("sqlite", database=str(path))  # a path may hold any sign, a question mark too
+    engine = create_engine(address, connect_args={"timeout": 60.0, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:
@@ -119,8 +123,15 @@ def _make(store: Store) -> None:
 
 def open_cache(path: Path) -> Engine:
     """The caches in `path`, made when they are not there: losing them costs time and nothing else."""
-    engine = engine_for(path)
-    with plain_errors():
+    try:
+        engine = engine_for(path)
+        schema.cache_schema.create_all(engine)
+    except DatabaseError as error:
+        if isinstance(error, OperationalError):
+            raise StoreError(f"The cache {path} cannot be used: {error.orig}.") from error
+        for part in path.parent.glob(f"{path.name}*"):  # not a database any more
+            part.unlink()
+        engine = engine_for(path)
         schema.cache_schema.create_all(engine)
     return engine
 
@@ -143,17 +154,20 @@ def _bring_up_to_date(store: Store, path: Path, migrations: Mapping[int, Migrati
         raise UserError(
             f"This workspace was made by a newer Assay (workspace version {version}, this one reads {target}). Upgrade Assay."
         )
-    if version < target:
-        backup = path.with_name(f"{path.stem}-version-{version}.bak")
-        _copy(store, backup)
-    while version < target:
-        with store.write() as connection:
-            migrations[version](connection)
-            version += 1
-            connection.execute(update(schema.facts).where(schema.facts.c.name == "version").values(value=str(version)))
+    if version == target:
+        return
+    with FileLock(path.with_name(".migration.lock")):  # one of several that open it now does the work
+        while (version := version_of(store)) < target:
+            backup = path.with_name(f"{path.stem}-version-{version}.bak")
+            if not backup.exists():
+                copy_state(store, backup)
+            with store.write() as connection:
+                migrations[version](connection)
+                newer = update(schema.facts).where(schema.facts.c.name == "version").values(value=str(version + 1))
+                connection.execute(newer)
 
 
-def _copy(store: Store, to: Path) -> None:
+def copy_state(store: Store, to: Path) -> None:
     """A whole copy of the state, also while others write."""
     partial = to.with_suffix(".part")
     partial.unlink(missing_ok=True)
@@ -162,6 +176,3 @@ def _copy(store: Store, to: Path) -> None:
         connection.exec_driver_sql("VACUUM INTO ?", (str(partial),))
         connection.exec_driver_sql("BEGIN")
     shutil.move(partial, to)
-
-
-copy_state = _copy

@@ -151,6 +151,7 @@ def faults(store: Store, run: str) -> Iterator[str]:
     """What is wrong with a run's chain, in words; nothing when it is whole."""
     with store.read() as connection:
         rows = connection.execute(select(records).where(records.c.run == run).order_by(records.c.seq)).mappings().all()
+        delivered = connection.scalar(select(runs.c.delivered).where(runs.c.id == run))
         head = connection.execute(select(heads).where(heads.c.run == run)).mappings().first()
     bodies = _bodies(store, run)
     prev = START
@@ -167,5 +168,9 @@ def faults(store: Store, run: str) -> Iterator[str]:
         if link(record.run, record.seq, record.at, record.kind, record.digest, record.prev) != record.hash:
             yield f"record {place} was changed"
         prev = record.hash
+    if delivered and head is None:
+        yield "the run was delivered, but its end is not in the log of runs"
+    if head and head["link"] != digest(dumps([head["run"], head["hash"], head["prev"]])):
+        yield "its line in the log of runs was changed"
     if head and (head["seq"], head["hash"]) != (len(rows) - 1, prev):
         yield f"the end of the run is missing or was changed: it was delivered with record {head['seq']}"
