@@ -80,7 +80,11 @@ def test_every_setting_is_documented_with_its_variable_and_its_default():
         default = field.default.get_secret_value() if hasattr(field.default, "get_secret_value") else field.default
         row = f"| `{name}` | `{PREFIX}{name.upper()}` | {f'`{default}`' if default != '' else 'empty'} |"
         assert row in text, f"docs/reference/settings.md has no row that begins with {row}"
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {"ASSAY_WORKSPACE", "ASSAY_CACHE_DIR"}
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {
+        "ASSAY_WORKSPACE",
+        "ASSAY_CACHE_DIR",
+        "ASSAY_DEBUG",
+    }
     assert set(re.findall(r"ASSAY_[A-Z_]+[A-Z]", "\n".join(path.read_text() for path in PAGES))) <= known
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import UserError
-from assay.settings import load_settings, secret, show_settings
+from assay.settings import keys_written_in, load_settings, secret, show_settings
 
 
 def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -57,3 +57,25 @@ def test_a_setting_that_cannot_be_used_is_one_line_that_says_which(tmp_path: Pat
     (tmp_path / "assay.toml").write_text(content)
     with pytest.raises(UserError, match=said):
         load_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("proxy", "http://me:hunter2@proxy.example:8080", "http://***@proxy.example:8080"),
+        ("proxy", "me:hunter2@proxy.example:8080", "***@proxy.example:8080"),
+        ("embedder", "https://hunter2@host/v1", "https://***@host/v1"),
+        ("reranker", "https://me:hunt@er2@host/rerank?x=1", "https://***@host/rerank?x=1"),
+        ("reranker", "https://host/models@v1", "https://host/models@v1"),
+        ("embedder", "/models/e5@v2", "/models/e5@v2"),
+    ],
+)
+def test_a_password_in_an_address_is_never_shown(tmp_path: Path, name: str, value: str, shown: str):
+    lines = {line.name: line.value for line in show_settings(tmp_path, {name: value})}
+    assert lines[name] == shown
+
+
+def test_a_key_that_stands_in_the_file_is_known_by_its_name(tmp_path: Path):
+    assert keys_written_in(tmp_path) == []
+    (tmp_path / "assay.toml").write_text("embedder_api_key = 'hunter2'\nreranker_api_key = 'keyring:a/b'\n")
+    assert keys_written_in(tmp_path) == ["embedder_api_key"]

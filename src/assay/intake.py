@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 PARSER = "1"  # raised when the same file would now give another text
 BATCH = 512  # passages that are embedded and indexed together
-WAITING = 16  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
+WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
+MOMENT = 1.0  # seconds that a batch may take to fill up
 OPTIMISE_EVERY = 20  # batches
 
 
@@ -210,7 +211,9 @@ async def _parsed(intake: Intake, source: Source, size: int, tally: _Tally, *, o
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
         language=parsed.language, meta=parsed.meta,
     )  # fmt: skip
-    documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings)
+    await asyncio.to_thread(
+        documents.put_pending, intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings
+    )
     paged = len(document.pages) if document.page_at(0) else 0
     report = File(
         source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(parsed.warnings),
@@ -291,9 +294,8 @@ async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally:
             )
             tally.passages += len(part)
             tally.tick()
-        documents.mark_ready(
-            intake.store, intake.base, {ready.document.id: len(pieces) for ready, pieces in cut}, intake.recipe
-        )
+        counts = {ready.document.id: len(pieces) for ready, pieces in cut}
+        await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
         for ready, pieces in cut:
             tally.done(replace(ready.report, passages=len(pieces)))
         batches += 1
@@ -302,13 +304,18 @@ async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally:
 
 
 async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_Ready]]:
-    """What is waiting, up to about one batch of text; never waits for more once there is something to do."""
+    """About one batch of text at a time, or what has come together in a moment: small files are better taken together,
+    and nobody should wait long to hear that the first ones are done."""
     while (first := await queue.get()) is not None:
         batch = [first]
         characters = len(first.document.text)
         last = False
-        while characters < BATCH * 600 and not queue.empty():
-            following = queue.get_nowait()
+        until = time.monotonic() + MOMENT
+        while characters < BATCH * 600:
+            try:
+                following = await asyncio.wait_for(queue.get(), max(0.0, until - time.monotonic()))
+            except TimeoutError:
+                break
             if following is None:
                 last = True
                 break

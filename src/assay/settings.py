@@ -60,9 +60,7 @@ class Settings(BaseModel):
     ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
     ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
 
-    search_rounds: int = Field(
-        0, ge=0, le=50, description="rounds of searching per question; 0 leaves it to the mode (3, 5, 10)"
-    )
+    search_rounds: int = Field(0, ge=0, le=50, description="rounds of searching per question; 0 leaves it to the mode")
 
     proxy: str = Field("", description="proxy for endpoints; empty uses HTTPS_PROXY and its kin")
     ca_bundle: str = Field("", description="file with certificates to trust at endpoints; empty uses the system's")

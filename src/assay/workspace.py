@@ -339,14 +339,19 @@ class Workspace:
 
         with ExitStack() as locks:
             for base in self.scope().bases:
-                locks.enter_context(filelock.FileLock(self.path / f".{base.id}.lock", timeout=PATIENCE))
+                try:
+                    locks.enter_context(filelock.FileLock(self.path / f".{base.id}.lock", timeout=10))
+                except filelock.Timeout as error:
+                    raise UserError(
+                        f"Something is being added to {base.name!r}. Back up when it has finished."
+                    ) from error
             return backup(self.path, self.store, to)
 
     def named(self, name: str, scope: Scope, entries: Sequence[Entry] | None = None) -> list[Entry]:
         """Documents that go by this name; one name may fit several, a folder's name fits all below it."""
         if not name.strip():
             raise UserError("A document's name cannot be empty. `assay sources` lists them.")
-        wanted = os.path.realpath(name)
+        wanted = os.path.realpath(name if not name.startswith("~/") else Path.home() / name[2:])
         if entries is None:
             entries = documents.listing(self.store, scope, documents.READY, documents.PENDING, documents.UNREADABLE)
         for fits in (

@@ -54,7 +54,7 @@ class Format(StrEnum):
 
 def ask(
     question: Annotated[str, typer.Argument(help="A question about your documents.")],
-    mode: Annotated[Mode, typer.Option(help="How far to go: 3, 5 or 10 rounds of searching at most.")] = Mode.balanced,
+    mode: Annotated[Mode, typer.Option(help="How far to go: up to 6, 12 or 24 searches.")] = Mode.balanced,
     format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
     bases: Bases = None,
     sources: Sources = None,

@@ -70,7 +70,7 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:
-        _fail("Stopped. Nothing that was reported as done is lost; run the same command to go on.", 130)
+        _fail("Stopped.", 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

@@ -109,7 +109,9 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        typer.echo("Stopped. Nothing that was done is lost; run the same command to go on.", err=True)
+        typer.echo(
+            "Stopped. Nothing that was done is lost; run the same command, or `assay resume` for a run.", err=True
+        )
         raise typer.Exit(130) from None
 
 

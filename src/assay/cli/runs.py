@@ -59,7 +59,7 @@ def trace(
                 ],
             }
         )
-        return
+        raise typer.Exit(1 if faults else 0)
     for record, event in zip(chain, events, strict=True):
         console().print(f"{record.seq:>3}  {record.at}  {record.kind}  {record.hash[:12]}", markup=False)
         if line := told(event):

@@ -11,9 +11,11 @@ import typer
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 
 # Whatever Assay puts into a workspace. Only these are ever deleted, the state last, so that a second try finds the rest.
-OURS = ("cache.db", "cache.db-*", "index", "originals", "assay.toml", ".b*.lock", ".migration.lock",
-        "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db")  # fmt: skip
-
+FOLDERS = ("index", "originals")
+FILES = (
+    "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock",
+    "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
+)  # fmt: skip
 
 app = typer.Typer(help="The workspace: where documents, index and runs are kept.", no_args_is_help=True)
 
@@ -69,7 +71,9 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
         typer.confirm(plain(question), abort=True, err=True)
     left = _emptied(folder.resolve())
     if left:
-        typer.echo(plain(f"Deleted the workspace in {folder}. Left there, since it is not Assay's: {', '.join(left)}."))
+        typer.echo(
+            plain(f"Deleted the workspace in {folder}. Left there, since Assay did not make it: {', '.join(left)}.")
+        )
         return
     folder.resolve().rmdir()
     if folder.is_symlink():
@@ -79,10 +83,10 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
 
 def _emptied(folder: Path) -> list[str]:
     """Delete what Assay has put there, and nothing else; the names of what is left. No link is followed."""
-    for pattern in OURS:
-        for item in [each for each in folder.iterdir() if fnmatch(each.name, pattern)]:
-            if item.is_dir() and not item.is_symlink():
-                shutil.rmtree(item)
-            else:
-                item.unlink(missing_ok=True)
+    for name in FOLDERS:
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            shutil.rmtree(folder / name)
+    for pattern in FILES:
+        for item in [each for each in folder.iterdir() if fnmatch(each.name, pattern) and each.is_file()]:
+            item.unlink(missing_ok=True)
     return sorted(item.name for item in folder.iterdir())

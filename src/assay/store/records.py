@@ -119,7 +119,10 @@ def events_of(store: Store, run: str, who: str, texts: Texts) -> list[Event]:
     bodies = _bodies(store, run)
     if kinds.keys() - bodies.keys():
         raise UserError(f"Part of run {run} was erased with a document that it spoke of; it cannot be shown again.")
-    return [from_json(KINDS[kind], json.loads(bodies[seq]), texts=texts) for seq, kind in kinds.items()]
+    try:
+        return [from_json(KINDS[kind], json.loads(bodies[seq]), texts=texts) for seq, kind in kinds.items()]
+    except (ValueError, KeyError) as error:
+        raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
 
 
 def _bodies(store: Store, run: str) -> dict[int, str]:
