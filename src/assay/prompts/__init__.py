@@ -1,4 +1,4 @@
-"""Prompts are files: one .md each, in this folder. `render` fills one in, and fails on what is missing and on what is left over.
+"""Prompts are files: one .md each, here. `render` fills one in, and fails on what is missing and on what is left over.
 
 Nothing here speaks to a model; there is no prompt yet, since nothing needs one without a model.
 """
