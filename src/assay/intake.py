@@ -112,6 +112,15 @@ class _Ready:
 
     document: Document
     report: File
+    pieces: Sequence[Passage] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    """Documents whose passages have their vectors."""
+
+    batch: Sequence[_Ready]
+    rows: Sequence[Row]
 
 
 async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None) -> list[File]:
@@ -121,20 +130,26 @@ async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress],
     asked_for = {source.uri for source in files}
     tally = _Tally(of=len(files) + sum(entry.uri not in asked_for for entry in redo), say=say)
     queue: asyncio.Queue[_Ready | None] = asyncio.Queue(WAITING)
+    done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
+
+    async def passed_on(ready: _Ready) -> None:
+        pieces = await asyncio.to_thread(passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap)
+        await queue.put(replace(ready, pieces=pieces))
 
     async def read_all() -> None:
         for entry in redo:
             if (document := _kept(intake, entry)) is not None and entry.uri not in asked_for:
-                await queue.put(_Ready(document, _report(entry, "finished")))
+                await passed_on(_Ready(document, _report(entry, "finished")))
         for source in files:
             ready = await _read_one(intake, source, tally)
             if ready is not None:
-                await queue.put(ready)
+                await passed_on(ready)
         await queue.put(None)
 
-    async with asyncio.TaskGroup() as both:
-        both.create_task(read_all())
-        both.create_task(_index_all(intake, queue, tally))
+    async with asyncio.TaskGroup() as stages:  # reading and writing go on while the embedder works
+        stages.create_task(read_all())
+        stages.create_task(_embed_all(intake, queue, done, tally))
+        stages.create_task(_index_all(intake, done, tally))
     await sweep(intake.store, intake.index, intake.base)
     await intake.index.optimise()
     return tally.reports
@@ -269,35 +284,39 @@ def original_path(folder: Path, sha: str) -> Path:
     return folder / sha[:2] / sha
 
 
-async def _index_all(intake: Intake, queue: asyncio.Queue[_Ready | None], tally: _Tally) -> None:
-    """Split, embed and index what was read, many passages at a time; a document is ready once all its rows are in."""
-    batches = 0
+async def _embed_all(
+    intake: Intake, queue: asyncio.Queue[_Ready | None], done: asyncio.Queue[_Embedded | None], tally: _Tally
+) -> None:
+    """Vectors for what was read, many passages at a time: the part that everything else waits for, and never the reverse."""
     async for batch in _batches(queue):
-        cut: list[tuple[_Ready, list[Passage]]] = []
-        for ready in batch:
-            pieces = await asyncio.to_thread(
-                passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap
-            )
-            cut.append((ready, pieces))
-        again = tuple(ready.document.id for ready in batch if ready.report.outcome in {"finished", "moved"})
-        if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left rows with other borders
-            await intake.index.delete(In("doc", again))
-        rows = [(ready.document, piece) for ready, pieces in cut for piece in pieces]
-        for first in range(0, len(rows), BATCH):
-            part = rows[first : first + BATCH]
+        pieces = [(ready.document, piece) for ready in batch for piece in ready.pieces]
+        rows: list[Row] = []
+        for first in range(0, len(pieces), BATCH):
+            part = pieces[first : first + BATCH]
             vectors = await embedded(intake, [embedded_as(document, piece) for document, piece in part], tally)
-            await intake.index.upsert(
-                [
-                    Row(piece, vector, lead(document, piece), fields(document))
-                    for (document, piece), vector in zip(part, vectors, strict=True)
-                ]
-            )
+            rows += [
+                Row(piece, vector, lead(document, piece), fields(document))
+                for (document, piece), vector in zip(part, vectors, strict=True)
+            ]
             tally.passages += len(part)
             tally.tick()
-        counts = {ready.document.id: len(pieces) for ready, pieces in cut}
+        await done.put(_Embedded(batch, rows))
+    await done.put(None)
+
+
+async def _index_all(intake: Intake, done: asyncio.Queue[_Embedded | None], tally: _Tally) -> None:
+    """Put what is embedded into the index; a document is ready, and reported, once all its rows are in."""
+    batches = 0
+    while (one := await done.get()) is not None:
+        again = tuple(each.document.id for each in one.batch if each.report.outcome in {"finished", "moved"})
+        if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left rows with other borders
+            await intake.index.delete(In("doc", again))
+        for first in range(0, len(one.rows), BATCH):
+            await intake.index.upsert(one.rows[first : first + BATCH])
+        counts = {each.document.id: len(each.pieces) for each in one.batch}
         await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
-        for ready, pieces in cut:
-            tally.done(replace(ready.report, passages=len(pieces)))
+        for each in one.batch:
+            tally.done(replace(each.report, passages=len(each.pieces)))
         batches += 1
         if batches % OPTIMISE_EVERY == 0:
             await intake.index.optimise()
