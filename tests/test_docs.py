@@ -262,6 +262,7 @@ def test_the_documents_name_no_place_of_whoever_wrote_them():
         ("add_and_search.py", "20 documents"),
         ("ask_and_check.py", "Raw telemetry is kept for"),
         ("filter_by_date.py", "Operations report, April 2025"),
+        ("own_tool.py", "RAL is short for Raised Alert Level"),
     ],
 )
 def test_an_example_runs(name: str, says: str, filled: Workspace):
@@ -280,4 +281,5 @@ def test_no_example_is_left_out():
         "add_and_search.py",
         "ask_and_check.py",
         "filter_by_date.py",
+        "own_tool.py",
     }

@@ -10,7 +10,7 @@ import assay
 ROOT = Path(assay.__file__).parent
 LAYERS = [
     {"types", "errors"},
-    {"events", "codec", "access", "settings", "dates", "text", "prompts"},
+    {"events", "codec", "access", "settings", "dates", "text", "fence", "prompts"},
     {"run"},
     {"store"},
     {"models"},
@@ -21,8 +21,8 @@ LAYERS = [
     {"answer"},
     {"agent"},
     {"testing"},
-    {"archive"},
-    {"asking", "workspace"},
+    {"archive", "replay"},
+    {"seating", "asking", "workspace"},
     {"evaluate"},
     {"cli"},
 ]

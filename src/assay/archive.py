@@ -6,7 +6,8 @@ import os
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +15,20 @@ from assay.errors import UserError
 from assay.store.open import Store, copy_state, open_store
 
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)
+
+
+@contextmanager
+def while_nobody_adds(locks: Mapping[str, Path]) -> Iterator[None]:
+    """With the writers' locks of these knowledge bases held."""
+    import filelock
+
+    with ExitStack() as held:
+        for name, lock in locks.items():
+            try:
+                held.enter_context(filelock.FileLock(lock, timeout=10))
+            except filelock.Timeout as error:
+                raise UserError(f"Something is being added to {name!r}. Back up when it has finished.") from error
+        yield
 
 
 def backup(folder: Path, store: Store, to: Path) -> int:

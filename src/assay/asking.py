@@ -2,39 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
 
+from assay import seating
+from assay.agent.kit import Kit
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import carry_on
-from assay.agent.steps import HOPS, Kit
-from assay.agent.tool import Desk
+from assay.agent.steps import HOPS
+from assay.agent.tool import Desk, Tool
+from assay.agent.toolbox import TOOLS, load_tools, tools_for
 from assay.errors import UserError
-from assay.events import Asked, Event, Mode, Where
+from assay.events import (
+    OTHER_WORDS,
+    Asked,
+    Checkpoint,
+    Eagerness,
+    Event,
+    Mode,
+    Resumed,
+    Route,
+    Where,
+)
+from assay.evidence.assess import Assessor, Width
+from assay.models.choose import has_model
+from assay.models.llm import Role
+from assay.models.meter import Seated
 from assay.run import Run
-from assay.store import documents, records
+from assay.store import budgets, documents, records
 
 if TYPE_CHECKING:
     from assay.workspace import Workspace
 
+Steps = AsyncIterator[tuple[Run, Event]]
 
-async def ask(
-    workspace: Workspace, question: str, mode: Mode, where: Where, today: str | None
-) -> AsyncIterator[tuple[Run, Event]]:
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a question is to be dealt with: what a person may choose for each."""
+
+    mode: Mode = Mode.balanced
+    where: Where = field(default_factory=Where)
+    today: str | None = None
+    eagerness: Eagerness | None = None  # None leaves it to the settings
+    checkpoints: Sequence[Checkpoint] | None = None
+    route: Route | None = None  # a plain look-up, or the loop, without asking a model which
+    model: bool = True  # False goes by rule, whatever the settings say
+    tools: Sequence[Tool] = ()  # read-only tools of one's own
+    assess: Assessor | None = None  # one's own way to weigh evidence
+
+
+async def ask(workspace: Workspace, question: str, how: How) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
-    workspace.scope(where.bases)  # an unknown base is said before anything is written down
+    scope = workspace.scope(how.where.bases)  # an unknown base is said before anything is written down
+    roles = await _roles(workspace) if how.model and has_model(workspace.settings) else {}
     who = workspace.principal.id
-    asked = Asked(question.strip(), who, today or date.today().isoformat(), mode, where)
+    asked = Asked(
+        question.strip(),
+        who,
+        how.today or date.today().isoformat(),
+        how.mode,
+        how.where,
+        how.eagerness or Eagerness(workspace.settings.eagerness),
+        tuple(how.checkpoints if how.checkpoints is not None else checkpoints_in(workspace.settings.checkpoints)),
+        how.route,
+        seating.seats(roles),
+        {base.name: base.description for base in scope.bases},
+    )
     run = recorded(workspace, Run(records.begin(workspace.store, who), ()), asked)
     yield run, asked
-    async for step in carried_on(workspace, run):
+    async for step in _carried_on(workspace, run, roles, how.tools, how.assess):
         yield step
 
 
-async def carried_on(workspace: Workspace, run: Run) -> AsyncIterator[tuple[Run, Event]]:
-    async for event in carry_on(run, await kit_for(workspace, run)):
+def checkpoints_in(words: str) -> tuple[Checkpoint, ...]:
+    """Checkpoints as a setting names them."""
+    named = [word.strip().lower() for word in words.split(",") if word.strip()]
+    if strange := [word for word in named if word not in set(Checkpoint)]:
+        raise UserError(f"There is no checkpoint {strange[0]!r}. There is: {', '.join(Checkpoint)}.")
+    return tuple(Checkpoint(word) for word in dict.fromkeys(named))
+
+
+async def resume(workspace: Workspace, run: Run, choice: str = "", words: str = "") -> Steps:
+    """Carry on a run that was stopped, has failed, or waits for a person; the latter needs a choice."""
+    decision = decided(run, choice, words, workspace.principal.id)
+    budgets.lost(workspace.store, run.id)  # what was in flight when a process died may have been paid for
+    if decision is not None:
+        run = recorded(workspace, run, decision)
+        yield run, decision
+    if run.delivered:
+        return
+    roles: Mapping[Role, tuple[Seated, ...]] = {}
+    if run.asked.has_model:
+        if not has_model(workspace.settings):
+            raise UserError(
+                "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
+            )
+        roles = seating.as_recorded(await _roles(workspace), run)
+    async for step in _carried_on(workspace, run, roles):
+        yield step
+
+
+def decided(run: Run, choice: str, words: str, who: str) -> Resumed | None:
+    """What a person's choice is as an event; none where nobody has to choose."""
+    waiting = run.waiting
+    if waiting is None:
+        if choice:
+            raise UserError(f"Run {run.id} does not wait for a choice.")
+        return Resumed(by=who) if run.failed else None
+    if not choice:
+        raise UserError(f"Run {run.id} waits: {waiting.question} Choose with --choose: {' · '.join(waiting.options)}.")
+    fitting = [option for option in waiting.options if option.casefold() == choice.strip().casefold()]
+    if not fitting and choice.strip().isdigit() and 0 < int(choice) <= len(waiting.options):
+        fitting = [waiting.options[int(choice) - 1]]
+    if not fitting:
+        raise UserError(f"{choice!r} is none of the choices: {' · '.join(waiting.options)}.")
+    if fitting[0] == OTHER_WORDS and not words.strip():
+        raise UserError("Which other words? Give them with --words.")
+    return Resumed(fitting[0], words.strip(), who)
+
+
+async def _roles(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
+    workspace.models_agreed()
+    return await seating.seated(workspace)
+
+
+async def _carried_on(
+    workspace: Workspace,
+    run: Run,
+    roles: Mapping[Role, tuple[Seated, ...]],
+    tools: Sequence[Tool] = (),
+    assess: Assessor | None = None,
+) -> Steps:
+    kit = await kit_for(workspace, run, roles, tools, assess)
+    async for event in carry_on(run, kit):
         run = run.then(event)
         yield run, event
 
@@ -44,15 +149,55 @@ def recorded(workspace: Workspace, run: Run, event: Event) -> Run:
     return run.then(event)
 
 
-async def kit_for(workspace: Workspace, run: Run) -> Kit:
+async def kit_for(
+    workspace: Workspace,
+    run: Run,
+    roles: Mapping[Role, tuple[Seated, ...]] | None = None,
+    tools: Sequence[Tool] = (),
+    assess: Assessor | None = None,
+) -> Kit:
     """What a run needs. The scope is made anew whenever it is asked for: access taken away is gone at the next call."""
-    asked = run.asked
+    asked, settings = run.asked, workspace.settings
     bases = asked.where.bases
+    scope = workspace.scope(bases)
+    desk = Desk(await workspace.shelf(scope), lambda: workspace.scope(bases))
+    left = _clock(workspace, run)
+    limits = Limits(
+        rounds=settings.search_rounds or ROUNDS[asked.mode],
+        calls=settings.budget_run_calls,
+        tokens=settings.budget_run_tokens,
+        money=settings.budget_run_money,
+        seconds=settings.budget_run_seconds,
+        seconds_left=left,
+        room=min((seat.window for seat in asked.seats if seat.role == Role.decide), default=8192),
+    )
+    kept_back = limits.kept_back * limits.seconds
     return Kit(
-        desk=Desk(await workspace.shelf(workspace.scope(bases)), lambda: workspace.scope(bases)),
+        desk=desk,
         record=lambda run, event: recorded(workspace, run, event),
         document=lambda document: documents.get(workspace.store, document, workspace.scope(bases)),
         unreadable=lambda: tuple(each.uri for each in workspace.sources(bases) if each.state != documents.READY),
-        limits=Limits(rounds=workspace.settings.search_rounds or ROUNDS[asked.mode]),
+        limits=limits,
         hops=HOPS[asked.mode],
+        meter=seating.meter(workspace, run, roles, left, kept_back) if roles else None,
+        tools=_tools(workspace, desk, tools) if roles else TOOLS,
+        width=Width(together=settings.weigh_together, alone=settings.weigh_together)
+        if settings.weigh_together
+        else Width(),
+        cutoff=settings.evidence_cutoff,
+        general=settings.llm_general,
+        assess=assess,
     )
+
+
+def _tools(workspace: Workspace, desk: Desk, own: Sequence[Tool]) -> Mapping[str, Tool]:
+    settings = workspace.settings
+    named = [name.strip() for name in settings.tools.split(",") if name.strip()]
+    return tools_for(named, desk.bases, settings.search_per_base, (*load_tools(settings.own_tools), *own))
+
+
+def _clock(workspace: Workspace, run: Run) -> Callable[[], float]:
+    """Seconds left of those that the run may take: active ones, in this process and in those before."""
+    before = records.active_seconds(workspace.store, run.id)
+    begun = time.monotonic()
+    return lambda: workspace.settings.budget_run_seconds - before - (time.monotonic() - begun)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from assay.events import (
+    SEARCH_MORE,
     Answered,
     Asked,
+    Bound,
     Call,
     Checked,
+    Checkpoint,
+    Compacted,
+    Consulted,
+    Critiqued,
     Decided,
     Drafted,
     Event,
@@ -16,14 +23,17 @@ from assay.events import (
     Found,
     Gathered,
     Judged,
+    Paused,
     Planned,
+    Resumed,
+    Revised,
     Route,
     Routed,
     Stopped,
     ToolRan,
     Where,
 )
-from assay.types import Answer, Claim, Evidence, Plan, Searched
+from assay.types import Answer, Claim, Evidence, Examined, Plan, Searched, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +61,30 @@ class Run:
         return [type(event).__name__ for event in self.events]
 
     @property
+    def routed(self) -> Routed | None:
+        return next((event for event in reversed(self.events) if isinstance(event, Routed)), None)
+
+    @property
     def route(self) -> Route | None:
-        return next((event.route for event in self.events if isinstance(event, Routed)), None)
+        return self.routed.route if self.routed else None
+
+    @property
+    def every(self) -> bool:
+        """Whether the question asks for a whole set."""
+        return self.routed is not None and self.routed.every
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """What the question may mean: what a person chose of it, or all of it."""
+        routed = self.routed
+        chosen = self.choices.get(Checkpoint.reading)
+        readings = routed.readings if routed else ()
+        return (chosen.choice,) if chosen and chosen.choice in readings else readings
 
     @property
     def where(self) -> Where:
         """What the search is limited to: by the person, and by the dates that the question names."""
-        routed = next((event for event in self.events if isinstance(event, Routed)), None)
+        routed = self.routed
         asked = self.asked.where
         if routed is None:
             return asked
@@ -67,6 +94,42 @@ class Run:
     @property
     def plan(self) -> Plan | None:
         return next((event.plan for event in reversed(self.events) if isinstance(event, Planned)), None)
+
+    # Models and people
+
+    @property
+    def consulted(self) -> dict[str, Consulted]:
+        """Every reply that was recorded, by the request it answers."""
+        return {event.request: event for event in self.events if isinstance(event, Consulted)}
+
+    @property
+    def usage(self) -> Usage:
+        return sum((event.usage for event in self.events if isinstance(event, Consulted)), Usage())
+
+    @property
+    def waiting(self) -> Paused | None:
+        """What a person is asked now."""
+        last = self.events[-1]
+        return last if isinstance(last, Paused) else None
+
+    @property
+    def pauses(self) -> frozenset[Checkpoint]:
+        """Where the run has waited already: each checkpoint stops it once."""
+        return frozenset(event.at for event in self.events if isinstance(event, Paused))
+
+    @property
+    def choices(self) -> dict[Checkpoint, Resumed]:
+        """What people chose, by checkpoint."""
+        chosen: dict[Checkpoint, Resumed] = {}
+        for before, event in zip(self.events, self.events[1:], strict=False):
+            if isinstance(before, Paused) and isinstance(event, Resumed):
+                chosen[before.at] = event
+        return chosen
+
+    def chose(self, at: Checkpoint, choice: str) -> bool:
+        """Whether a person chose this at a checkpoint."""
+        made = self.choices.get(at)
+        return made is not None and made.choice == choice
 
     # Searching
 
@@ -85,8 +148,44 @@ class Run:
 
     @property
     def rounds(self) -> int:
-        """How often it was decided to search."""
-        return sum(isinstance(event, Decided) and bool(event.calls) for event in self.events)
+        """How often it was decided to search; following a name, or a search for the sake of a claim, is no round."""
+        return sum(isinstance(event, Decided) and bool(event.calls) and event.is_round for event in self.events)
+
+    @property
+    def bound(self) -> dict[str, Bound]:
+        """Answers that steps of the plan have, by step."""
+        return {event.step: event for event in self.events if isinstance(event, Bound)}
+
+    @property
+    def compacted(self) -> tuple[Compacted, ...]:
+        return tuple(event for event in self.events if isinstance(event, Compacted))
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """How many new pieces of evidence each judged round brought, since the search was last opened."""
+        known: set[str] = set()
+        counts: list[int] = []
+        new = 0
+        for event in self.events:
+            if self._reopens(event):
+                counts, new = [], 0
+            if isinstance(event, Gathered):
+                keys = {each.key for each in event.evidence} - known
+                known |= keys
+                new += len(keys)
+            elif isinstance(event, Judged):
+                counts.append(new)
+                new = 0
+        return tuple(counts)
+
+    @property
+    def examined(self) -> Examined | None:
+        """How far a question about a whole set was followed."""
+        if not self.every:
+            return None
+        seen = {found.passage.id: found.passage.doc_id for found in self.found}
+        left = sum(event.left for event in self.events if isinstance(event, ToolRan))
+        return Examined(len(set(seen.values())), len(seen), left)
 
     @property
     def found(self) -> tuple[Found, ...]:
@@ -94,21 +193,22 @@ class Run:
         return tuple(found for event in self.events if isinstance(event, ToolRan) for found in event.found)
 
     @property
-    def weighed(self) -> frozenset[str]:
-        """Passages that were weighed already, kept or not."""
-        ids: set[str] = set()
-        for event in self.events:
-            if isinstance(event, Gathered):
-                ids.update(event.dropped)
-                ids.update(evidence.passage.id for evidence in event.evidence)
-        return frozenset(ids)
-
-    @property
     def unweighed(self) -> tuple[Found, ...]:
-        """Passages that still have to be weighed, each once."""
-        done = self.weighed
-        new = {found.passage.id: found for found in reversed(self.found) if found.passage.id not in done}
-        return tuple(reversed(new.values()))
+        """Passages that still have to be weighed, each once. One that was passed over gets another chance when another
+        search brings it up again."""
+        waiting: dict[str, Found] = {}
+        done: set[str] = set()
+        for event in self.events:
+            if isinstance(event, ToolRan):
+                for found in event.found:
+                    if found.passage.id not in done:
+                        waiting.setdefault(found.passage.id, found)
+            elif isinstance(event, Gathered):
+                settled = {*event.dropped, *(each.passage.id for each in event.evidence)}
+                done |= settled
+                for passage in (*settled, *event.skipped):
+                    waiting.pop(passage, None)
+        return tuple(waiting.values())
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -137,18 +237,39 @@ class Run:
 
     @property
     def satisfied(self) -> bool:
-        """Whether the evidence was judged to be enough."""
-        return self.judged is not None and self.judged.enough
+        """Whether the evidence was judged to be enough, since the search was last opened."""
+        judged = next((event for event in reversed(self.current) if isinstance(event, Judged)), None)
+        return judged is not None and judged.enough
 
     @property
     def nothing_left(self) -> str:
         """Why nothing more is worth trying; empty while there is."""
-        last = next((event for event in reversed(self.events) if isinstance(event, Decided)), None)
+        decided = (event for event in reversed(self.current) if isinstance(event, Decided) and event.is_round)
+        last = next(decided, None)
         return last.why if last is not None and not last.calls else ""
 
     @property
+    def reopened(self) -> Critiqued | Resumed | None:
+        """Why the search was opened again after it had stopped, if it was: a gap in the draft, or a person's wish."""
+        return next((event for event in reversed(self.events) if self._reopens(event)), None)
+
+    @property
+    def current(self) -> tuple[Event, ...]:
+        """What has happened since the search was last opened."""
+        for place in range(len(self.events) - 1, -1, -1):
+            if self._reopens(self.events[place]):
+                return self.events[place + 1 :]
+        return self.events
+
+    @staticmethod
+    def _reopens(event: Event) -> TypeGuard[Critiqued | Resumed]:
+        if isinstance(event, Critiqued):
+            return not event.complete
+        return isinstance(event, Resumed) and event.choice in SEARCH_MORE
+
+    @property
     def stopped(self) -> Stopped | None:
-        return next((event for event in reversed(self.events) if isinstance(event, Stopped)), None)
+        return next((event for event in reversed(self.current) if isinstance(event, Stopped)), None)
 
     @property
     def searched(self) -> tuple[Searched, ...]:
@@ -169,20 +290,67 @@ class Run:
 
     @property
     def draft(self) -> Drafted | None:
-        return next((event for event in reversed(self.events) if isinstance(event, Drafted)), None)
+        return next((event for event in reversed(self.current) if isinstance(event, Drafted)), None)
+
+    @property
+    def drafting(self) -> tuple[Event, ...]:
+        """What has happened since the draft was written."""
+        for place in range(len(self.current) - 1, -1, -1):
+            if isinstance(self.current[place], Drafted):
+                return self.current[place + 1 :]
+        return ()
+
+    @property
+    def written(self) -> dict[int, Claim]:
+        """The draft's claims by place, as they now read: revised, and without those that were dropped."""
+        draft = self.draft
+        claims = dict(enumerate(claim for block in draft.blocks for claim in block.claims)) if draft else {}
+        for event in self.drafting:
+            if isinstance(event, Revised):
+                if event.claim is None:
+                    claims.pop(event.place, None)
+                else:
+                    claims[event.place] = event.claim
+        return claims
 
     @property
     def checked(self) -> dict[int, Claim]:
-        """Claims of the draft that have their verdict, by place."""
-        return {event.place: event.claim for event in self.events if isinstance(event, Checked)}
+        """Claims that have their verdict, by place; a claim that was revised since has none."""
+        verdicts: dict[int, Claim] = {}
+        for event in self.drafting:
+            if isinstance(event, Checked):
+                verdicts[event.place] = event.claim
+            elif isinstance(event, Revised):
+                verdicts.pop(event.place, None)
+        return verdicts
 
     @property
     def unchecked(self) -> tuple[tuple[int, Claim], ...]:
-        if self.draft is None:
-            return ()
-        claims = [claim for block in self.draft.blocks for claim in block.claims]
         done = self.checked
-        return tuple((place, claim) for place, claim in enumerate(claims) if place not in done)
+        return tuple((place, claim) for place, claim in self.written.items() if place not in done)
+
+    @property
+    def revised(self) -> dict[int, Revised]:
+        return {event.place: event for event in self.drafting if isinstance(event, Revised)}
+
+    @property
+    def unsupported(self) -> tuple[tuple[int, Claim], ...]:
+        """Claims that do not hold and have not been revised: each gets one chance."""
+        done = self.revised
+        return tuple(
+            (place, claim)
+            for place, claim in self.checked.items()
+            if claim.verdict is not Verdict.supported and place not in done
+        )
+
+    @property
+    def sought(self) -> bool:
+        """Whether support was searched for since the draft was written."""
+        return any(isinstance(event, Decided) and event.seeks for event in self.drafting)
+
+    @property
+    def critiqued(self) -> Critiqued | None:
+        return next((event for event in reversed(self.events) if isinstance(event, Critiqued)), None)
 
     @property
     def answer(self) -> Answer | None:

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -41,6 +41,69 @@ class Settings(BaseModel):
     reranker_api_key: SecretStr = Field(
         SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
     )
+
+    llm_base_url: str = Field(
+        "",
+        description="address of an OpenAI-compatible endpoint, up to /v1; empty: no model, unless `llm_model` names a provider",
+    )
+    llm_api_key: SecretStr = Field(
+        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
+    )
+    llm_model: str = Field(
+        "",
+        description="the model's name at the endpoint, or provider:model as pydantic-ai spells it; `none` for no model",
+    )
+    llm_fallback_model: str = Field("", description="the model that takes over where another one fails")
+    llm_route_model: str = Field("", description="a model of its own for routing; empty: `llm_model`")
+    llm_plan_model: str = Field("", description="a model of its own for planning")
+    llm_decide_model: str = Field("", description="a model of its own for choosing what to search for")
+    llm_weigh_model: str = Field("", description="a model of its own for weighing passages; a cheap one will do")
+    llm_judge_model: str = Field("", description="a model of its own for judging whether there is enough")
+    llm_write_model: str = Field("", description="a model of its own for writing the answer; take the best one")
+    llm_check_model: str = Field("", description="a model of its own for checking claims")
+    llm_temperature: float = Field(
+        0.0, ge=0.0, le=2.0, description="0 for the same answer each time, as far as a model can"
+    )
+    llm_timeout: float = Field(
+        180.0, gt=0, le=3600, description="seconds that one request may take, its retries included"
+    )
+    llm_concurrency: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="requests at the same time, per question; 0: 1 if the model is on this machine, else 4",
+    )
+    llm_window: int = Field(0, ge=0, description="tokens that the model can read; 0 asks the endpoint")
+    llm_prices: str = Field(
+        "", description="prices of models nobody lists, in USD per million tokens in/out: `my-model=0.5/1.5, other=0/0`"
+    )
+    llm_general: bool = Field(
+        True, description="whether greetings and general knowledge may be answered without the documents, labelled so"
+    )
+
+    budget_run_calls: int = Field(200, ge=0, description="model calls that one question may take; 0 for no ceiling")
+    budget_run_tokens: int = Field(400_000, ge=0, description="tokens that one question may take; 0 for no ceiling")
+    budget_run_money: float = Field(0.0, ge=0, description="USD that one question may cost; 0 for no ceiling")
+    budget_day_tokens: int = Field(0, ge=0, description="tokens that one person may use in a day; 0 for no ceiling")
+    budget_day_money: float = Field(0.0, ge=0, description="USD that one person may spend in a day; 0 for no ceiling")
+    budget_call_tokens: int = Field(
+        0, ge=0, description="tokens that one request may take, in and out; 0 for no ceiling"
+    )
+    budget_run_seconds: float = Field(900.0, gt=0, description="active seconds that one question may take")
+
+    tools: str = Field("", description="the tools that a model may use, separated by commas; empty for all")
+    own_tools: str = Field("", description="read-only tools of your own, as package.module:name, separated by commas")
+    search_per_base: bool = Field(False, description="give the model one search tool per knowledge base")
+    eagerness: Literal["sparing", "normal", "eager"] = Field(
+        "normal", description="how readily it searches: sparing, normal or eager"
+    )
+    checkpoints: str = Field(
+        "", description="where to wait for a person: searches, nothing, sources, reading; separated by commas"
+    )
+    weigh_together: int = Field(
+        0, ge=0, le=20, description="passages that a model weighs in one request; 0: 8 if it makes tool calls, else 1"
+    )
+    evidence_cutoff: float = Field(3.0, ge=0, le=10, description="passages that a model scores below this are dropped")
 
     passage_tokens: int = Field(200, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
     passage_overlap: int = Field(40, ge=0, le=500, description="how many tokens neighbouring passages share, at most")

@@ -158,10 +158,11 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Claims that belong together, under a heading that carries no fact of its own."""
+    """Claims that belong together, under a heading that carries no fact of its own. An opinion is labelled as one."""
 
     claims: tuple[Claim, ...]
     heading: str = ""
+    opinion: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,15 @@ class Searched:
     query: str
     found: int
     kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """How far a question about a whole set was followed: what was looked at, and how much that matches was not."""
+
+    documents: int
+    passages: int
+    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +195,8 @@ class Conflict:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What is delivered. Every cite resolves to evidence of this run; `searched` and `stopped` say what was tried,
-    `near` is what came nearest when that is no answer, `unread` names the files that could not be looked into."""
+    `near` is what came nearest when that is no answer, `unread` names the files that could not be looked into. `said` is
+    there when nothing was looked up: it is not from the documents, and wherever it is shown it says so."""
 
     question: str
     blocks: tuple[Block, ...]
@@ -199,6 +210,10 @@ class Answer:
     unread: tuple[str, ...] = ()
     since: str | None = None  # what the search was limited to, by the person or by the question
     until: str | None = None
+    said: str = ""
+    readings: tuple[str, ...] = ()  # what an ambiguous question may mean, each answered for
+    examined: Examined | None = None
+    usage: Usage = field(default_factory=lambda: Usage())
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -211,12 +226,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One sub-question. `needs` are steps whose findings it uses; `binds` names what it is to find."""
+    """One sub-question. `needs` are steps whose findings it uses; `binds` names what it is to find; `query` is what to search
+    for. Question and query may hold `{s1}`: what step s1 found stands there once it is known."""
 
     id: str
     question: str
     needs: tuple[str, ...] = ()
     binds: str = ""
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.access import LOCAL, Base, Principal, Scope
 from assay.errors import UserError
-from assay.events import Event, Mode, Where
+from assay.events import Event, Where
 from assay.ingest.fetch import Source, sources
 from assay.ingest.parsed import limits_from
 from assay.settings import Settings, load_settings
@@ -26,6 +26,7 @@ from assay.types import Document, Hit
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from assay.asking import How
     from assay.index.lance import LanceIndex
     from assay.index.retrieve import Shelf
     from assay.ingest.pdf_box import Box
@@ -111,7 +112,15 @@ class Workspace:
         """Nothing is sent to another machine before the person has agreed to it, once."""
         from assay.models.choose import elsewhere
 
-        for host in elsewhere(address, self.settings.proxy):
+        self._agreed_to(elsewhere(address, self.settings.proxy))
+
+    def models_agreed(self) -> None:
+        from assay.models.choose import reached_by_models
+
+        self._agreed_to(reached_by_models(self.settings))
+
+    def _agreed_to(self, hosts: Sequence[str]) -> None:
+        for host in hosts:
             if not facts.agreed(self.store, host):
                 raise UserError(
                     f"Questions and the text of your documents would be sent to {host}. "
@@ -331,20 +340,9 @@ class Workspace:
 
     def backup(self, to: Path) -> int:
         """The whole workspace as one file, while nobody writes."""
-        from contextlib import ExitStack
+        from assay.archive import backup, while_nobody_adds
 
-        import filelock
-
-        from assay.archive import backup
-
-        with ExitStack() as locks:
-            for base in self.scope().bases:
-                try:
-                    locks.enter_context(filelock.FileLock(self.path / f".{base.id}.lock", timeout=10))
-                except filelock.Timeout as error:
-                    raise UserError(
-                        f"Something is being added to {base.name!r}. Back up when it has finished."
-                    ) from error
+        with while_nobody_adds({base.name: self.path / f".{base.id}.lock" for base in self.scope().bases}):
             return backup(self.path, self.store, to)
 
     def named(self, name: str, scope: Scope, entries: Sequence[Entry] | None = None) -> list[Entry]:
@@ -427,19 +425,18 @@ class Workspace:
 
     # Asking: the work is in `asking.py`
 
-    def ask(
-        self, question: str, *, mode: Mode = Mode.balanced, where: Where | None = None, today: str | None = None
-    ) -> AsyncIterator[tuple[Run, Event]]:
-        """Research a question; every event is on disk before it is given out, with the run as it then stands."""
+    def ask(self, question: str, how: How | None = None, **given: Any) -> AsyncIterator[tuple[Run, Event]]:
+        """Research a question; every event is on disk before it is given out, with the run as it then stands. How is said
+        with a `How`, or with its fields: `ask(question, mode=Mode.quick)`."""
         from assay import asking
 
-        return asking.ask(self, question, mode, where or Where(), today)
+        return asking.ask(self, question, how or asking.How(**given))
 
-    def resume(self, run_id: str) -> AsyncIterator[tuple[Run, Event]]:
-        """Carry on a run that was stopped; what is recorded is not done again."""
+    def resume(self, run_id: str, choice: str = "", words: str = "") -> AsyncIterator[tuple[Run, Event]]:
+        """Carry on a run that was stopped, has failed or waits for a choice; what is recorded is not done again."""
         from assay import asking
 
-        return asking.carried_on(self, self.run(run_id))
+        return asking.resume(self, self.run(run_id), choice, words)
 
     def run(self, run_id: str) -> Run:
         """A run as it was recorded, with the words of the documents that this person may still read."""

@@ -7,7 +7,8 @@ import pytest
 
 from assay.agent.limits import Limits
 from assay.agent.loop import carry_on, next_step, play
-from assay.agent.steps import Kit, Step
+from assay.agent.kit import Kit
+from assay.agent.steps import Step
 from assay.answer.compose import answer, checked
 from assay.asking import kit_for
 from assay.events import Asked, Call, Checked, Decided, Drafted, Planned, Route, Routed, Stopped, StopReason, ToolRan
@@ -79,7 +80,7 @@ def test_a_tool_that_does_not_exist_is_refused_with_the_list_of_tools(filled: Wo
         Decided((Call("c1", "delete_everything", {}), Call("c2", "search", {"query": "alarm", "colour": "red"})), "")
     )
     run = asyncio.run(play(run, kit(filled)))
-    assert "There are: follow, search" in run.results["c1"].error
+    assert "There are: compare_documents, " in run.results["c1"].error
     assert "takes no argument 'colour'" in run.results["c2"].error
     assert run.answer is not None
 

@@ -1,4 +1,4 @@
-"""Limits live in code: how many rounds, how many searches, how long. Reaching one is an outcome, not an error."""
+"""Limits live in code: rounds, calls, tokens, money, active seconds. Reaching one is an outcome, not an error. Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,39 @@ from assay.events import Mode, Stopped, StopReason
 from assay.run import Run
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
+BARREN = 2  # rounds in a row that bring nothing new
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`seconds_left` counts active time only; a run that waits for a person waits for free."""
+    """`seconds_left` counts active time only; a run that waits for a person waits for free. The meter holds the ceilings
+    on calls, tokens and money again, before each request; here they end the search while there is still something left to
+    write the answer with. A ceiling of 0 is none."""
 
     rounds: int = ROUNDS[Mode.balanced]
-    seconds_left: Callable[[], float] = lambda: 1.0
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+    kept_back: float = 0.25  # share of every ceiling that is left for writing and checking
+    room: int = 8192  # tokens of the narrowest window that decides: when it fills, older results are told in short
+    seconds: float = 900.0
+    seconds_left: Callable[[], float] = lambda: 900.0
 
     def reached(self, run: Run) -> Stopped | None:
         if run.rounds >= self.rounds:
             return Stopped(StopReason.rounds, f"{run.rounds} rounds of searching were allowed")
-        if self.seconds_left() <= 0:
-            return Stopped(StopReason.time, "the time for this question was used up")
+        if self.seconds_left() <= self.kept_back * self.seconds:
+            return Stopped(StopReason.time, f"{self.seconds:g} seconds were allowed for this question")
+        used, share = run.usage, 1 - self.kept_back
+        if self.calls and used.calls >= share * self.calls:
+            return Stopped(StopReason.calls, f"{self.calls} calls of a model were allowed")
+        if self.tokens and used.tokens_in + used.tokens_out >= share * self.tokens:
+            return Stopped(StopReason.tokens, f"{self.tokens} tokens were allowed")
+        if self.money and used.money >= share * self.money:
+            return Stopped(StopReason.money, f"{self.money:g} USD were allowed")
         return None
+
+    def barren(self, run: Run) -> bool:
+        """Whether the last rounds brought nothing new."""
+        last = run.fresh[-BARREN:]
+        return len(last) == BARREN and not any(last)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
+from assay.agent.kit import Kit, Log
 from assay.agent.limits import Limits
-from assay.agent.steps import STEPS, Kit, Step
-from assay.events import Event, Route
+from assay.agent.plan import adaptable
+from assay.agent.sift import hop_due, sift_due
+from assay.agent.steps import STEPS, Step, pause_due
+from assay.agent.sufficiency import wants_critique
+from assay.agent.window import due
+from assay.errors import ModelError
+from assay.events import ANSWER_NOW, Checkpoint, Event, Failed, Route, StopReason
 from assay.run import Run
 
 
 async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    """Carry a run forward until it is delivered."""
-    while (step := next_step(run, kit.limits)) is not None:
-        async for event in STEPS[step](run, kit):
-            run = kit.record(run, event)  # on disk before anyone sees it
-            yield event
+    """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
+    log = Log(run, kit.record)
+    if kit.meter is not None:
+        kit = replace(kit, meter=replace(kit.meter, record=log.add, recalled=log.recalled))
+    try:
+        while (step := next_step(log.run, kit.limits)) is not None:
+            async for event in STEPS[step](log.run, kit):
+                log.add(event)  # on disk before anyone sees it
+                for each in log.unseen():
+                    yield each
+    except ModelError as error:
+        log.add(Failed(type(error).__name__, str(error)))
+        for each in log.unseen():
+            yield each
 
 
 async def play(run: Run, kit: Kit) -> Run:
@@ -26,26 +42,49 @@ async def play(run: Run, kit: Kit) -> Run:
 
 
 def next_step(run: Run, limits: Limits) -> Step | None:
-    if run.delivered or run.failed:
+    if run.delivered or run.waiting or run.failed:
         return None
     if run.route is None:
         return Step.ROUTE
+    if run.calls_waiting:
+        return Step.CALL
+    if run.asked.has_model and hop_due(run):
+        return Step.HOP  # names in what was found are followed by rule, which costs no model
+    if run.unweighed:
+        return Step.SIFT if run.asked.has_model and sift_due(run) else Step.GATHER  # new hits only, once each
     if run.route is not Route.direct and run.stopped is None:
         return next_search_step(run, limits)
     if run.draft is None:
-        return Step.DRAFT
-    return Step.CHECK if run.unchecked else Step.DELIVER
+        return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
+    if run.unchecked:
+        return Step.CHECK  # one claim at a time, each delivered as it passes
+    if run.unsupported:
+        return Step.SEEK if may_seek(run, limits) else Step.REVISE  # one search for their sake, then no more
+    if wants_critique(run, limits):
+        return Step.CRITIQUE  # may reopen the search once, with a named gap
+    return Step.DELIVER
+
+
+def may_seek(run: Run, limits: Limits) -> bool:
+    """Whether support may still be searched for: once per draft, by a run that has a model and is within its limits. Rounds
+    do not count, since this is none."""
+    reached = limits.reached(run)
+    return run.asked.has_model and not run.sought and (reached is None or reached.reason is StopReason.rounds)
 
 
 def next_search_step(run: Run, limits: Limits) -> Step:
     if run.plan is None:
         return Step.PLAN
-    if run.calls_waiting:
-        return Step.CALL
-    if run.unweighed:
-        return Step.GATHER
     if run.round_unjudged:
-        return Step.JUDGE
-    if run.nothing_left or run.satisfied or limits.reached(run):
+        return Step.JUDGE  # enough? what is missing? what did each step find?
+    if run.nothing_left or run.satisfied or limits.reached(run) or limits.barren(run):
+        return Step.STOP  # the reason is an event
+    if run.chose(Checkpoint.searches, ANSWER_NOW):
         return Step.STOP
+    if pause_due(run):
+        return Step.PAUSE
+    if run.asked.has_model and adaptable(run):
+        return Step.PLAN
+    if run.asked.has_model and due(run, limits.room):
+        return Step.COMPACT
     return Step.DECIDE

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
-from assay.answer.extract import is_partial, missing
-from assay.events import Drafted
-from assay.evidence.quote import stands
+from assay.answer.extract import is_partial, missing, names_of
+from assay.answer.ground import by_rule
+from assay.answer.show import Sources
+from assay.events import BUDGETS, RULES, Drafted, StopReason
+from assay.evidence.quote import stands, within
 from assay.run import Run
 from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
 
 Documents = Callable[[str], Document | None]
+NEAR = 2  # quotations shown where nothing is an answer
 
 
-def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> Claim:
-    """The claim with its verdict: its key is evidence of this run, its words stand in that evidence's passage, and the
-    document says them at that place."""
+def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False) -> Claim:
+    """The claim with its verdict by string and by rule. Its keys are evidence of this run. A quotation stands in that
+    evidence's passage, and the document says it at that place; for a written claim the same is true of what it cites, and
+    its words follow from that."""
     cited = {each.key: each for each in evidence if each.key in claim.cites}
     quote = claim.quote
     if not claim.cites:
         return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
-    if len(cited) < len(claim.cites):
+    if len(cited) < len(set(claim.cites)):
         return replace(claim, verdict=Verdict.unsupported, why="it cites evidence that this run did not gather")
     if quote is None:
-        return replace(claim, verdict=Verdict.unsupported, why="it is not a quotation")
+        if len(standing(tuple(cited.values()), document)) < len(cited):
+            return replace(claim, verdict=Verdict.unsupported, why="the document does not say what it cites")
+        return by_rule(claim, evidence, known_of(tuple(cited.values()), document), opinion=opinion)
     if not any(
         each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end
         for each in cited.values()
@@ -36,50 +43,153 @@ def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> 
     return replace(claim, verdict=Verdict.supported, why="found word for word in the document")
 
 
+def standing(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
+    """The evidence that may still be read and is still as it was: quotation in passage, passage in document."""
+
+    def as_it_was(each: Evidence) -> bool:
+        source = document(each.passage.doc_id)
+        passage = each.passage
+        return (
+            source is not None
+            and within(each)
+            and stands(each.quote, source)
+            and source.text[passage.start : passage.end] == passage.text
+        )
+
+    return tuple(each for each in evidence if as_it_was(each))
+
+
+def known_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
+    """Titles and dates of the documents that evidence is from."""
+    found = {each.passage.doc_id: document(each.passage.doc_id) for each in evidence}
+    return Sources(
+        {key: each.title for key, each in found.items() if each},
+        {key: each.date for key, each in found.items() if each and each.date},
+    )
+
+
+def opinions(run: Run) -> frozenset[int]:
+    """The places of claims that are an opinion."""
+    blocks = run.draft.blocks if run.draft else ()
+    marked = [block.opinion for block in blocks for _ in block.claims]
+    return frozenset(place for place, opinion in enumerate(marked) if opinion)
+
+
 def answer(run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = ()) -> Answer:
     """What is delivered: the claims that passed, and an honest account of the rest. `titles` are those of what was found."""
     draft = run.draft or Drafted((), Shape.list)
-    delivered = _passed(draft.blocks, run.checked)
-    evidence = run.evidence
+    document = cache(document)
+    good = {place: claim for place, claim in run.checked.items() if not fault(place, claim, run, document)}
+    delivered = _passed(draft.blocks, good)
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
-    gaps = missing(run.question, evidence, [claim for block in delivered for claim in block.claims], titles)
-    failed = any(claim.verdict is not Verdict.supported for claim in run.checked.values())
+    gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
+    lost = len(good) < len([claim for block in draft.blocks for claim in block.claims])
+    outcome = _outcome(run, draft, delivered, gaps, lost=lost)
     return Answer(
         question=run.question,
         blocks=delivered,
-        outcome=_outcome(run.question, delivered, gaps, failed=failed),
+        outcome=outcome,
         shape=draft.shape,
         conflicts=tuple(each for each in draft.conflicts if {each.left, each.right} <= keys),
         gaps=gaps,
         searched=run.searched,
         stopped=run.stopped.reason if run.stopped else "",
-        near=tuple(
-            each for claim in draft.near if (each := checked(claim, evidence, document)).verdict is Verdict.supported
-        ),
+        near=_near(run, draft, document) if outcome is Outcome.abstained else (),
         unread=tuple(unread),
         since=run.where.since,
         until=run.where.until,
+        said=draft.said if outcome is Outcome.direct else "",
+        readings=run.readings if len(run.readings) > 1 else (),
+        examined=run.examined,
+        usage=run.usage,
     )
 
 
-def _outcome(question: str, delivered: Sequence[Block], gaps: Sequence[str], *, failed: bool) -> Outcome:
-    """Answered: every part of the question is spoken of. Partial: a claim failed, or something that was named is missing."""
-    if not delivered:
-        return Outcome.abstained
-    return Outcome.partial if failed or is_partial(question, gaps) else Outcome.answered
-
-
-def _passed(blocks: Sequence[Block], verdicts: dict[int, Claim]) -> tuple[Block, ...]:
-    """The blocks again, with only those claims whose verdict is good; a block that loses all of them is gone."""
+def _passed(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:
+    """The blocks again, with only those claims that are good; a block that loses all of them is gone. An opinion stands
+    only on facts: alone, it is gone too."""
     kept: list[Block] = []
     place = 0
     for block in blocks:
-        good: list[Claim] = []
-        for _ in block.claims:
-            claim = verdicts.get(place)
-            place += 1
-            if claim is not None and claim.verdict is Verdict.supported:
-                good.append(claim)
-        if good:
-            kept.append(replace(block, claims=tuple(good)))
+        own = [good[at] for at in range(place, place + len(block.claims)) if at in good]
+        place += len(block.claims)
+        if own and not (block.opinion and not kept):
+            kept.append(replace(block, claims=tuple(own)))
     return tuple(kept)
+
+
+def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[str, str]) -> tuple[str, ...]:
+    """What is not answered: for quotations as the rules see it; for a written answer as its writer says, and every name of the
+    question that nothing cited speaks of."""
+    if draft.said:
+        return ()
+    found = missing(run.question, run.evidence, delivered, titles)
+    if draft.by == RULES and not draft.missing:
+        return found
+    named = names_of(run.question)
+    return tuple(dict.fromkeys((*draft.missing, *(each for each in found if each in named))))
+
+
+def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
+    """Answered: every part of the question is spoken of. Partial: a claim failed, something is missing, or a limit ended the
+    search. Without a model a full round of searches is no limit: it is all that the rules would ever do."""
+    if not delivered:
+        return Outcome.direct if draft.said else Outcome.abstained
+    reason = run.stopped.reason if run.stopped else None
+    usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
+    limited = reason in BUDGETS and reason not in usual
+    open_ = bool(draft.missing) or is_partial(run.question, gaps)
+    return Outcome.partial if lost or limited or open_ else Outcome.answered
+
+
+def _near(run: Run, draft: Drafted, document: Documents) -> tuple[Claim, ...]:
+    """What came nearest where nothing is an answer: what the draft names, or else the best evidence in its own words."""
+    best = draft.near or tuple(
+        Claim("", (each.key,), quote=each.quote) for each in run.evidence[:NEAR] if not each.flagged
+    )
+    found = (checked(claim, run.evidence, document) for claim in best if claim.quote)
+    return tuple(claim for claim in found if claim.verdict is Verdict.supported)
+
+
+# --- the last guard -------------------------------------------------------------------------------------------------
+
+
+def fault(place: int, claim: Claim, run: Run, document: Documents) -> str:
+    """Why a claim must not be delivered; empty if it may. It was checked in this run and found supported, it is what was
+    checked, and the string checks and rules still do not speak against it."""
+    if run.checked.get(place) != claim or claim.verdict is not Verdict.supported:
+        return f"“{claim.words}” was not found to be supported"
+    if not claim.words.strip():
+        return "a claim says nothing"
+    again = checked(claim, run.evidence, document, opinion=place in opinions(run))
+    if again.verdict is Verdict.supported or (claim.quote is None and again.verdict is Verdict.partial):
+        return ""  # what rules leave open, a model has settled
+    return f"“{claim.words}”: {again.why}"
+
+
+def faults(answer: Answer, run: Run, document: Documents) -> list[str]:
+    """What in an answer does not hold. Every claim was checked in this run and is supported, every key is evidence of this run,
+    every quotation stands in its document, both sides of a conflict are cited, and what is not from the documents says so."""
+    document = cache(document)
+    places: dict[Claim, int] = {claim: place for place, claim in run.checked.items()}
+    found = [why for claim in answer.claims if (why := fault(places.get(claim, -1), claim, run, document))]
+    for claim in answer.near:
+        if claim.quote is None or checked(claim, run.evidence, document).verdict is not Verdict.supported:
+            found.append(f"“{claim.words}” is not a quotation")
+    cited = {key for claim in answer.claims for key in claim.cites}
+    found += [
+        f"a conflict about “{each.about}” is not cited"
+        for each in answer.conflicts
+        if not {each.left, each.right} <= cited
+    ]
+    headings = {block.heading for block in run.draft.blocks} if run.draft else set()
+    found += [
+        f"the heading “{each.heading}” is not the draft's"
+        for each in answer.blocks
+        if each.heading not in {"", *headings}
+    ]
+    if (answer.outcome is Outcome.direct) != bool(answer.said) or (answer.said and answer.blocks):
+        found.append("what is not from the documents must be marked so, and stand alone")
+    if (answer.outcome in {Outcome.answered, Outcome.partial}) != bool(answer.blocks):
+        found.append(f"an answer without claims cannot be {answer.outcome}")
+    return found

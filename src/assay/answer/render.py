@@ -10,7 +10,8 @@ from pathlib import PurePath
 from typing import Any
 
 from assay.codec import to_json
-from assay.types import Answer, Claim, Document, Evidence, Outcome, Quote
+from assay.events import BUDGETS
+from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Citation:
     path: str
     page: int | None
     quote: Quote
+    flagged: bool = False  # the passage reads like an instruction to a model
 
 
 SAID = {
@@ -41,7 +43,23 @@ STOPS = {
     "nothing_new": "nothing new was found",
     "repeated": "the same search came up again",
     "time": "the time was used up",
+    "calls": "the limit on requests to a model was reached",
+    "tokens": "the limit on tokens was reached",
+    "money": "the limit on cost was reached",
+    "person": "somebody asked for the answer now",
+    "unusable": "the model's replies could not be used",
+    "exhausted": "everything that matches was looked at",
 }
+LIMITS = {
+    "rounds": "the limit on rounds of searching",
+    "searches": "the limit on searches",
+    "time": "the limit on time",
+    "calls": "the limit on requests to a model",
+    "tokens": "the limit on tokens",
+    "money": "the limit on cost",
+}
+OPINION = "Opinion"
+ROW = " | "
 
 
 Cited = Mapping[tuple[str, int], Citation]  # by key and by where the words stand: one passage may be quoted twice
@@ -71,6 +89,7 @@ def citations(
                     source.uri,
                     source.page_at(quote.start),
                     quote,
+                    by_key[key].flagged,
                 ),
             )
     return found
@@ -102,15 +121,29 @@ def place(citation: Citation) -> str:
     """`Title (2024), page 3 — file.pdf`"""
     date = f" ({citation.date})" if citation.date else ""
     page = f", page {citation.page}" if citation.page else ""
-    return f"{citation.title}{date}{page} — {PurePath(citation.path).name}"
+    warned = " (this passage reads like an instruction)" if citation.flagged else ""
+    return f"{citation.title}{date}{page} — {PurePath(citation.path).name}{warned}"
 
 
 def remarks(answer: Answer, cited: Cited) -> list[str]:
     """What has to be said beside the claims: conflicts, gaps, what was searched, what could not be read."""
     said: list[str] = []
+    if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.stopped in BUDGETS:
+        said.append(f"Incomplete evidence: {LIMITS[answer.stopped]} ended the search.")
     for conflict in answer.conflicts:
         left, right = (_number(key, cited) for key in (conflict.left, conflict.right))
-        said.append(f"The sources disagree: {left} and {right} ({conflict.about}).")
+        about = f" ({conflict.about})" if conflict.about else ""
+        said.append(f"The sources disagree: {left} and {right}{about}.")
+    if answer.readings:
+        said.append(f"The question may mean: {'; '.join(one_line(each) for each in answer.readings)}.")
+    if answer.examined:
+        seen = f"{answer.examined.passages} passages of {answer.examined.documents} documents were looked at"
+        rest = (
+            f"{answer.examined.left} more that match were not"
+            if answer.examined.left
+            else "nothing that matches was left"
+        )
+        said.append(f"{seen}; {rest}.")
     if answer.since or answer.until:
         said.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:
@@ -129,12 +162,28 @@ def _number(key: str, cited: Cited) -> str:
     return next((f"[{each.number}]" for (own, _), each in cited.items() if own == key), "")
 
 
+def in_table(answer: Answer, block: Block) -> bool:
+    return answer.shape is Shape.table and any(ROW in claim.text for claim in block.claims)
+
+
+def cells(words: str) -> list[str]:
+    """A row's cells: a claim of a table parts them by bars, and so does the heading that names its columns."""
+    return [one_line(cell) for cell in words.split("|")]
+
+
+def table(block: Block) -> tuple[list[str], list[list[str]]]:
+    """The columns' names, none if they do not fit, and the rows, all of one length; a quotation is a row of one cell."""
+    rows = [[words_of(claim)] if claim.quote else cells(words_of(claim)) for claim in block.claims]
+    width = max(len(row) for row in rows)
+    named = cells(block.heading) if block.heading else []
+    return named if len(named) == width else [], [row + [""] * (width - len(row)) for row in rows]
+
+
 def as_text(answer: Answer, cited: Cited) -> str:
     lines: list[str] = [SAID[answer.outcome]] if SAID[answer.outcome] else []
+    lines += [answer.said.strip()] if answer.said else []
     for block in answer.blocks:
-        lines += [block.heading] if block.heading else []
-        lines += [f"{'• ' if len(answer.claims) > 1 else ''}“{words_of(claim)}” {marks(claim, cited)}" if claim.quote
-                  else f"{words_of(claim)} {marks(claim, cited)}" for claim in block.claims]  # fmt: skip
+        lines += _block_as_text(answer, block, cited)
     if answer.near:
         lines += ["", "The nearest that was found:"]
         lines += [f"• “{words_of(claim)}” {marks(claim, cited)}" for claim in answer.near]
@@ -142,8 +191,33 @@ def as_text(answer: Answer, cited: Cited) -> str:
     if said:
         lines += ["", *said]
     if cited:
-        lines += ["", "Sources", *(f"[{each.number}] {place(each)}" for each in cited.values())]
+        quoted = {claim.quote for claim in (*answer.claims, *answer.near)}
+        lines += ["", "Sources"]
+        for each in cited.values():
+            lines.append(f"[{each.number}] {place(each)}")
+            lines += [] if each.quote in quoted else [f"    “{one_line(each.quote.text)}”"]
     return "\n".join(lines)
+
+
+def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
+    if in_table(answer, block):
+        named, rows = table(block)
+        sized = [
+            max(len(row[column]) for row in [*([named] if named else []), *rows]) for column in range(len(rows[0]))
+        ]
+        told = [ROW.join(cell.ljust(size) for cell, size in zip(row, sized, strict=True)) for row in rows]
+        above = [ROW.join(cell.ljust(size) for cell, size in zip(named, sized, strict=True)).rstrip()] if named else []
+        return above + [f"{row} {marks(claim, cited)}" for row, claim in zip(told, block.claims, strict=True)]
+    said = [
+        f"“{words_of(claim)}” {marks(claim, cited)}" if claim.quote else f"{words_of(claim)} {marks(claim, cited)}"
+        for claim in block.claims
+    ]
+    above = [block.heading] if block.heading else []
+    if block.opinion:
+        return [*above, f"{OPINION}: {' '.join(said)}"]
+    if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
+        return [*above, " ".join(said)]
+    return [*above, *(f"{'• ' if len(answer.claims) > 1 else ''}{each}" for each in said)]
 
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~])")
@@ -154,18 +228,42 @@ def _md(words: str) -> str:
 
 
 def as_markdown(answer: Answer, cited: Cited) -> str:
+    def notes(claim: Claim) -> str:
+        return "".join(f"[^{each.number}]" for each in cited_by(claim, cited))
+
     def line(claim: Claim) -> str:
-        notes = "".join(f"[^{each.number}]" for each in cited_by(claim, cited))
-        return f"- {_md(words_of(claim))} {notes}".rstrip()
+        return f"- {_md(words_of(claim))} {notes(claim)}".rstrip()
+
+    def block_of(block: Block) -> list[str]:
+        if in_table(answer, block):
+            named, rows = table(block)
+            named = named or [""] * len(rows[0])
+            told = [
+                " | ".join(map(_md, row)) + f" | {notes(claim)}" for row, claim in zip(rows, block.claims, strict=True)
+            ]
+            return [
+                f"| {' | '.join(map(_md, named))} | |",
+                "|---" * (len(named) + 1) + "|",
+                *(f"| {row} |" for row in told),
+                "",
+            ]
+        above = [f"## {_md(block.heading)}", ""] if block.heading else []
+        if block.opinion:
+            told = " ".join(f"{_md(words_of(claim))} {notes(claim)}" for claim in block.claims)
+            return [*above, f"*{OPINION}:* {told}", ""]
+        if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
+            return [*above, " ".join(f"{_md(words_of(claim))}{notes(claim)}" for claim in block.claims), ""]
+        return [*above, *(line(claim) for claim in block.claims), ""]
 
     lines = [f"# {_md(answer.question)}", ""]
     lines += [f"*{SAID[answer.outcome]}*", ""] if SAID[answer.outcome] else []
-    lines += [line(claim) for claim in answer.claims]
+    lines += [_md(answer.said), ""] if answer.said else []
+    lines += [each for block in answer.blocks for each in block_of(block)]
     if answer.near:
-        lines += ["", "The nearest that was found:", "", *(line(claim) for claim in answer.near)]
+        lines += ["The nearest that was found:", "", *(line(claim) for claim in answer.near), ""]
     for remark in remarks(answer, cited):
-        lines += ["", _md(remark)]
-    lines += ["", *(f"[^{each.number}]: {_md(place(each))}: “{_md(each.quote.text)}”" for each in cited.values())]
+        lines += [_md(remark), ""]
+    lines += [f"[^{each.number}]: {_md(place(each))}: “{_md(each.quote.text)}”" for each in cited.values()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -173,7 +271,8 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>body{{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}}
-blockquote{{margin:.3rem 0;border-left:3px solid;padding-left:.8rem}}</style></head>
+blockquote{{margin:.3rem 0;border-left:3px solid;padding-left:.8rem}}
+td,th{{border:1px solid;padding:.2rem .5rem;text-align:left}}table{{border-collapse:collapse}}</style></head>
 <body><h1>{title}</h1>
 {body}
 </body></html>
@@ -181,17 +280,38 @@ blockquote{{margin:.3rem 0;border-left:3px solid;padding-left:.8rem}}</style></h
 
 
 def as_html(answer: Answer, cited: Cited) -> str:
-    """One page that needs nothing else. Whatever comes from a document is escaped."""
+    """One page that needs nothing else. Whatever comes from a document or a model is escaped."""
 
-    def line(claim: Claim) -> str:
-        links = "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
-        return f"<li>{html.escape(words_of(claim))} {links}</li>"
+    def links(claim: Claim) -> str:
+        return "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
+
+    def told(claim: Claim) -> str:
+        return f"{html.escape(words_of(claim))} {links(claim)}"
+
+    def listed(claims: Sequence[Claim]) -> list[str]:
+        return ["<ul>", *(f"<li>{told(claim)}</li>" for claim in claims), "</ul>"]
+
+    def row(found: Sequence[str], tag: str, last: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in found)}<{tag}>{last}</{tag}></tr>"
+
+    def block_of(block: Block) -> list[str]:
+        if in_table(answer, block):
+            named, rows = table(block)
+            above = [row(named, "th", "")] if named else []
+            below = [row(each, "td", links(claim)) for each, claim in zip(rows, block.claims, strict=True)]
+            return ["<table>", *above, *below, "</table>"]
+        above = [f"<h2>{html.escape(block.heading)}</h2>"] if block.heading else []
+        if block.opinion:
+            return [*above, f"<p><em>{OPINION}:</em> {' '.join(map(told, block.claims))}</p>"]
+        if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
+            return [*above, f"<p>{' '.join(map(told, block.claims))}</p>"]
+        return [*above, *listed(block.claims)]
 
     body = [f"<p><em>{SAID[answer.outcome]}</em></p>"] if SAID[answer.outcome] else []
-    if answer.claims:
-        body += ["<ul>", *(line(claim) for claim in answer.claims), "</ul>"]
+    body += [f"<p>{html.escape(answer.said)}</p>"] if answer.said else []
+    body += [each for block in answer.blocks for each in block_of(block)]
     if answer.near:
-        body += ["<p>The nearest that was found:</p>", "<ul>", *(line(claim) for claim in answer.near), "</ul>"]
+        body += ["<p>The nearest that was found:</p>", *listed(answer.near)]
     body += [f"<p>{html.escape(remark)}</p>" for remark in remarks(answer, cited)]
     if cited:
         body += ["<h2>Sources</h2>", "<ol>"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import play
-from assay.agent.steps import Kit
+from assay.agent.kit import Kit
 from assay.agent.tool import Desk
 from assay.codec import digest
 from assay.evaluate.beir import Collection, Item

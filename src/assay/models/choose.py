@@ -1,14 +1,15 @@
-"""Which embedder and which reranker the settings name."""
+"""Which embedder, which reranker and which language models the settings name."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assay.errors import UserError
+from assay.models.llm import LLM, Role
 from assay.settings import Settings, secret
 
 if TYPE_CHECKING:
@@ -102,4 +103,66 @@ def reranker_for(settings: Settings, embedder: Embedder) -> Reranker | None:
 
 def endpoints(settings: Settings) -> list[str]:
     """Every address that text may be sent to under these settings."""
-    return [value for value in (settings.embedder, settings.reranker) if is_endpoint(value)]
+    addresses = (settings.embedder, settings.reranker, settings.llm_base_url)
+    return [value for value in addresses if is_endpoint(value)]
+
+
+# --- language models ------------------------------------------------------------------------------------------------
+
+NO_MODEL = "none"
+PROVIDERS = frozenset(
+    "anthropic azure bedrock cerebras cohere deepseek fireworks github google google-cloud google-gla google-vertex groq "
+    "huggingface mistral moonshotai ollama openai openai-chat openai-responses openrouter together vercel xai".split()
+)
+
+
+def has_model(settings: Settings) -> bool:
+    """Whether there is a language model to ask."""
+    return bool(settings.llm_model) and settings.llm_model != NO_MODEL
+
+
+def models_named(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
+    """The models of each role by name: its own or the general one, then the fallback."""
+    if not has_model(settings):
+        return {}
+    return {
+        role: tuple(
+            dict.fromkeys(
+                name
+                for name in (getattr(settings, f"llm_{role}_model") or settings.llm_model, settings.llm_fallback_model)
+                if name
+            )
+        )
+        for role in Role
+    }
+
+
+def is_provider(settings: Settings, name: str) -> bool:
+    """Whether a model is named as pydantic-ai names them, and not as the endpoint does. Names of local servers have colons
+    too (`llama3:8b`), so where there is an endpoint only the well-known providers count."""
+    return ":" in name and (not settings.llm_base_url or name.partition(":")[0] in PROVIDERS)
+
+
+def llm_named(settings: Settings, name: str) -> LLM:
+    """The model of this name: at the endpoint, or at a provider."""
+    if is_provider(settings, name):
+        from assay.models.provider import ProviderModel
+
+        return ProviderModel(name, "" if settings.llm_base_url else secret(settings.llm_api_key))
+    if not settings.llm_base_url:
+        raise UserError(f"`llm_model` is {name!r}, but nothing says where it is: set `llm_base_url` as well.")
+    if not is_endpoint(settings.llm_base_url):
+        raise UserError(f"`llm_base_url` is {settings.llm_base_url!r}; it must begin with http:// or https://.")
+    from assay.models.endpoint import ChatEndpoint
+
+    return ChatEndpoint(
+        settings.llm_base_url, name, secret(settings.llm_api_key), proxy=settings.proxy, ca_bundle=settings.ca_bundle
+    )
+
+
+def reached_by_models(settings: Settings) -> list[str]:
+    """The machines, or the providers, that questions and passages would be sent to, this machine left out."""
+    names = {name for named in models_named(settings).values() for name in named}
+    providers = sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
+    at_endpoint = any(not is_provider(settings, name) for name in names)
+    return (elsewhere(settings.llm_base_url, settings.proxy) if at_endpoint else []) + providers

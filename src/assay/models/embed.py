@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from assay.errors import ModelError, UserError
-
-if TYPE_CHECKING:
-    import httpx
+from assay.models.http import TOO_LARGE, Named, Response, Wire, address_of
+from assay.models.http import retry_after as retry_after
 
 
 class Embedder(Protocol):
@@ -43,10 +38,9 @@ class Embedder(Protocol):
     async def queries(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
-RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-TOO_LARGE = 413
 BLANK = "."  # sent in place of a text without words, which many endpoints refuse
-EXCERPT = 200
+LARGEST = 64_000_000  # bytes of a reply: a batch of the longest vectors there are, in figures
+NAMED = Named("embedding", url="embedder", key="embedder_api_key", model="embedder_model")
 
 
 @dataclass(eq=False)
@@ -58,7 +52,7 @@ class EndpointEmbedder:
     deadline: seconds that one batch may take, its retries and the waiting between them included
     """
 
-    url: str
+    url: str = field(repr=False)
     model: str
     api_key: str = field(default="", repr=False)
     query_prefix: str = ""
@@ -74,9 +68,13 @@ class EndpointEmbedder:
     deadline: float = 120.0
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     _seen_dim: int | None = field(default=None, init=False, repr=False)
-    _open: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient, asyncio.Semaphore] | None = field(
-        default=None, init=False, repr=False
-    )
+    _gate: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = field(default=None, init=False, repr=False)
+    _wire: Wire = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._wire = Wire(
+            self._address(), NAMED, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
+        )
 
     @property
     def name(self) -> str:
@@ -107,19 +105,17 @@ class EndpointEmbedder:
         return await self._embed([self.query_prefix + text for text in texts])
 
     async def close(self) -> None:
-        if self._open and self._open[0] is asyncio.get_running_loop():
-            await self._open[1].aclose()
-        self._open = None
+        await self._wire.close()
 
     async def _embed(self, texts: list[str]) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        client, gate = self._connection()
+        gate = self._loops_gate()
         texts = [text if text.strip() else BLANK for text in texts]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._batch(client, gate, texts[start:end]))
+                    group.create_task(self._batch(gate, texts[start:end]))
                     for start, end in batch_spans(
                         [len(text) for text in texts], self.batch_texts, self.batch_characters
                     )
@@ -128,90 +124,41 @@ class EndpointEmbedder:
             raise failed.exceptions[0] from None
         return np.concatenate([task.result() for task in tasks])
 
-    async def _batch(self, client: httpx.AsyncClient, gate: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
+    async def _batch(self, gate: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
         async with gate:
-            reply = await self._post(client, texts)
-        if reply.status_code == TOO_LARGE and len(texts) > 1:
+            reply = await self._post(texts)
+        if reply.status == TOO_LARGE and len(texts) > 1:
             half = len(texts) // 2
-            return np.concatenate([await self._batch(client, gate, part) for part in (texts[:half], texts[half:])])
-        if reply.status_code != 200:
-            raise self._error(_refusal(reply.status_code), reply.text)
+            return np.concatenate([await self._batch(gate, part) for part in (texts[:half], texts[half:])])
+        if reply.status != 200:
+            raise self._wire.refused(reply)
         try:
             vectors = read_vectors(reply.json(), len(texts))
         except ValueError as error:  # also JSON that is none
-            raise self._error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
+            raise self._wire.error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
         if self._seen_dim is None:
             self._seen_dim = vectors.shape[1]
         if vectors.shape[1] != self._seen_dim:
-            raise self._error(
+            raise self._wire.error(
                 f"answered with vectors of {vectors.shape[1]} numbers, where {self._seen_dim} were expected"
             )
         return vectors
 
-    async def _post(self, client: httpx.AsyncClient, texts: list[str]) -> httpx.Response:
-        """A reply that is not worth another try. Waits as long as the endpoint asks, never past the deadline."""
-        import httpx
-
+    async def _post(self, texts: list[str]) -> Response:
         body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": self.encoding}
         if self.dimensions:
             body["dimensions"] = self.dimensions
-        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        clock = asyncio.get_running_loop().time
-        end = clock() + self.deadline
-        attempt = 0
-        while True:
-            pause = min(0.5 * 2**attempt, 20.0)
-            try:
-                reply = await client.post(self._address(), json=body, headers=headers, timeout=max(end - clock(), 0.1))
-            except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
-                wrong = f"{type(error).__name__} at {self._place()}"
-                raise UserError(f"No request can be made of `embedder` and `embedder_api_key` ({wrong}).") from None
-            except httpx.HTTPError as error:
-                reply, trouble = None, f"could not be reached ({type(error).__name__})"
-            else:
-                if reply.status_code not in RETRIED:
-                    return reply
-                trouble = _refusal(reply.status_code)
-                asked = retry_after(reply.headers, datetime.now(UTC))
-                pause = pause if asked is None else max(asked, 0.5)  # "at once" is no invitation to hammer
-            if clock() + pause >= end:
-                tried = f"; gave up after {attempt + 1} tries in {self.deadline:g} s"
-                raise self._error(trouble + tried, reply.text if reply else "")
-            attempt += 1
-            await self.sleep(pause)
+        return await self._wire.post(body, self.deadline)
 
-    def _connection(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
-        # Connections belong to an event loop. A command line that runs one loop after another gets a client for each.
-        import ssl
-
-        import httpx
-
+    def _loops_gate(self) -> asyncio.Semaphore:
+        # A semaphore belongs to an event loop. A command line that runs one loop after another gets one for each.
         loop = asyncio.get_running_loop()
-        if self._open is None or self._open[0] is not loop:
-            try:
-                trusted = ssl.create_default_context(cafile=self.ca_bundle or None)
-            except (OSError, ssl.SSLError):
-                raise UserError(f"The certificates in {self.ca_bundle!r} cannot be read: set `ca_bundle`.") from None
-            client = httpx.AsyncClient(verify=trusted, proxy=self.proxy or None)
-            self._open = (loop, client, asyncio.Semaphore(self.at_once))
-        return self._open[1], self._open[2]
+        if self._gate is None or self._gate[0] is not loop:
+            self._gate = (loop, asyncio.Semaphore(self.at_once))
+        return self._gate[1]
 
     def _address(self) -> str:
-        parts = urlsplit(self.url)
-        path = parts.path.rstrip("/") or "/v1"
-        return urlunsplit(parts._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings"))
-
-    def _error(self, words: str, reply: str = "") -> ModelError:
-        # Endpoints like to repeat the key that they refuse.
-        said = " ".join(reply.split())
-        if self.api_key:
-            said = said.replace(self.api_key, "…")
-        said = f" It said: {said[:EXCERPT]}" if said else ""
-        return ModelError(f"The embedding endpoint {self._place()} {words}.{said}")
-
-    def _place(self) -> str:
-        parts = urlsplit(self._address())  # which may carry a password
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+        return address_of(self.url, "/embeddings", root="/v1")
 
 
 def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[tuple[int, int]]:
@@ -259,31 +206,6 @@ def _vector(value: object) -> np.ndarray:
     except (ValueError, TypeError, binascii.Error):
         pass
     raise ValueError("an `embedding` is neither a list of numbers nor base64 of them")
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that the endpoint asks to be left alone; None where it does not say."""
-    value = headers.get("retry-after", "").strip()
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(value) - now).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _refusal(status: int) -> str:
-    match status:
-        case 401 | 403:
-            return f"refused the key ({status}): check `embedder_api_key`"
-        case 404:
-            return "does not know the address or the model (404): check `embedder` and `embedder_model`"
-        case 429:
-            return "is asked too often (429)"
-        case _:
-            return f"answered with status {status}"
 
 
 async def _probe(embedder: EndpointEmbedder) -> int:

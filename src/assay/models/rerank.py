@@ -9,19 +9,15 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Protocol
 
 import numpy as np
 
-from assay.errors import ModelError, UserError
-from assay.models.embed import EXCERPT, RETRIED, TOO_LARGE, retry_after
+from assay.models.http import TOO_LARGE, Named, Wire, address_of
 from assay.types import Hit
 
-if TYPE_CHECKING:
-    import httpx
+NAMED = Named("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
 
 
 class Reranker(Protocol):
@@ -89,7 +85,7 @@ class EndpointReranker:
     deadline: seconds that one request may take, its retries and the waiting between them included
     """
 
-    url: str
+    url: str = field(repr=False)
     model: str = ""
     api_key: str = field(default="", repr=False)
     depth: int = 100
@@ -99,73 +95,28 @@ class EndpointReranker:
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
 
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        import ssl
-
-        import httpx
-
         near = hits[: self.depth]
         if not near:
             return list(hits)
+        address = address_of(self.url, "/rerank")
+        wire = Wire(address, NAMED, self.api_key, self.proxy, self.ca_bundle, sleep=self.sleep)
         try:
-            trusted = ssl.create_default_context(cafile=self.ca_bundle or None)
-        except (OSError, ssl.SSLError):
-            raise UserError(f"The certificates in {self.ca_bundle!r} cannot be read: set `ca_bundle`.") from None
-        async with httpx.AsyncClient(verify=trusted, proxy=self.proxy or None) as client:
-            scores = await self._scores(client, query, [reading(hit) for hit in near])
-        return reordered(hits, scores)
+            return reordered(hits, await self._scores(wire, query, [reading(hit) for hit in near]))
+        finally:
+            await wire.close()
 
-    async def _scores(self, client: httpx.AsyncClient, query: str, texts: list[str]) -> list[float]:
-        reply = await self._post(client, query, texts)
-        if reply.status_code == TOO_LARGE and len(texts) > 1:  # each pair is scored by itself, so halves agree
+    async def _scores(self, wire: Wire, query: str, texts: list[str]) -> list[float]:
+        asked = {"model": self.model, "documents": texts, "top_n": len(texts)} if self.model else {"texts": texts}
+        reply = await wire.post({"query": query, **asked}, self.deadline)
+        if reply.status == TOO_LARGE and len(texts) > 1:  # each pair is scored by itself, so halves agree
             half = len(texts) // 2
-            return [score for part in (texts[:half], texts[half:]) for score in await self._scores(client, query, part)]
-        if reply.status_code != 200:
-            raise self._error(f"answered with status {reply.status_code}", reply.text)
+            return [score for part in (texts[:half], texts[half:]) for score in await self._scores(wire, query, part)]
+        if reply.status != 200:
+            raise wire.refused(reply)
         try:
             return read_scores(reply.json(), len(texts))
         except ValueError as error:  # also JSON that is none
-            raise self._error(f"did not answer as /rerank does: {error}", reply.text) from None
-
-    async def _post(self, client: httpx.AsyncClient, query: str, texts: list[str]) -> httpx.Response:
-        """A reply that is not worth another try. Waits as long as the endpoint asks, never past the deadline."""
-        import httpx
-
-        asked = {"model": self.model, "documents": texts, "top_n": len(texts)} if self.model else {"texts": texts}
-        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        clock = asyncio.get_running_loop().time
-        end = clock() + self.deadline
-        attempt = 0
-        while True:
-            pause = min(0.5 * 2**attempt, 20.0)
-            body = {"query": query, **asked}
-            try:
-                reply = await client.post(self._address(), json=body, headers=headers, timeout=max(end - clock(), 0.1))
-            except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
-                raise UserError(f"No request can be made of `reranker` ({type(error).__name__}).") from None
-            except httpx.HTTPError as error:
-                reply, trouble = None, f"could not be reached ({type(error).__name__})"
-            else:
-                if reply.status_code not in RETRIED:
-                    return reply
-                trouble = f"answered with status {reply.status_code}"
-                wish = retry_after(reply.headers, datetime.now(UTC))
-                pause = pause if wish is None else max(wish, 0.5)  # "at once" is no invitation to hammer
-            attempt += 1
-            if clock() + pause >= end:
-                raise self._error(f"{trouble}; gave up after {attempt} tries", reply.text if reply else "")
-            await self.sleep(pause)
-
-    def _address(self) -> str:
-        parts = urlsplit(self.url)
-        path = parts.path.rstrip("/")
-        return urlunsplit(parts._replace(path=path if path.endswith("/rerank") else f"{path}/rerank"))
-
-    def _error(self, words: str, reply: str) -> ModelError:
-        parts = urlsplit(self._address())
-        place = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
-        said = " ".join(reply.split())
-        said = said.replace(self.api_key, "…") if self.api_key else said  # endpoints like to repeat what they refuse
-        return ModelError(f"The rerank endpoint {place} {words}.{f' It said: {said[:EXCERPT]}' if said else ''}")
+            raise wire.error(f"did not answer as /rerank does: {error}", reply.text) from None
 
 
 def read_scores(reply: object, expected: int) -> list[float]:

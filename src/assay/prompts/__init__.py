@@ -1,23 +1,44 @@
 """Prompts are files: one .md each, here. `render` fills one in, and fails on what is missing and on what is left over.
 
-Nothing here speaks to a model; there is no prompt yet, since nothing needs one without a model.
+Above a line `---` stands what a model is told as its task, below it what it is shown. Nothing here speaks to a model.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 
 PLACE = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
+_PARTED = re.compile(r"^---[ \t]*\n", re.MULTILINE)
 
 
 def render(name: str, **values: str) -> str:
     """The prompt called `name` with every `{{place}}` filled in."""
+    return fill(template(name), values)
+
+
+def halves(name: str, values: Mapping[str, str]) -> tuple[str, str]:
+    """The prompt called `name` filled in, parted into task and matter; what a value says never parts it."""
+    fill(template(name), values)
+    task, matter = parted(template(name))
+    return _filled(task, values), _filled(matter, values)
+
+
+@cache
+def template(name: str) -> str:
+    """The prompt called `name` as it stands in its file."""
     file = resources.files(__name__) / f"{name}.md"
     if not re.fullmatch(r"[a-z_]+", name) or not file.is_file():
         raise LookupError(f"there is no prompt called {name!r}")
-    return fill(file.read_text(encoding="utf-8"), values)
+    return file.read_text(encoding="utf-8")
+
+
+def parted(text: str) -> tuple[str, str]:
+    """A template's task and matter; all is matter where no line parts them."""
+    line = _PARTED.search(text)
+    return (text[: line.start()], text[line.end() :]) if line else ("", text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -27,4 +48,8 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         raise ValueError(f"no value for {', '.join(missing)}")
     if unused := sorted(values.keys() - wanted):
         raise ValueError(f"nothing takes {', '.join(unused)}")
+    return _filled(text, values)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
     return PLACE.sub(lambda place: values[place[1]], text)

@@ -88,6 +88,15 @@ def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     return found
 
 
+def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
+    """What else is known of each document that can be searched, by document."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(documents.c.id, documents.c.meta).where(_within(scope), documents.c.state == READY)
+        )
+        return {row.id: row.meta for row in rows}
+
+
 def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
     """A few at a time: a statement takes only so many values."""
     for first in range(0, len(values), size):

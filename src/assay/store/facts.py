@@ -1,8 +1,8 @@
-"""Single facts about a workspace: here, what its person has agreed to."""
+"""Single facts about a workspace: what its person has agreed to, and what its endpoints were found to be able to do."""
 
 from __future__ import annotations
 
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
 from assay.store.open import Store
 from assay.store.schema import facts
@@ -14,6 +14,18 @@ def agreed(store: Store, host: str) -> bool:
     """Whether text may be sent to this machine."""
     with store.read() as connection:
         return connection.scalar(select(facts.c.value).where(facts.c.name == f"{AGREED}{host}")) is not None
+
+
+def remembered(store: Store, name: str) -> str | None:
+    """A fact by its name."""
+    with store.read() as connection:
+        return connection.scalar(select(facts.c.value).where(facts.c.name == name))
+
+
+def remember(store: Store, name: str, value: str) -> None:
+    with store.write() as connection:
+        connection.execute(delete(facts).where(facts.c.name == name))
+        connection.execute(insert(facts).values(name=name, value=value))
 
 
 def agree(store: Store, host: str) -> None:

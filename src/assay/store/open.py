@@ -19,7 +19,22 @@ from assay.errors import StoreError, UserError
 from assay.store import schema
 
 Migration = Callable[[Connection], None]
-MIGRATIONS: Mapping[int, Migration] = {}  # from this version to the next
+
+
+def _add_spending(connection: Connection) -> None:
+    # Spelt out, and not taken from the schema: the step that follows starts from what the table is now.
+    connection.exec_driver_sql(
+        """CREATE TABLE spending (
+            id INTEGER NOT NULL, who VARCHAR NOT NULL, run VARCHAR NOT NULL, role VARCHAR NOT NULL, model VARCHAR NOT NULL,
+            day VARCHAR NOT NULL, state VARCHAR NOT NULL, calls INTEGER NOT NULL, reserved_tokens INTEGER NOT NULL,
+            reserved_money FLOAT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money FLOAT NOT NULL,
+            seconds FLOAT NOT NULL, PRIMARY KEY (id))"""
+    )
+    connection.exec_driver_sql("CREATE INDEX spending_by_run ON spending (run)")
+    connection.exec_driver_sql("CREATE INDEX spending_by_day ON spending (who, day)")
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _add_spending}  # from this version to the next
 
 
 def now() -> str:

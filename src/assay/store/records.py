@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -92,6 +93,7 @@ def documents_in(body: Any) -> set[str]:
     """Every document that a payload refers to."""
     if isinstance(body, dict):
         own = {body["doc_id"]} if isinstance(body.get("doc_id"), str) else set()
+        own.update(each for each in body.get("documents") or () if isinstance(each, str))
         return own.union(*(documents_in(each) for each in body.values()))
     if isinstance(body, list):
         return set().union(*(documents_in(each) for each in body))
@@ -148,6 +150,24 @@ def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str
             )
             for row in rows
         ]
+
+
+IDLE = ("Paused", "Failed", "Answered")  # after these nothing goes on
+LONGEST = 600.0  # seconds between two events of a run that is alive; what is longer was spent asleep or dead
+
+
+def active_seconds(store: Store, run: str) -> float:
+    """How long a run was at work, as far as its record tells: waiting for a person is not work."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records.c.kind, records.c.at).where(records.c.run == run).order_by(records.c.seq)
+        ).all()
+    gaps = (
+        (datetime.fromisoformat(after.at) - datetime.fromisoformat(before.at)).total_seconds()
+        for before, after in zip(rows, rows[1:], strict=False)
+        if before.kind not in IDLE and after.kind != "Resumed"
+    )
+    return sum(min(max(gap, 0.0), LONGEST) for gap in gaps)
 
 
 def faults(store: Store, run: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 1  # of the whole workspace; raised whenever an older Assay could no longer read it
+VERSION = 2  # of the whole workspace; raised whenever an older Assay could no longer read it
 
 schema = MetaData()
 
@@ -140,6 +140,27 @@ heads = Table(  # the log of chain heads: one line per delivered run, itself a c
     Column("prev", String, nullable=False),
     Column("link", String, nullable=False),
     UniqueConstraint("prev"),
+)
+
+spending = Table(  # what models were paid with: a row per request, reserved before it leaves and settled after
+    "spending",
+    schema,
+    Column("id", Integer, primary_key=True),
+    Column("who", String, nullable=False),
+    Column("run", String, nullable=False),
+    Column("role", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("day", String, nullable=False),
+    Column("state", String, nullable=False),  # reserved, settled, lost, aside
+    Column("calls", Integer, nullable=False),
+    Column("reserved_tokens", Integer, nullable=False),
+    Column("reserved_money", Float, nullable=False),
+    Column("tokens_in", Integer, nullable=False),
+    Column("tokens_out", Integer, nullable=False),
+    Column("money", Float, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Index("spending_by_run", "run"),
+    Index("spending_by_day", "who", "day"),
 )
 
 cache_schema = MetaData()

@@ -1,7 +1,70 @@
 """The tools there are, by name. One file a tool; all of them only read."""
 
-from assay.agent.tool import Tool
-from assay.agent.toolbox.follow import follow
-from assay.agent.toolbox.search import search
+from __future__ import annotations
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (search, follow)}
+import re
+from collections.abc import Mapping, Sequence
+
+from assay.agent.tool import Tool
+from assay.agent.toolbox.compare_documents import compare_documents
+from assay.agent.toolbox.extract_entities import extract_entities
+from assay.agent.toolbox.follow import follow
+from assay.agent.toolbox.get_document import get_document
+from assay.agent.toolbox.list_sources import list_sources
+from assay.agent.toolbox.own import let_in, load_tools
+from assay.agent.toolbox.read_on import read_on
+from assay.agent.toolbox.search import search, search_in
+from assay.agent.toolbox.search_all import search_all
+from assay.agent.toolbox.search_by_source import search_by_source
+from assay.agent.toolbox.summarise_results import summarise_results
+from assay.errors import UserError
+from assay.text import fold
+
+__all__ = ["TOOLS", "load_tools", "tools_for"]
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        search,
+        search_all,
+        search_by_source,
+        follow,
+        read_on,
+        list_sources,
+        get_document,
+        compare_documents,
+        summarise_results,
+        extract_entities,
+    )
+}
+
+
+def tools_for(
+    names: Sequence[str] = (), bases: Mapping[str, str] | None = None, per_base: bool = False, own: Sequence[Tool] = ()
+) -> dict[str, Tool]:
+    """The tools that a model may use: those named (all, where none is), and a person's own.
+
+    bases: the knowledge bases in scope, name → description
+    per_base: one search tool for each of them, `search_<base>`, in the place of `search`
+    """
+    for name in names:
+        if name not in TOOLS:
+            raise UserError(f"There is no tool called {name!r}. There are: {', '.join(sorted(TOOLS))}.")
+    chosen = {name: tool for name, tool in TOOLS.items() if name in names or not names}
+    if per_base and "search" in chosen and bases:
+        chosen = _per_base(bases) | {name: tool for name, tool in chosen.items() if name != "search"}
+    for tool in own:
+        allowed = let_in(tool, [*TOOLS, *chosen])
+        chosen[allowed.name] = allowed
+    return chosen
+
+
+def _per_base(bases: Mapping[str, str]) -> dict[str, Tool]:
+    tools: dict[str, Tool] = {}
+    for base, description in sorted(bases.items()):
+        plain = re.sub(r"[^a-z0-9]+", "_", fold(base)).strip("_")[:40] or "base"
+        name, number = f"search_{plain}", 2
+        while name in tools or name in TOOLS:
+            name, number = f"search_{plain}_{number}", number + 1
+        tools[name] = search_in(name, base, description)
+    return tools

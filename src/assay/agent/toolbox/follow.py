@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from assay.agent.tool import Desk, Result, as_found, tool
+from typing import Annotated
+
+from assay.agent.desk import Desk
+from assay.agent.tool import LONG_QUERY, Count, Result, Within, as_found, tool
+from assay.agent.toolbox.naming import shown
+from assay.agent.toolbox.search import counted
 
 
 @tool
-async def follow(desk: Desk, passage: str, name: str, query: str, k: int = 8) -> Result:
+async def follow(
+    desk: Desk, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
+) -> Result:
     """Go from a passage to what is said elsewhere about a name in it.
 
-    passage: the passage that the name stands in
+    passage: the key of the passage that the name stands in
     name: the person, place, document or thing to follow, as it is written there
     query: the name and what is still open about it
     k: how many passages to read
     """
-    hits = await desk.retrieve(query, k)
-    return Result(as_found(hits), f"{len(hits)} passages about {name}" if hits else f"nothing more about {name}")
+    desk.passage(passage)  # only from where this run has been
+    hits = await desk.retrieve(query.strip() or name, k)
+    about = shown(name)
+    return Result(as_found(hits), f"{counted(hits)}, about {about}" if hits else f"nothing more about {about}")

@@ -1,17 +1,65 @@
-"""`search`: the best passages for a few words."""
+"""`search`: the best passages for a few words; over everything, or as a tool of its own for one knowledge base."""
 
 from __future__ import annotations
 
-from assay.agent.tool import Desk, Result, as_found, tool
+from assay.agent.desk import Desk
+from assay.agent.tool import Brief, Count, Query, Result, Tool, as_found, tool
+from assay.agent.toolbox.naming import shown
+from assay.agent.toolbox.narrow import narrowed
+from assay.index.filters import EVERYTHING
+from assay.types import Hit
 
 
 @tool
-async def search(desk: Desk, query: str, k: int = 8, name: str = "") -> Result:
+async def search(
+    desk: Desk, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+) -> Result:
     """Search all documents by words and by meaning.
 
     query: a few keywords, in the words the documents would use
     k: how many passages to read
-    name: the name in the question that the search is about, if it is about one
+    since: only documents from this day on: 2024, 2024-05-17 or "last 12 months"
+    until: only documents up to this day
+    type: only documents of this type: pdf, csv, email
+    base: only this knowledge base
     """
-    hits = await desk.retrieve(query, k)
-    return Result(as_found(hits), f"{len(hits)} passages" if hits else "nothing was found; try other words")
+    return await looked_up(desk, query, k, since, until, type, base)
+
+
+async def looked_up(desk: Desk, query: str, k: int, since: str, until: str, type: str, base: str) -> Result:
+    where = narrowed(desk, since, until, type, base)
+    hits = await desk.retrieve(query, k, where)
+    return Result(as_found(hits), counted(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until)))
+
+
+def search_in(name: str, base: str, description: str) -> Tool:
+    """The same for one knowledge base, with what it is about in its manual."""
+
+    async def body(
+        desk: Desk, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
+    ) -> Result:
+        return await looked_up(desk, query, k, since, until, type, base)
+
+    lines = search.about.partition("\n\n")[2].splitlines()
+    arguments = "\n".join(line for line in lines if not line.startswith("base:"))
+    about = f"Search the knowledge base {shown(base)!r} by words and by meaning. {shown(description, 300)}".strip()
+    return Tool(name, f"{about}\n\n{arguments}", body)
+
+
+def counted(hits: list[Hit]) -> str:
+    """How many passages of how many documents; nothing where there are none."""
+    documents = len({hit.passage.doc_id for hit in hits})
+    return f"{some(len(hits), 'passage')} of {some(documents, 'document')}, best first" if hits else ""
+
+
+def some(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def nothing(*, limited: bool = False, dated: bool = False) -> str:
+    """What may help where nothing was found."""
+    if dated:
+        return "nothing was found; documents without a date are left out by since and until, so try without them"
+    return (
+        "nothing was found within these limits; try without them" if limited else "nothing was found; try other words"
+    )

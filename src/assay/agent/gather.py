@@ -1,0 +1,93 @@
+"""Weighing what came back: once per passage, several to a request, requests side by side, each result seen as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+
+from assay.agent import window
+from assay.agent.kit import Kit, mark
+from assay.errors import ModelError
+from assay.events import RULES, Event, Found, Gathered
+from assay.evidence import assess
+from assay.evidence.assess import Weighed, Weights, Width
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.run import Run
+
+SET = 300  # passages of a question about a whole set that are weighed, at most
+
+
+async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Evidence from the passages that are new: what sift.py has left of them, in requests that share a window."""
+    sent = sorted(run.unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
+    if len(sent) > SET:
+        yield Gathered((), skipped=tuple(found.passage.id for found in sent[SET:]))
+        sent = sent[:SET]
+    if kit.assess is not None:
+        yield await _by_the_team(run, kit, sent)
+        return
+    groups = list(assess.batches(sent, _room(kit), _width(kit)))
+    work = [asyncio.ensure_future(_weighed(run, kit, group)) for group in groups]
+    try:
+        for done in asyncio.as_completed(work):
+            yield await done
+    finally:
+        for each in work:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+def _width(kit: Kit) -> Width:
+    """Several passages to a request save most of the cost, but small models mix them up. One that makes tool calls is taken
+    to keep them apart, unless the setting says otherwise."""
+    assert kit.meter is not None
+    able = all(seated.seat.tools for seated in kit.meter.seats.get(Role.weigh, ()))
+    return kit.width if able or kit.width.alone >= kit.width.together else replace(kit.width, together=kit.width.alone)
+
+
+def _room(kit: Kit) -> int:
+    """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
+    assert kit.meter is not None
+    return min((seated.seat.window for seated in kit.meter.seats.get(Role.weigh, ())), default=8192) // 2
+
+
+async def _weighed(run: Run, kit: Kit, group: Sequence[Found]) -> Gathered:
+    titles = kit.titles(run)
+    parts = window.parts(run)
+    shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
+
+    def lay_out(room: int) -> Mapping[str, str]:
+        return assess.lay_out(run.question, parts, group, titles, mark(run), room)
+
+    reply = await kit.ask(
+        Role.weigh,
+        "weigh",
+        Weights,
+        lay_out,
+        schema=assess.schema(len(group)),
+        documents=sorted({each.passage.doc_id for each in group}),
+        max_tokens=min(1200, 150 + 130 * len(group)),
+    )
+    if isinstance(reply, No):
+        return _gathered(assess.by_words(run.question, parts, group, kit.cutoff), f"{RULES}: {reply.why}")
+    weights, by = reply
+    return _gathered(assess.read(weights.passages, shown, run.question, kit.cutoff), by)
+
+
+async def _by_the_team(run: Run, kit: Kit, sent: Sequence[Found]) -> Gathered:
+    assert kit.assess is not None
+    titles = kit.titles(run)
+    shown = {each.passage.id: each.passage for each in sent}
+    try:
+        weights = await kit.assess(
+            run.question, window.parts(run), [(each, titles.get(each.doc_id, "")) for each in shown.values()]
+        )
+    except Exception as error:  # somebody else's code: whatever it raises, the run can be resumed when it is mended
+        raise ModelError(f"The assessor failed ({type(error).__name__}: {error}).") from error
+    return _gathered(assess.read(list(weights), shown, run.question, kit.cutoff), "assessor")
+
+
+def _gathered(weighed: Weighed, by: str) -> Gathered:
+    return Gathered(weighed.evidence, weighed.dropped, by, inexact=weighed.inexact)

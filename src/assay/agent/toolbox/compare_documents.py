@@ -1,0 +1,94 @@
+"""`compare_documents`: what each of a few documents says in one respect, side by side. The note is never evidence; the
+passages it stands on come back as found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.desk import Desk
+from assay.agent.tool import Result, Within, as_found, tool
+from assay.agent.toolbox.naming import document_named, shown
+from assay.agent.toolbox.results import Piece, quoted, sentences_about
+from assay.errors import ToolError
+from assay.evidence.weigh import key_of
+from assay.index.filters import Eq
+from assay.store.documents import Entry
+from assay.types import Hit
+
+EACH = 4  # passages of a document
+
+
+class Said(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    number: int
+    says: str = Field(max_length=500)
+
+
+class Comparison(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    documents: list[Said] = Field(max_length=6)
+    difference: str = Field(max_length=500)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    entry: Entry
+    hits: tuple[Hit, ...]
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [Piece(key_of(hit.passage), self.entry.title, hit.passage) for hit in self.hits]
+
+
+@tool
+async def compare_documents(desk: Desk, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
+    """Compare a few documents in one respect.
+
+    documents: their names, as list_sources gives them
+    aspect: in what respect, in a few keywords
+    """
+    entries = desk.sources()
+    chosen = list({entry.id: entry for name in documents for entry in [document_named(desk, name, entries)]}.values())
+    if len(chosen) < 2:
+        raise ToolError("compare_documents: 'documents' must name at least 2 different documents.")
+    hits = await asyncio.gather(*(desk.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in chosen))
+    sides = [Side(entry, tuple(found)) for entry, found in zip(chosen, hits, strict=True)]
+    note = await _by_model(desk, sides, aspect) or _by_rule(sides, aspect)
+    found = sorted((hit for side in sides for hit in side.hits), key=lambda hit: -hit.scores.get("fused", 0.0))
+    return Result(as_found(found), note, tuple(entry.id for entry in chosen))
+
+
+async def _by_model(desk: Desk, sides: Sequence[Side], aspect: str) -> str:
+    numbered = [(place, piece) for place, side in enumerate(sides, 1) for piece in side.pieces]
+    # The best passage of each document first, so that where room is short every document still has its say.
+    ranked = sorted(numbered, key=lambda pair: sides[pair[0] - 1].pieces.index(pair[1]))
+
+    def lay_out(room: int) -> Mapping[str, str]:
+        labels = [f"document {place}" for place, _ in ranked]
+        return {"aspect": aspect, "passages": quoted(desk, [piece for _, piece in ranked], labels, room)}
+
+    if desk.consult is None or not numbered:
+        return ""
+    note = await desk.consult("compare", Comparison, lay_out, [side.entry.id for side in sides])
+    if note is None:
+        return ""
+    says = {each.number: each.says for each in note.documents}
+    lines = [
+        f"- {shown(side.entry.title)}: {shown(says.get(place, 'nothing'), 500)}" for place, side in enumerate(sides, 1)
+    ]
+    return "\n".join((f"On {shown(aspect)}:", *lines, f"In all: {shown(note.difference, 500)}"))
+
+
+def _by_rule(sides: Sequence[Side], aspect: str) -> str:
+    lines = []
+    for side in sides:
+        said = sentences_about(aspect, side.pieces, 1)
+        lines.append(f"- {shown(side.entry.title)}: {said[0][1] if said else 'nothing about it'}")
+    return "\n".join((f"Nearest to {shown(aspect)}, side by side:", *lines))

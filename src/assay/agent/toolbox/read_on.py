@@ -1,0 +1,31 @@
+"""`read_on`: what stands next to a passage in its document."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from assay.agent.desk import Desk
+from assay.agent.tool import Result, as_found, tool
+from assay.agent.toolbox.search import some
+
+AROUND = 3  # passages
+
+
+@tool
+async def read_on(desk: Desk, passage: str, direction: Literal["after", "before"] = "after") -> Result:
+    """Read what comes right after a passage, or right before it, in the same document.
+
+    passage: the key of a passage that was found
+    direction: after or before
+    """
+    here = desk.passage(passage)
+    hits = await desk.passages(here.doc_id)
+    if direction == "after":
+        beside = [hit for hit in hits if hit.passage.start > here.start][:AROUND]
+    else:
+        beside = [hit for hit in hits if hit.passage.start < here.start][-AROUND:]
+    if not beside:
+        return Result(
+            (), f"nothing comes {direction} it: it stands at the {'end' if direction == 'after' else 'beginning'}"
+        )
+    return Result(as_found(beside), f"{some(len(beside), 'passage')} {direction} it, in reading order")

@@ -1,0 +1,79 @@
+"""The results so far, as the tools that write notes about them see them: only what this person may still read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.agent.desk import Desk
+from assay.agent.toolbox.naming import shown
+from assay.answer import extract
+from assay.errors import ToolError
+from assay.evidence.weigh import key_of, rarity
+from assay.fence import fence
+from assay.models.tokens import estimate_tokens
+from assay.text import terms
+from assay.types import Passage
+
+SHORTEST = 40  # tokens: less of a passage is not worth showing
+FENCE = 60  # tokens that marks and labels take
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage with the key that people and models know it by."""
+
+    key: str
+    title: str
+    passage: Passage
+
+
+def results(desk: Desk) -> list[Piece]:
+    """The evidence, best first; where nothing was kept yet, whatever was found."""
+    evidence = [(each.key, each.passage) for each in desk.evidence]
+    found = [(key_of(each.passage), each.passage) for each in desk.found]
+    kept = dict(evidence or found)
+    titles = desk.titles([passage.doc_id for passage in kept.values()])
+    pieces = [
+        Piece(key, titles[passage.doc_id], passage)
+        for key, passage in kept.items()
+        if passage.doc_id in titles and passage.text.strip()
+    ]
+    if not pieces:
+        raise ToolError("Nothing has been found yet. Search first.")
+    return pieces
+
+
+def documents_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(piece.passage.doc_id for piece in pieces))
+
+
+def quoted(desk: Desk, pieces: Sequence[Piece], labels: Sequence[str], room: int) -> str:
+    """As many passages as there is room for, in order, each between the run's marks."""
+    parts: list[str] = []
+    for piece, label in zip(pieces, labels, strict=True):
+        words = piece.passage.text
+        length = estimate_tokens(words)
+        room -= FENCE
+        if room < min(SHORTEST, length):
+            break
+        if length > room:
+            words = f"{words[: len(words) * room // length]}…"
+        parts.append(fence(desk.mark, f"{label}, {shown(piece.title)}", words))
+        room -= min(length, room)
+    return "\n\n".join(parts)
+
+
+def sentences_about(about: str, pieces: Sequence[Piece], most: int) -> list[tuple[Piece, str]]:
+    """The sentences that speak most of it, one a passage, best first: what there is to say without a model."""
+    rare = rarity(about, [piece.passage.text for piece in pieces])
+
+    def speaks(words: str) -> float:
+        return sum(rare.get(term, 0.0) for term in set(terms(words)))
+
+    said: dict[str, Piece] = {}
+    for piece in pieces:
+        body = piece.passage.text
+        all_of_it = [body[start:end] for start, end in extract.pieces(body)] or [body]
+        said.setdefault(max(filter(extract.says_something, all_of_it), key=speaks, default=all_of_it[0]), piece)
+    return [(said[words], shown(words, 300)) for words in sorted(said, key=speaks, reverse=True)[:most]]

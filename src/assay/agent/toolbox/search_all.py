@@ -1,0 +1,113 @@
+"""`search_all`: everything that matches, for questions about a whole set, and how much of it was left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.agent.desk import Desk
+from assay.agent.tool import Brief, Query, Result, as_found, tool
+from assay.agent.toolbox.narrow import narrowed
+from assay.agent.toolbox.search import nothing, some
+from assay.answer.choose import is_row
+from assay.index.filters import EVERYTHING, Filter
+from assay.text import terms
+from assay.types import Hit
+
+FIRST, DEEPEST = 100, 6400  # passages that each channel is asked for: at first, and at most
+# Of the best score: what scores less matches only by having all the words. At a half, all evidence for the sample's
+# questions about sets is found; at six tenths, three of nine wordings lose some.
+HOPELESS = 0.5
+TABLES = frozenset({"csv", "xlsx"})
+
+
+@tool
+async def search_all(
+    desk: Desk, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+) -> Result:
+    """Find everything that matches, not just the best. Use for "which all", "every" and "how many"; tables come whole.
+
+    query: the few keywords that all of them have in common
+    since: only documents from this day on: 2024, 2024-05-17 or "last 12 months"
+    until: only documents up to this day
+    type: only documents of this type: pdf, csv, email
+    base: only this knowledge base
+    """
+    where = narrowed(desk, since, until, type, base)
+    matching, dry = await _exhausted(desk, query, where)
+    rows = await _rows_beside(desk, matching)
+    everything = [*matching, *rows]
+    given = everything[: desk.most]
+    left = len(everything) - len(given)
+    if not given:
+        return Result((), nothing(limited=where != EVERYTHING, dated=bool(since or until)))
+    documents = len({hit.passage.doc_id for hit in everything})
+    note = f"{'' if dry else 'at least '}{some(len(matching), 'passage')} of {some(documents, 'document')} match"
+    if rows:
+        note += f", with {len(rows)} more from the tables they stand in"
+    note += f"; {len(given)} returned, {left} left" if left else "; all returned"
+    return Result(as_found(given), note, left=left)
+
+
+async def _exhausted(desk: Desk, query: str, where: Filter) -> tuple[list[Hit], bool]:
+    """What matches, best first, looked for ever deeper until a whole half of what comes back does not match any more."""
+    wanted = frozenset(terms(query))
+    depth = FIRST
+    while True:
+        hits = await desk.retrieve(query, depth, where, deep=True)
+        best = hits[0].scores["fused"] if hits else 0.0
+        matching = [_matches(hit, wanted, best) for hit in hits]
+        dry = len(hits) < depth or not any(matching[depth // 2 :])
+        if dry or depth >= DEEPEST:
+            return [hit for hit, fits in zip(hits, matching, strict=True) if fits], dry
+        depth *= 4
+
+
+def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
+    if hit.scores["fused"] >= HOPELESS * max(best, 0.0):
+        return True
+    if not wanted or "lexical" not in hit.scores:  # a passage with all the words is one that the words have found
+        return False
+    words = f"{hit.title} {hit.passage.heading} {hit.passage.text}"
+    if words.isascii() and not all(stem[:3] in words.casefold() for stem in wanted):  # ten times as fast as the stems
+        return False
+    return wanted <= set(terms(words))
+
+
+async def _rows_beside(desk: Desk, matching: list[Hit]) -> list[Hit]:
+    """The other passages of the tables that matches stand in, each with the score of the match that brought it: half a
+    table answers no question about all of it."""
+    known = {hit.passage.id for hit in matching}
+    beside: list[Hit] = []
+    whole: dict[str, list[Hit]] = {}
+    for hit in matching:
+        if not _is_table(hit) or len(beside) > desk.most:
+            continue
+        if hit.passage.doc_id not in whole:
+            whole[hit.passage.doc_id] = await desk.passages(hit.passage.doc_id)
+        for other in _same_table(hit, whole[hit.passage.doc_id]):
+            if other.passage.id not in known:
+                known.add(other.passage.id)
+                beside.append(replace(other, scores=hit.scores))
+    return beside
+
+
+def _is_table(hit: Hit) -> bool:
+    lines = [line for line in hit.passage.text.splitlines() if line.strip()]
+    return hit.fields.get("type") in TABLES or 2 * sum(map(is_row, lines)) > len(lines)
+
+
+def _same_table(hit: Hit, document: list[Hit]) -> list[Hit]:
+    """The passages around this one, as far as they are of the same table: rows below one heading."""
+    place = next((at for at, other in enumerate(document) if other.passage.id == hit.passage.id), None)
+    if place is None:
+        return []
+
+    def belongs(other: Hit) -> bool:
+        return other.passage.heading == hit.passage.heading and _is_table(other)
+
+    first = last = place
+    while first > 0 and belongs(document[first - 1]):
+        first -= 1
+    while last + 1 < len(document) and belongs(document[last + 1]):
+        last += 1
+    return document[first : last + 1]

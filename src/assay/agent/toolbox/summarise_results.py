@@ -1,0 +1,41 @@
+"""`summarise_results`: a note on what was found so far. It helps to decide and is never evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.desk import Desk
+from assay.agent.tool import Result, tool
+from assay.agent.toolbox.naming import shown
+from assay.agent.toolbox.results import documents_of, quoted, results, sentences_about
+from assay.agent.toolbox.search import some
+
+SAID = 6  # sentences, without a model
+
+
+class Summary(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    summary: str = Field(max_length=1500)
+
+
+@tool
+async def summarise_results(desk: Desk, about: str) -> Result:
+    """Sum up what was found so far, to see what is still missing. Not evidence.
+
+    about: what to sum up, in a few words
+    """
+    pieces = results(desk)
+    head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
+
+    def lay_out(room: int) -> Mapping[str, str]:
+        return {"about": about, "passages": quoted(desk, pieces, [piece.key for piece in pieces], room)}
+
+    if desk.consult is not None:
+        note = await desk.consult("summarise", Summary, lay_out, documents_of(pieces))
+        if note is not None:
+            return Result((), f"{head}. In short: {shown(note.summary, 1500)}", documents_of(pieces))
+    lines = (f"- [{piece.key}] {words}" for piece, words in sentences_about(about, pieces, SAID))
+    return Result((), "\n".join((f"{head}. The sentences nearest to it:", *lines)), documents_of(pieces))

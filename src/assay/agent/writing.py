@@ -1,0 +1,163 @@
+"""From evidence to answer: draft, check claim by claim, seek what failed, revise, deliver. The parts are in `answer/`; here
+they are joined. A model writes where there is one and a budget for it; otherwise the answer is quoted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from assay.agent import by_rule
+from assay.agent.decide import WIDTH, made_before
+from assay.agent.kit import Kit, mark
+from assay.answer import compose, ground
+from assay.answer import draft as drafting
+from assay.answer import revise as revising
+from assay.events import RULES, Answered, Call, Checked, Decided, Drafted, Event, Failed, Revised, Route
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.run import Run
+from assay.types import Claim, Shape
+
+TOGETHER = 6  # claims that one request checks
+SOUGHT = 3  # claims that support is searched for
+
+
+async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """What would be said, from the evidence alone; extracted if there is no model or no budget."""
+    if run.route is Route.direct:
+        yield await _directly(run, kit)
+        return
+    if not run.asked.has_model:
+        async for event in by_rule.draft(run, kit):
+            yield event
+        return
+    if not run.evidence:
+        yield Drafted((), Shape.prose, missing=(run.question,))
+        return
+    sources = kit.sources(run)
+    judged = run.judged
+    missing = judged.missing if judged else ()
+    reply = await kit.ask(
+        Role.write,
+        "write",
+        drafting.Writing,
+        lambda room: drafting.lay_out(run.question, run.evidence, sources, mark(run), room, run.readings, missing),
+        schema=drafting.schema([each.key for each in run.evidence]),
+        documents=_documents(run),
+        max_tokens=1500,
+    )
+    if isinstance(reply, No):
+        async for event in by_rule.draft(run, kit):
+            yield event
+        return
+    written, by = reply
+    yield drafting.read(written, run.question, run.evidence, by)
+
+
+async def _directly(run: Run, kit: Kit) -> Drafted:
+    """An answer that is not from the documents, and will say so."""
+    reply = await kit.ask(
+        Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
+    )
+    return Drafted((), Shape.prose) if isinstance(reply, No) else drafting.said(*reply)
+
+
+async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Every claim by string and by rule; those that the rules leave open, and more of them where the mode asks for it, by a
+    model as well. Each verdict is seen as soon as it is there."""
+    sources = kit.sources(run)
+    opinions = compose.opinions(run)
+    open_: list[tuple[int, Claim]] = []
+    for place, claim in run.unchecked:
+        if claim.quote is not None:
+            yield Checked(place, compose.checked(claim, run.evidence, kit.document))
+            continue
+        ruled = ground.by_rule(claim, compose.standing(run.evidence, kit.document), sources, opinion=place in opinions)
+        if run.asked.has_model and ground.needs_model(ruled, run.asked.mode, run.evidence):
+            open_.append((place, ruled))
+        else:
+            yield Checked(place, ruled)
+    groups = [open_[at : at + TOGETHER] for at in range(0, len(open_), TOGETHER)]
+    work = [asyncio.ensure_future(_checked(run, kit, group)) for group in groups]
+    try:
+        for done in asyncio.as_completed(work):
+            for event in await done:
+                yield event
+    finally:
+        for each in work:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _checked(run: Run, kit: Kit, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
+    claims = [claim for _, claim in group]
+    sources = kit.sources(run)
+
+    def lay_out(room: int) -> Mapping[str, str]:
+        return ground.lay_out(claims, run.evidence, sources, mark(run), room)
+
+    reply = await kit.ask(
+        Role.check,
+        "check",
+        ground.Rulings,
+        lay_out,
+        schema=ground.schema(len(claims)),
+        documents=_documents(run),
+        max_tokens=80 + 60 * len(claims),
+    )
+    # Without a model's word the rules' own verdict stands: what they left open is not delivered as it is.
+    ruled, by = (tuple(claims), RULES) if isinstance(reply, No) else (ground.read(reply[0], claims), reply[1])
+    return [Checked(place, claim, by) for (place, _), claim in zip(group, ruled, strict=True)]
+
+
+async def seek(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """One search for the sake of the claims that did not hold."""
+    first = len(run.calls) + 1
+    places: list[int] = []
+    calls: list[Call] = []
+    for place, claim in run.unsupported[:SOUGHT]:
+        places.append(place)
+        call = Call(f"c{first + len(calls)}", "search", {"query": claim.words[:300], "k": WIDTH})
+        if not made_before(run, call) and claim.words.strip():
+            calls.append(call)
+    why = "; ".join(claim.why for _, claim in run.unsupported[:SOUGHT])
+    yield Decided(tuple(calls), f"a claim did not hold: {why}", seeks=tuple(places))
+
+
+async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """What did not hold is written anew from its evidence, hedged, or dropped; then it is checked again, for the last time."""
+    for place, claim in run.unsupported:
+        yield await _revised(run, kit, place, claim)
+
+
+async def _revised(run: Run, kit: Kit, place: int, claim: Claim) -> Revised:
+    sources = kit.sources(run)
+    if not run.asked.has_model or claim.quote is not None:
+        return revising.without_model(place, claim, run, sources)
+    evidence = revising.relevant(claim, run.evidence)
+    reply = await kit.ask(
+        Role.write,
+        "revise",
+        revising.Revision,
+        lambda room: revising.lay_out(run.question, claim, evidence, sources, mark(run), room),
+        schema=revising.schema([each.key for each in evidence]),
+        documents=_documents(run),
+        max_tokens=250,
+    )
+    if isinstance(reply, No):
+        return revising.without_model(place, claim, run, sources)
+    revision, by = reply
+    return revising.read(revision, place, claim, run.evidence, by)
+
+
+async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The answer; and, should anything in it not hold after all, none."""
+    answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())
+    if wrong := compose.faults(answer, run, kit.document):
+        yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
+        return
+    yield Answered(answer)
+
+
+def _documents(run: Run) -> list[str]:
+    return sorted({each.passage.doc_id for each in run.evidence})

@@ -1,0 +1,164 @@
+"""From what a model wrote to claims: one sentence each, with the keys it cites lifted out of the words. Pure.
+
+A key that no evidence has is taken out and reported; a heading or a gap that states something of its own is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from assay import text
+from assay.answer import facts
+from assay.types import Claim, Evidence
+
+GROUP = re.compile(r"\s*([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
+KEY = re.compile(r"[0-9a-f]{8}", re.I)
+LABEL = re.compile(
+    r"^(?:keys?|cites?|cited|citations?|sources?|refs?|see|evidence|quoted)\b\s*:?\s*|[\"'`#*“”]+|\.$", re.I
+)
+REFERENCE = re.compile(r"\d{1,3}(?:\s*[-–]\s*\d{1,3})?")
+LONGEST = 600  # signs of a claim; what is longer is no sentence
+ROW = " | "
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """Words without the keys that stood in them; `cites` are (place in the words, key)."""
+
+    words: str
+    cites: tuple[tuple[int, str], ...] = ()
+    stray: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Lifting:
+    words: str = ""
+    cites: list[tuple[int, str]] = field(default_factory=list)
+    stray: list[str] = field(default_factory=list)
+
+
+def lifted(words: str, known: Collection[str]) -> Lifted:
+    """The words without citations. What looks like one and is none of this run's ("[3]", an invented key) goes too: left in
+    the text, it would pass for a number of our own."""
+    out = _Lifting()
+    at = 0
+    for match in GROUP.finditer(words):
+        keys = _keys(match[2], known, square=match[1] != "(")
+        if keys is None:
+            continue
+        out.words += words[at : match.start()]
+        at = match.end()
+        out.cites += [(len(out.words), key) for key in keys if key in known]
+        out.stray += [key for key in keys if key not in known]
+    out.words += words[at:]
+    return _without_bare(Lifted(out.words, tuple(out.cites), tuple(out.stray)), known)
+
+
+def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | None:
+    """The keys of a group in brackets; none where the brackets hold words. "(20240517)" may be a day: only known figures
+    count there."""
+    parts = [
+        LABEL.sub("", part.strip()).strip() for part in re.split(r"[,;|&]|\s+and\s+", LABEL.sub("", inside.strip()))
+    ]
+    parts = [piece for part in parts for piece in part.split() if piece]
+    if not parts:
+        return None
+    keys = [part.lower() if KEY.fullmatch(part) else part for part in parts]
+    if square and all(KEY.fullmatch(key) or REFERENCE.fullmatch(key) for key in keys):
+        return keys
+    return keys if all(key in known or (KEY.fullmatch(key) and not key.isdigit()) for key in keys) else None
+
+
+def _without_bare(found: Lifted, known: Collection[str]) -> Lifted:
+    """A known key that stands among the words, without brackets, is a citation too."""
+    words, cites = found.words, list(found.cites)
+    for match in reversed(list(re.finditer(r"\s*\b[0-9a-f]{8}\b", words, re.I))):
+        key = match[0].strip().lower()
+        if key in known:
+            gone = match.end() - match.start()
+            words = words[: match.start()] + words[match.end() :]
+            cites = [(at - gone if at >= match.end() else at, cite) for at, cite in cites] + [(match.start(), key)]
+    return Lifted(words, tuple(sorted(cites)), found.stray)
+
+
+def split(words: str, cites: Iterable[str], known: Collection[str]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    """The sentences of what was written as one claim, each with the keys that stand in it or, failing that, those of the
+    whole; and the keys that were removed. A row of a table stays whole. A sentence without content ("Yes.") says nothing
+    that could be checked, and is left out."""
+    found = lifted(text.clean(words), known)
+    given = [cite.strip().lower().strip("[]() ") for cite in cites]
+    own = tuple(dict.fromkeys(cite for cite in given if cite in known))
+    stray = (*found.stray, *(cite for cite in given if cite not in known))
+    spans = [(0, len(found.words))] if ROW in found.words else text.sentences(found.words)
+    claims: list[Claim] = []
+    for place, (start, end) in enumerate(spans):
+        said = _tidy(found.words[start:end])
+        last = place == len(spans) - 1
+        inline = [key for at, key in found.cites if _belongs(at, place, start, spans, last=last)]
+        if text.terms(said) and len(said) <= LONGEST:
+            claims.append(Claim(said, tuple(dict.fromkeys(inline)) or own))
+    return tuple(claims), tuple(dict.fromkeys(stray))
+
+
+def _belongs(at: int, place: int, start: int, spans: Sequence[text.Span], *, last: bool) -> bool:
+    """A citation belongs to the sentence that it stands in or after."""
+    begins = start < at or place == 0
+    return begins and (last or at <= spans[place + 1][0])
+
+
+def _tidy(words: str) -> str:
+    words = re.sub(r"^\s*(?:[-*•‣▪]|\d{1,2}[.)])\s+", "", " ".join(words.split()))
+    return re.sub(r"\s+([.,;:!?])", r"\1", words).strip()
+
+
+# --- what carries no fact -------------------------------------------------------------------------------------------
+
+PLAIN = frozenset(
+    (
+        "answer background comparison conclusion conflict context cost detail difference document effect evidence example "
+        "finding item limit method name opinion other overview period point question reason result risk rule side similarity "
+        "source step summary value view year"
+    ).split()
+)
+PLAIN_STEMS = frozenset(text.stem(word) for word in PLAIN)
+HEADING_WORDS = 8
+GAP_WORDS = 20
+GAPS = 6
+
+
+def heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
+    """A heading if it states nothing of its own: each of its parts is a phrase of the question or of the evidence, or a plain
+    word such as "Summary". Otherwise nothing."""
+    tidy = _tidy(lifted(text.clean(words), {each.key for each in evidence}).words).strip("#*: ").strip()
+    if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
+        return ""
+    said = [_phrase(question), *(_phrase(f"{each.passage.heading} . {each.passage.text}") for each in evidence)]
+    parts = [part for cell in tidy.split("|") for part in re.split(r"\s+(?:and|or|of|for|by)\s+|[,:/–-]", cell)]
+    return tidy if all(_stands(part, said) for part in parts) else ""
+
+
+def _phrase(words: str) -> str:
+    return f" {' '.join(text.terms(words))} "
+
+
+def _stands(part: str, said: Sequence[str]) -> bool:
+    terms = text.terms(part)
+    if all(term in PLAIN_STEMS for term in terms):
+        return True
+    return any(_phrase(part) in words for words in said)
+
+
+def gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
+    """What is said to be missing, if it names and numbers nothing that neither question nor evidence has, and speaks of what
+    was asked; otherwise nothing. What is missing must not be a way to say something unchecked."""
+    tidy = _tidy(lifted(text.clean(words), {each.key for each in evidence}).words).rstrip(". ")
+    terms = set(text.terms(tidy))
+    if not terms or len(tidy.split()) > GAP_WORDS or len(text.sentences(tidy)) > 1:
+        return ""
+    asked = set(text.terms(question))
+    known = f"{question}\n" + "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in evidence)
+    if not terms & asked or len(terms & (asked | set(text.terms(known)))) * 2 < len(terms):
+        return ""
+    return "" if facts.strangers(tidy, known, facts.in_small_letters(known)) else tidy

@@ -1,0 +1,212 @@
+"""Writing with a model: what it is shown, the form of its reply, and the draft that is read from it. Pure.
+
+Nothing here is delivered: every claim of a draft is checked first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from assay import text
+from assay.answer import claims
+from assay.answer.choose import asks_for_several
+from assay.answer.show import Sources, fitting, quotations
+from assay.events import Drafted
+from assay.models.tokens import estimate_tokens
+from assay.types import Block, Claim, Conflict, Evidence, Shape
+
+BLOCKS, CLAIMS, CITES = 8, 12, 4  # what a reply may hold at most
+OPINIONS = 2  # sentences of a closing opinion
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Stated(_Strict):
+    """A claim as it was written."""
+
+    text: str
+    cites: list[str] = []
+
+
+class Part(_Strict):
+    heading: str = ""
+    claims: list[Stated]
+    opinion: bool = False
+
+
+class Disputed(_Strict):
+    left: str
+    right: str
+    about: str = ""
+
+
+class Writing(_Strict):
+    """A whole draft as it was written. The shape is a plain word: one that is not known is no reason to lose the draft."""
+
+    shape: str = ""
+    blocks: list[Part]
+    conflicts: list[Disputed] = []
+    missing: list[str] = []
+
+
+class Direct(_Strict):
+    """An answer that is not from the documents."""
+
+    text: str
+
+
+# --- what the model is shown ----------------------------------------------------------------------------------------
+
+
+def schema(keys: Sequence[str]) -> dict[str, Any]:
+    """The form of a reply, in which nothing can be cited but what was shown."""
+    key = {"type": "string", "enum": list(keys)}
+    claim = _object(text={"type": "string"}, cites=_list(key, 1, CITES))
+    block = _object(heading={"type": "string"}, claims=_list(claim, 1, CLAIMS), opinion={"type": "boolean"})
+    conflict = _object(left=key, right=key, about={"type": "string"})
+    return _object(
+        shape={"type": "string", "enum": [each.value for each in Shape]},
+        blocks=_list(block, 0, BLOCKS),
+        conflicts=_list(conflict, 0, 4),
+        missing=_list({"type": "string"}, 0, claims.GAPS),
+    )
+
+
+def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def lay_out(
+    question: str,
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    mark: str,
+    room: int,
+    readings: Sequence[str] = (),
+    missing: Sequence[str] = (),
+) -> dict[str, str]:
+    """The values of the prompt `write`, in at most `room` tokens: the question first of all, then as much evidence as fits."""
+    asked = fitting(" ".join(question.split()), max(room // 4, 16))
+    lines = [f"It may mean: {fitting(reading, 40)}. Answer for each." for reading in readings]
+    lines += [f"Not found so far: {fitting(each, 30)}" for each in missing[:4]]
+    notes = fitting("\n".join(lines), max(room // 6, 8)) + "\n" if lines else ""
+    shape = SAID[shape_of(question)]
+    used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)
+    return {
+        "question": asked,
+        "evidence": quotations(evidence, sources, mark, room - used)[0],
+        "notes": notes,
+        "shape": shape,
+    }
+
+
+def shown(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, ...]:
+    """The keys of what `lay_out` would show in that room."""
+    return quotations(evidence, sources, mark, room)[1]
+
+
+TABLE = re.compile(r"\b(?:table|compare|comparison|contrast|versus|vs)\b|\bside by side\b", re.I)
+PROSE = re.compile(
+    r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
+    re.I,
+)
+JUDGES = re.compile(
+    r"\b(?:should|ought|recommend\w*|advisable|worth(?:while)?|prefer\w*|better|best|worse|worst|wise|justified|adequate"
+    r"|convincing|credible|plausible|opinion|judge|assess|evaluate|do you think|makes? sense|good idea)\b",
+    re.I,
+)
+SAID = {
+    Shape.sentence: "one sentence, or two",
+    Shape.list: "list: one claim for each item",
+    Shape.table: "table: one claim for each row",
+    Shape.prose: "prose: a few sentences",
+}
+
+
+def shape_of(question: str) -> Shape:
+    """The shape that a question asks for."""
+    if TABLE.search(question):
+        return Shape.table
+    if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
+        return Shape.list
+    return Shape.prose if PROSE.search(question) or judges(question) else Shape.sentence
+
+
+def judges(question: str) -> bool:
+    """Whether a question asks for a judgement: only then may an answer end in an opinion."""
+    return bool(JUDGES.search(question))
+
+
+# --- what it wrote --------------------------------------------------------------------------------------------------
+
+
+def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str) -> Drafted:
+    """The draft: sentence by sentence, citing nothing but this run's evidence. What a heading, a gap or a conflict says is
+    kept only if it states nothing of its own."""
+    known = {each.key for each in evidence}
+    blocks: list[Block] = []
+    stray: list[str] = []
+    for number, part in enumerate(reply.blocks[:BLOCKS]):
+        opinion = part.opinion and judges(question) and 0 < number == len(reply.blocks) - 1
+        own: list[Claim] = []
+        for stated in part.claims[:CLAIMS]:
+            said, strange = claims.split(stated.text, stated.cites, known)
+            own += said
+            stray += strange
+        own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # said once is enough
+        if own:
+            title = claims.heading(part.heading, question, evidence) if len(reply.blocks) > 1 or _is_row(own) else ""
+            blocks.append(Block(tuple(own[:OPINIONS] if opinion else own), title, opinion))
+    conflicts = tuple(found for each in reply.conflicts if (found := _conflict(each, question, evidence)))
+    told = (claims.gap(each, question, evidence) for each in reply.missing[: claims.GAPS])
+    return Drafted(
+        tuple(blocks),
+        _shape(reply.shape, blocks),
+        conflicts,
+        by=by,
+        missing=tuple(dict.fromkeys(each for each in told if each)),
+        stray=tuple(dict.fromkeys(stray)),
+    )
+
+
+def _is_row(own: Sequence[Claim]) -> bool:
+    return all(claims.ROW in claim.text for claim in own)
+
+
+def _shape(said: str, blocks: Sequence[Block]) -> Shape:
+    """What the model chose, as far as it kept to it."""
+    own = [claim for block in blocks for claim in block.claims]
+    if own and _is_row(own):
+        return Shape.table
+    chosen = Shape(said) if said in set(Shape) else Shape.prose
+    if chosen is Shape.table:
+        return Shape.list
+    return Shape.prose if chosen is Shape.sentence and len(own) > 2 else chosen
+
+
+def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:
+    """Two different pieces of evidence that speak of the same; what they disagree about is said only in words they have."""
+    sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
+    if len(sides) != 2 or sides[0].key == sides[1].key:
+        return None
+    ours, theirs = (frozenset(text.terms(side.passage.text)) for side in sides)
+    if len(ours & theirs) < 2:
+        return None
+    about = claims.gap(each.about, f"{question} {sides[0].passage.text}", sides)
+    return Conflict(sides[0].key, sides[1].key, about)
+
+
+def said(reply: Direct, by: str) -> Drafted:
+    """An answer that is not from the documents; a citation in it would be made up."""
+    words = claims.lifted(text.clean(reply.text), ()).words.strip()
+    return Drafted((), Shape.prose, by=by, said=words)

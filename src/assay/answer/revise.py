@@ -1,0 +1,125 @@
+"""A claim that did not hold gets one chance: written anew, hedged, replaced by the words of the document, or dropped. Pure.
+
+Whatever comes out is checked again, as everything is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from assay import text
+from assay.answer import claims, facts
+from assay.answer.extract import COMMANDS, pieces, says_something
+from assay.answer.ground import HEDGE, spoken_of
+from assay.answer.show import Sources, fitting, quotations
+from assay.events import RULES, Revised
+from assay.evidence.weigh import quote
+from assay.models.tokens import estimate_tokens
+from assay.run import Run
+from assay.types import Claim, Evidence
+
+AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
+CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
+
+
+class Revision(BaseModel):
+    """What is to become of the claim."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    action: Literal["rewrite", "hedge", "drop"]
+    text: str = ""
+    cites: list[str] = []
+
+
+def schema(keys: Sequence[str]) -> dict[str, Any]:
+    """The form of a reply, in which nothing can be cited but what was shown."""
+    return {
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": ["rewrite", "hedge", "drop"]},
+            "text": {"type": "string"},
+            "cites": {"type": "array", "items": {"type": "string", "enum": list(keys)}, "minItems": 0, "maxItems": 4},
+        },
+        "required": ["action", "text", "cites"],
+        "additionalProperties": False,
+    }
+
+
+def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """What a claim is put right from: what it cites, and then what speaks most of the same, also what was found since."""
+    cited = [each for each in evidence if each.key in claim.cites]
+    terms = spoken_of(claim.words)
+    others = [each for each in evidence if each.key not in claim.cites]
+    others.sort(key=lambda each: (-len(terms & frozenset(text.terms(each.passage.text))), -each.score, each.key))
+    return (*cited, *others[:AT_HAND])
+
+
+def lay_out(
+    question: str, claim: Claim, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+) -> dict[str, str]:
+    """The values of the prompt `revise`, in at most `room` tokens."""
+    told = {
+        "question": fitting(" ".join(question.split()), max(room // 6, 16)),
+        "claim": fitting(claim.words, max(room // 6, 16)),
+        "why": fitting(claim.why or "nobody can tell where it comes from", max(room // 8, 16)),
+    }
+    left = room - sum(estimate_tokens(words) for words in told.values())
+    return {**told, "evidence": quotations(evidence, sources, mark, left)[0]}
+
+
+def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
+    """The claim as it now reads. It is one sentence that cites evidence of this run; what says the same again is dropped."""
+    if reply.action == "drop":
+        return Revised(place, None, claim.why, by)
+    found, _ = claims.split(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
+    if not found or not found[0].cites:
+        return Revised(place, None, "what was written instead cites nothing", by)
+    new = found[0]
+    if reply.action == "hedge":
+        return Revised(place, Claim(_hedged(new.text), new.cites), "only suggested", by)
+    if new.text == claim.text and set(new.cites) == set(claim.cites):
+        return Revised(place, None, claim.why, by)
+    return Revised(place, new, claim.why, by)
+
+
+def _hedged(words: str) -> str:
+    """The sentence as something that is only suggested; its first word keeps its capital if it is a name."""
+    first = words.split(maxsplit=1)[0].lower()
+    plain = first in text.STOP_WORDS or facts.is_plain(first)
+    return HEDGE + (words[:1].lower() + words[1:] if plain else words)
+
+
+def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
+    """The sentence of the evidence that is closest to the claim, as it stands; or nothing, if none is close. A claim that
+    cites nothing is compared with all there is."""
+    if claim.quote is not None:
+        return Revised(place, None, claim.why, RULES)
+    known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
+    said = {other.quote for own, other in run.written.items() if own != place and other.quote}
+    best = closest(claim, known, run.question, sources)
+    if best is None or best.quote in said:
+        return Revised(place, None, claim.why, RULES)
+    return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
+
+
+def closest(claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources) -> Claim | None:
+    """The closest sentence as a quotation; it must speak of what was asked, too."""
+    terms, asked = spoken_of(claim.words), frozenset(text.terms(question))
+    best: tuple[float, Claim] | None = None
+    for each in evidence:
+        above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}"
+        for start, end in pieces(each.passage.text):
+            words = each.passage.text[start:end]
+            spoken = frozenset(text.terms(words))
+            share = len(terms & spoken) / len(terms) if terms else 0.0
+            if share < CLOSE or not asked & (spoken | frozenset(text.terms(above))):
+                continue
+            if not says_something(words) or COMMANDS.search(words):
+                continue
+            if best is None or share > best[0]:
+                best = share, Claim("", (each.key,), quote=quote(each.passage, start, end))
+    return best[1] if best else None

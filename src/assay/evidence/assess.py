@@ -1,0 +1,154 @@
+"""Weighing by a model: passages in, quotations with a score out. The step that asks is in the agent; here all is pure.
+
+How evidence is assessed is a seam: whoever implements `Assessor` takes the model's place, and what it quotes is checked the
+same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.events import Found
+from assay.evidence.quote import locate
+from assay.evidence.weigh import best_sentence, key_of, quote, rarity
+from assay.fence import fence, instructs
+from assay.models.tokens import estimate_tokens, fitting
+from assay.types import Evidence, Passage
+
+NOTE, QUOTED = 600, 1500  # characters of a note and of a quotation, at most
+
+
+class Weight(BaseModel):
+    """What one passage is worth."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    quote: Annotated[str, Field(max_length=QUOTED)] = ""
+    score: int = Field(ge=0, le=10)
+    note: Annotated[str, Field(max_length=NOTE)] = ""
+
+
+class Weights(BaseModel):
+    """The passages that help; those left out do not."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: list[Weight] = Field(max_length=64)
+
+
+class Assessor(Protocol):
+    """Another way to weigh: for each passage, given with its title, a weight or none. `id` is the passage's own."""
+
+    async def __call__(
+        self, question: str, parts: Sequence[str], passages: Sequence[tuple[Passage, str]]
+    ) -> Sequence[Weight]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """What one request may hold. Measured: see docs/decisions/0008-cost.md."""
+
+    tokens: int = 2400  # of passages
+    together: int = 8  # passages
+    alone: int = 1  # passages, for a model that is not known to tell several apart
+
+
+def batches(found: Sequence[Found], room: int, width: Width) -> Iterator[tuple[Found, ...]]:
+    """Passages that share a request: few enough to be read with care, and short enough to fit."""
+    most = max(1, min(room, width.tokens))
+    batch: list[Found] = []
+    used = 0
+    for each in found:
+        cost = estimate_tokens(each.passage.text) + 40
+        if batch and (used + cost > most or len(batch) >= width.together):
+            yield tuple(batch)
+            batch, used = [], 0
+        batch.append(each)
+        used += cost
+    if batch:
+        yield tuple(batch)
+
+
+def lay_out(
+    question: str, parts: Sequence[str], batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
+) -> dict[str, str]:
+    """What a model is shown. A passage that does not fit is cut at its end; its quotation is then sought in what was shown."""
+    own = max(40, (room - 2 * estimate_tokens(question) - estimate_tokens("\n".join(parts))) // max(1, len(batch)) - 60)
+    shown = [
+        fence(
+            mark,
+            f"P{place}, from {titles.get(each.passage.doc_id, '')!r} {each.passage.heading}",
+            fitting(each.passage.text, own),
+        )
+        for place, each in enumerate(batch, 1)
+    ]
+    return {
+        "question": question,
+        "parts": "What answers one of these parts helps too:\n" + "\n".join(parts) if parts else "",
+        "passages": "\n\n".join(shown),
+    }
+
+
+def schema(count: int) -> dict[str, Any]:
+    """The reply's form, with the ids that there are."""
+    made = Weights.model_json_schema()
+    weight = made["$defs"]["Weight"]
+    weight["properties"]["id"] = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
+    weight["required"] = ["id", "quote", "score", "note"]
+    made["properties"]["passages"] |= {"minItems": 1 if count == 1 else 0, "maxItems": count}
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What came of a batch: evidence, the ids of what was not worth keeping, and the keys whose quotation did not match."""
+
+    evidence: tuple[Evidence, ...]
+    dropped: tuple[str, ...]
+    inexact: tuple[str, ...]
+
+
+def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: str, cutoff: float) -> Weighed:
+    """Weights as evidence. `passages` are those that were shown, by the id they were shown under; of two weights for one
+    passage the first holds, and a weight for a passage that was not shown is none."""
+    rare = rarity(question, [each.text for each in passages.values()])
+    evidence: dict[str, Evidence] = {}
+    inexact: list[str] = []
+    for weight in weights:
+        passage = passages.get(weight.id)
+        if passage is None or weight.id in evidence or weight.score < max(cutoff, 1):
+            continue
+        span = locate(weight.quote, passage.text) if weight.quote.strip() else None
+        key = key_of(passage)
+        if span is None:
+            inexact.append(key)
+        words = quote(passage, *span) if span else best_sentence(passage, rare)
+        evidence[weight.id] = Evidence(
+            key, passage, words, float(weight.score), question, weight.note.strip(), instructs(passage.text)
+        )
+    kept = {each.passage.id for each in evidence.values()}
+    dropped = tuple(each.id for each in passages.values() if each.id not in kept)
+    return Weighed(tuple(evidence.values()), dropped, tuple(inexact))
+
+
+def by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
+    """Weighing where no model can be asked any more: by how much of the question a passage speaks of."""
+    asked = " ".join((question, *parts))
+    rare = rarity(asked, [each.passage.text for each in found])
+    weights: list[Weight] = []
+    for each in found:
+        speaks = sum(weight for term, weight in rare.items() if term in _terms(each.passage.text))
+        weights.append(Weight(id=each.passage.id, score=min(10, round(12 * speaks))))
+    weighed = read(weights, {each.passage.id: each.passage for each in found}, question, cutoff)
+    return Weighed(weighed.evidence, weighed.dropped, ())
+
+
+def _terms(words: str) -> frozenset[str]:
+    from assay import text
+
+    return frozenset(text.terms(words))

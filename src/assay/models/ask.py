@@ -1,0 +1,270 @@
+"""Ask a model for a value of some type and get that type: laid out to fit its window, read strictly, asked again with the
+exact error. `choose` does the same for tool calls. What is sent is a pure function of the prompt and the recorded replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from assay import prompts
+from assay.errors import ModelError, TooLong
+from assay.events import Consulted, Seat
+from assay.models import form, turn
+from assay.models.lenient import Unreadable, read
+from assay.models.llm import Message, Prompt, Role, ToolSpec
+from assay.models.meter import Meter, No, Seated, Why, request_of
+from assay.models.tokens import prompt_tokens
+from assay.models.turn import Choice
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
+V = TypeVar("V")
+Layout = Callable[[int], Mapping[str, str]]  # what fills the places of a prompt, in at most so many tokens
+
+AGAIN = 3  # times that a model is told what is wrong with its reply
+NARROWER = 3  # times that a prompt is laid out anew because it did not fit
+SHOWN = 1000  # characters of a faulty reply, and of what is wrong with it
+UNKNOWN = 8192  # tokens of a window that nobody knows
+SHRINK, UNSAID, SMALLEST = 0.88, 4, 256  # 0.88 ** 4 is 0.6: the step where the endpoint does not say what it can take
+
+
+async def ask(
+    meter: Meter,
+    role: Role,
+    name: str,
+    kind: type[T],
+    lay_out: Layout,
+    *,
+    check: Callable[[T], str] = lambda _: "",
+    schema: Mapping[str, Any] | None = None,
+    documents: Sequence[str] = (),
+    max_tokens: int = 1024,
+) -> tuple[T, str] | No:
+    """A value of this type and who gave it (`prompt@model`), or why there is none.
+
+    name: the prompt's file
+    check: what is wrong with a value, in words that go back to the model; empty where nothing is
+    schema: takes the place of the type's own JSON schema, to say more than the type can
+    documents: whose words the prompt shows
+    """
+    wanted = form.schema_of(kind) if schema is None else form.tidied(schema)
+
+    def frame(seat: Seat) -> _Frame:
+        if seat.schema:
+            return _Frame("Reply with one JSON object.", "schema", wanted)
+        return _Frame(form.in_words(wanted), "json" if seat.json else "text", wanted)
+
+    def value(consulted: Consulted, _: Seat) -> T:
+        return read(kind, consulted.text)
+
+    return await _first_that_answers(
+        meter, _Question(role, name, lay_out, frame, value, check, tuple(documents), max_tokens)
+    )
+
+
+async def choose(
+    meter: Meter,
+    name: str,
+    lay_out: Layout,
+    tools: Sequence[ToolSpec],
+    *,
+    check: Callable[[Choice], str] = lambda _: "",
+    documents: Sequence[str] = (),
+    max_tokens: int = 1024,
+) -> tuple[Choice, str] | No:
+    """Which tools to call next: by native calls where the endpoint has them, else by one JSON object."""
+    schema = form.turn_schema(tools)
+
+    def frame(seat: Seat) -> _Frame:
+        if seat.tools:
+            return _Frame("", "text", None, tuple(tools))
+        return _Frame(form.turn_in_words(tools), _form_of(seat), schema)
+
+    def value(consulted: Consulted, seat: Seat) -> Choice:
+        return turn.choice_of(consulted, native=seat.tools)
+
+    return await _first_that_answers(
+        meter, _Question(Role.decide, name, lay_out, frame, value, check, tuple(documents), max_tokens)
+    )
+
+
+Form = Literal["text", "json", "schema"]
+
+
+def _form_of(seat: Seat) -> Form:
+    return "schema" if seat.schema else "json" if seat.json else "text"
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """How a model is asked to keep to a form: what is said about it, and what the endpoint is told."""
+
+    words: str
+    form: Form
+    schema: Mapping[str, Any] | None
+    tools: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Question(Generic[V]):
+    role: Role
+    name: str
+    lay_out: Layout
+    frame: Callable[[Seat], _Frame]
+    value: Callable[[Consulted, Seat], V]  # raises Unreadable
+    check: Callable[[V], str]
+    documents: tuple[str, ...]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A reply that could not be used, and what was wrong with it."""
+
+    reply: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk(Generic[V]):
+    """One conversation with one model, as far as it has come."""
+
+    question: _Question[V]
+    seated: Seated
+    temperature: float
+    max_tokens: int
+    faults: tuple[_Fault, ...] = ()
+
+    def window(self, rung: int) -> int:
+        """The window on a ladder of sizes. A replay, which cannot ask the endpoint what it took, looks on every rung."""
+        return int((self.seated.seat.window or UNKNOWN) * SHRINK**rung)
+
+
+async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, str] | No:
+    seats = meter.seats.get(question.role, ())
+    for place in range(_carried_on_by(meter, question, seats), len(seats)):
+        try:
+            return await _converse(meter, seats[place], question)
+        except ModelError:
+            if place + 1 == len(seats):
+                raise
+    raise LookupError(f"no model has the role {question.role}")
+
+
+def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[Seated]) -> int:
+    """The last seat that has a recorded reply to this: those before it had failed, and are not asked again."""
+    for place in range(len(seats) - 1, 0, -1):
+        talk = _Talk(question, seats[place], meter.temperature, question.max_tokens)
+        prompt = _prompt(talk, meter.narrowed.get(seats[place].seat.model, 0))
+        known = meter.recalled(request_of(question.role, question.name, prompt)) if prompt else None
+        if known and known.model == seats[place].seat.model:
+            return place
+    return 0
+
+
+async def _converse(meter: Meter, seated: Seated, question: _Question[V]) -> tuple[V, str] | No:
+    talk = _Talk(question, seated, meter.temperature, question.max_tokens)
+    wrong = ""
+    for _ in range(1 + AGAIN):
+        consulted = await _sent(meter, talk)
+        if isinstance(consulted, No):
+            return consulted
+        try:
+            value = question.value(consulted, seated.seat)
+            wrong = question.check(value)
+            if not wrong:
+                return value, f"{question.name}@{consulted.model}"
+        except Unreadable as error:
+            wrong = str(error)
+        most = talk.max_tokens
+        if consulted.finish == "length":
+            wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
+            most *= 2
+        fault = _Fault(_cut(turn.written(consulted)) or "(nothing)", _cut(wrong))
+        talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
+    return No(Why.unusable, wrong)
+
+
+async def _sent(meter: Meter, talk: _Talk[Any]) -> Consulted | No:
+    """The reply to the talk so far, laid out smaller as often as that may help."""
+    question, seat = talk.question, talk.seated.seat
+    rung = most = meter.narrowed.get(seat.model, 0)
+    for _ in range(1 + NARROWER):
+        prompt = _prompt(talk, rung)
+        if prompt is None:
+            break
+        tokens = prompt_tokens(prompt)
+        if tokens + prompt.max_tokens > talk.window(most):
+            rung += UNSAID
+            continue
+        try:
+            return await meter.consult(talk.seated, question.role, question.name, prompt, question.documents, tokens)
+        except TooLong as error:
+            rung = most = _rung_below(talk, rung, error.window)
+            meter.narrowed[seat.model] = most
+        except ModelError:
+            if (known := _recorded_narrower(meter, talk, rung)) is not None:
+                return known
+            raise
+    return No(Why.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens")
+
+
+def _rung_below(talk: _Talk[Any], rung: int, stated: int | None) -> int:
+    if stated is None or not SMALLEST <= stated < talk.window(rung):
+        return rung + UNSAID
+    return next(below for below in range(rung + 1, rung + 1000) if talk.window(below) <= stated)
+
+
+def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> Consulted | None:
+    """The reply that was recorded when the same was laid out smaller: the only one there is when a run is replayed."""
+    while talk.window(rung := rung + 1) >= SMALLEST:
+        prompt = _prompt(talk, rung)
+        known = meter.recalled(request_of(talk.question.role, talk.question.name, prompt)) if prompt else None
+        if known is not None:
+            return known
+    return None
+
+
+def _prompt(talk: _Talk[Any], rung: int) -> Prompt | None:
+    """What is sent, laid out for a window of this rung; None where it has no room."""
+    window = talk.window(rung)
+    for faults in (talk.faults, talk.faults[-1:]):
+        bare = _assembled(talk, *prompts.parted(prompts.template(talk.question.name)), faults, window)
+        room = window - bare.max_tokens - prompt_tokens(bare)
+        if room > window // 8:
+            break
+    if room <= 0:
+        return None
+    return _assembled(talk, *prompts.halves(talk.question.name, talk.question.lay_out(room)), faults, window)
+
+
+def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault], window: int) -> Prompt:
+    role, name = talk.question.role.value, talk.question.name
+    frame = talk.question.frame(talk.seated.seat)
+    first = f"Assay · {role}" if name == role else f"Assay · {role} · {name}"
+    system = "\n\n".join(part for part in (f"{first}\n{task.strip()}".strip(), frame.words) if part)
+    messages = [Message("system", system), Message("user", matter.strip())]
+    for fault in faults:
+        messages += [Message("assistant", fault.reply), Message("user", _told(fault, bool(frame.tools)))]
+    return Prompt(
+        messages=tuple(messages),
+        form=frame.form,
+        schema=frame.schema,
+        tools=frame.tools,
+        max_tokens=max(1, min(talk.max_tokens, window // 2)),
+        temperature=talk.temperature,
+    )
+
+
+def _told(fault: _Fault, native: bool) -> str:
+    again = "Try again." if native else "Reply again, with the whole JSON object and nothing else."
+    return f"That reply cannot be used: {fault.error}\n{again}"
+
+
+def _cut(words: str) -> str:
+    words = words.strip()
+    return words if len(words) <= SHOWN else words[:SHOWN] + " […]"

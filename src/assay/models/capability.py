@@ -1,0 +1,174 @@
+"""What can this endpoint do? Three tiny requests find out whether it calls tools, keeps to a schema and writes JSON.
+
+What an endpoint accepts and what it obeys are two things, so only a reply that could not have come otherwise counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from assay.errors import Late, ModelError
+from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
+
+DEFAULT_WINDOW = 8192
+SHORT, PATIENT = 60, 1500  # tokens of a reply; the second for models that think before they speak
+ASKING_WINDOW = 5.0  # seconds at most
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What was found. `window` is in tokens, prompt and reply together; `note` says what was assumed or refused.
+
+    `sure` is False where the endpoint was too slow to tell: safe to go by, and worth finding out again another time.
+    """
+
+    tools: bool
+    schema: bool
+    json: bool
+    window: int
+    note: str = ""
+    sure: bool = True
+
+
+@runtime_checkable
+class Windowed(Protocol):
+    """A model that may know how much it can read."""
+
+    async def window(self, seconds: float) -> int | None: ...
+
+
+# The words ask for something else than the form, so keeping to the form is the endpoint's doing and not the model's.
+_COLOURS = ("amber", "teal")
+_SCHEMA = Prompt(
+    messages=(Message("user", "Is snow white? Answer with one word, yes or no."),),
+    form="schema",
+    schema={
+        "type": "object",
+        "properties": {"shade": {"type": "string", "enum": list(_COLOURS)}},
+        "required": ["shade"],
+        "additionalProperties": False,
+    },
+    max_tokens=SHORT,
+)
+# Some endpoints refuse JSON mode where the word does not occur.
+_JSON = Prompt(
+    messages=(Message("user", "Greet the sea in three words. (Format: JSON)"),), form="json", max_tokens=SHORT
+)
+_TOOLS = Prompt(
+    messages=(Message("user", "Look up the word heron in the dictionary."),),
+    tools=(
+        ToolSpec(
+            "look_up",
+            "Looks a word up in the dictionary.",
+            {
+                "type": "object",
+                "properties": {"word": {"type": "string"}},
+                "required": ["word"],
+                "additionalProperties": False,
+            },
+        ),
+    ),
+    max_tokens=SHORT,
+)
+_PLAIN = Prompt(messages=(Message("user", "Say yes."),), max_tokens=SHORT)
+
+
+async def probe(llm: LLM, seconds: float) -> Capability:
+    """What the model behind `llm` can do. ModelError where nobody answers: then nothing was found out."""
+    late: list[str] = []
+    clock = asyncio.get_running_loop().time
+    end = clock() + seconds
+    kept: dict[str, bool] = {}
+    notes: list[str] = []
+    tried: tuple[tuple[str, Prompt, Callable[[Reply], bool]], ...] = (
+        ("a JSON schema", _SCHEMA, obeys_schema),
+        ("JSON mode", _JSON, obeys_json),
+        ("tool calls", _TOOLS, calls_tools),
+    )
+    for place, (what, prompt, kept_to) in enumerate(tried):
+        share = (end - clock()) / (len(tried) - place + 0.5)  # what is left over is for asking whether anybody is there
+        try:
+            kept[what] = kept_to(await _patiently(llm, prompt, share))
+        except Late as error:
+            kept[what] = False
+            late.append(what)
+            if len(late) == len(tried):
+                raise
+            notes.append(f"{what}: {error}")
+        except ModelError as error:
+            # Refused, or out of order altogether? A plain request tells; its own error is the one to show.
+            await llm.complete(_PLAIN, end - clock())
+            kept[what] = False
+            notes.append(f"{what}: {error}")
+    window = await _window(llm, min(end - clock(), ASKING_WINDOW))
+    if window is None:
+        notes.append(f"the endpoint does not say how long a prompt may be: {DEFAULT_WINDOW} tokens are assumed")
+    return Capability(
+        tools=kept["tool calls"],
+        schema=kept["a JSON schema"],
+        json=kept["JSON mode"],
+        window=window or DEFAULT_WINDOW,
+        note="; ".join(note.rstrip(".") for note in notes),
+        sure=not late,
+    )
+
+
+def obeys_schema(reply: Reply) -> bool:
+    value = _object(reply.text)
+    return value is not None and value.keys() == {"shade"} and value["shade"] in _COLOURS
+
+
+def obeys_json(reply: Reply) -> bool:
+    """Whether the reply is a JSON object and nothing else; one that was cut off began as one."""
+    cut = reply.finish == "length" and reply.text.lstrip().startswith("{")
+    return cut or _object(reply.text) is not None
+
+
+def calls_tools(reply: Reply) -> bool:
+    arguments = [_object(call.arguments) for call in reply.calls if call.name == "look_up"]
+    return any(each is not None and isinstance(each.get("word"), str) for each in arguments)
+
+
+def in_words(capability: Capability) -> list[str]:
+    """What was found and what it means, a line each."""
+    if capability.tools:
+        deciding = "Tool calls: yes. The model calls tools the way its endpoint offers."
+    else:
+        instead = "constrained by a schema" if capability.schema else "read out of what it writes"
+        deciding = f"Tool calls: no. The model names its next step in a JSON object instead, {instead}."
+    if capability.schema:
+        forms = "JSON schema: yes. Replies are held to the form that is asked for."
+    elif capability.json:
+        forms = "JSON schema: no, but JSON mode: yes. Replies are JSON; their form is checked, and asked for again if wrong."
+    else:
+        forms = "JSON schema and JSON mode: no. JSON is looked for in the text; a reply without it is asked for again."
+    lines = [deciding, forms, f"Context: {capability.window} tokens, prompt and reply together."]
+    if not capability.sure:
+        lines.append("The endpoint was too slow to find out everything; it is asked again the next time.")
+    return [*lines, f"Note: {capability.note}."] if capability.note else lines
+
+
+async def _patiently(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
+    """A reply with something in it. A model that thinks first may have used up a short reply with thinking."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + seconds
+    reply = await llm.complete(prompt, seconds)
+    if reply.finish == "length" and not reply.text.strip() and not reply.calls:
+        return await llm.complete(replace(prompt, max_tokens=PATIENT), end - clock())
+    return reply
+
+
+async def _window(llm: LLM, seconds: float) -> int | None:
+    return await llm.window(seconds) if isinstance(llm, Windowed) else None
+
+
+def _object(text: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

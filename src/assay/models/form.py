@@ -1,0 +1,112 @@
+"""The form of a reply: a JSON schema as endpoints take it, and the same in words for those that take none. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from assay.models.llm import ToolSpec
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_SAID_ELSEWHERE = frozenset({"title", "default", "$defs", "examples"})
+
+
+@cache
+def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
+    return tidied(kind.model_json_schema())
+
+
+def tidied(schema: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
+    """A schema that stands alone: references put in, what constrains nothing left out, no other fields allowed.
+
+    complete: every field has to be there, as strict endpoints want it; a default is then the model's to write
+    """
+    return _tidied(schema, schema.get("$defs", {}), complete, ())
+
+
+def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple[str, ...]) -> Any:
+    if isinstance(schema, (list, tuple)):
+        return [_tidied(each, named, complete, inside) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    if isinstance(reference := schema.get("$ref"), str):
+        name = reference.rpartition("/")[2]
+        if name in inside or name not in named:
+            return {}  # a type that holds itself: anything goes here, and is checked when it is read
+        return _tidied(named[name], named, complete, (*inside, name))
+    made: dict[str, Any] = {}
+    for word, value in schema.items():
+        if word == "properties":
+            made[word] = {name: _tidied(each, named, complete, inside) for name, each in value.items()}
+        elif word in ("enum", "const", "required"):
+            made[word] = list(value) if isinstance(value, (list, tuple)) else value
+        elif word not in _SAID_ELSEWHERE:
+            made[word] = _tidied(value, named, complete, inside)
+    if "properties" in made:
+        made["additionalProperties"] = False
+        if complete:
+            made["required"] = list(made["properties"])
+    return made
+
+
+def in_words(schema: Mapping[str, Any]) -> str:
+    return "Reply with one JSON object and nothing else. It must fit this JSON schema:\n" + _spelt(schema)
+
+
+def turn_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """One turn of choosing: why, and the calls, each with the arguments of its own tool."""
+    calls = [
+        _object(tool={"type": "string", "enum": [tool.name]}, arguments=tidied(tool.parameters, complete=False))
+        for tool in tools
+    ]
+    return _object(why={"type": "string"}, calls={"type": "array", "items": {"anyOf": calls}})
+
+
+def turn_in_words(tools: Sequence[ToolSpec]) -> str:
+    return (
+        "These tools can be called:\n"
+        + "\n".join(f"- {tool.name}({_arguments(tool.parameters)}): {_indented(tool.about)}" for tool in tools)
+        + "\n\nReply with one JSON object and nothing else. It has two fields: why, a sentence that says what you are after, "
+        'and calls, a list of {"tool": the name of a tool, "arguments": an object with its arguments}. '
+        "Where nothing is worth trying any more, calls is an empty list."
+    )
+
+
+def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _arguments(parameters: Mapping[str, Any]) -> str:
+    """Arguments as a signature has them: `query: string, k: integer = 8`."""
+    needed = parameters.get("required", ())
+    return ", ".join(
+        f"{name}: {_kind(each)}" + ("" if name in needed else f" = {json.dumps(each.get('default'))}")
+        for name, each in parameters.get("properties", {}).items()
+    )
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(json.dumps(each, ensure_ascii=False) for each in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_kind(each) for each in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("type", "any"))
+
+
+def _indented(words: str) -> str:
+    return "\n  ".join(words.strip().splitlines())
+
+
+def _spelt(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))

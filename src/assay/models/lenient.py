@@ -1,0 +1,195 @@
+"""JSON out of what a model wrote: in a fence, amid prose, after its thoughts. Found leniently, read strictly, never mended.
+
+What cannot be read comes back as one error whose words the model can act on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+T = TypeVar("T", bound="BaseModel")
+
+LARGEST = 1_000_000  # characters of a reply
+DEEPEST = 50
+DIGITS = 30
+TRIES = 20  # braces that may turn out to open no object
+ERRORS = 8  # told at once; a model mends the rest the next time
+
+_TOKEN = re.compile(r'"(?:[^"\\]+|\\.)*"?|[{}\[\]]', re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\r?\n\s*(?=[{\[])")
+_THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>", re.IGNORECASE)
+
+
+class Unreadable(ValueError):
+    """What a model wrote is not what was asked for; the words say exactly why."""
+
+
+def read(kind: type[T], text: str) -> T:
+    """The value of this type that a text holds."""
+    return fit(kind, value_in(text))
+
+
+def fit(kind: type[T], value: Any) -> T:
+    """The value as this type, strictly; `Unreadable` with a line for each thing that is wrong."""
+    from pydantic import ValidationError
+
+    try:
+        # By way of JSON, where strict validation still lets a list be a tuple and a word one of an enum.
+        return kind.model_validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        raise Unreadable("\n".join(_lines(error))) from None
+
+
+def value_in(text: str) -> Any:
+    """The first JSON object in a text, or the whole text where that is JSON."""
+    if len(text) > LARGEST:
+        raise Unreadable(f"the reply has {len(text):,} characters; {LARGEST:,} is the most that is read")
+    begin = _after_thoughts(text)
+    if not text[begin:].strip():
+        raise Unreadable("the reply is empty")
+    first: Unreadable | None = None
+    for start in _starts(text, begin):
+        try:
+            return _parsed(text, start)
+        except Unreadable as error:
+            first = first or error
+    raise first or Unreadable("there is no JSON object in the reply")
+
+
+def spoken(text: str) -> str:
+    """A reply without the thoughts that a model thinks aloud before it."""
+    return text[_after_thoughts(text) :]
+
+
+def _after_thoughts(text: str) -> int:
+    """Where the reply begins that follows a model's thoughts aloud."""
+    opened = _THOUGHTS.match(text)
+    if not opened and text.lstrip()[:1] in ("{", "["):
+        return 0  # a mark inside an object is one of its words
+    end = text.find(f"</{opened[1] if opened else 'think'}>")
+    if opened and end < 0:
+        raise Unreadable("the reply was cut off before the thoughts ended")
+    return text.index(">", end) + 1 if end >= 0 else 0
+
+
+def _starts(text: str, begin: int) -> Iterator[int]:
+    """Where an object may begin: the whole text, what is fenced, then brace after brace. What lies inside an object that is
+    broken or cut off is not an object of its own."""
+    whole = len(text) - len(text[begin:].lstrip())
+    if text[whole] in "{[" and _opens(text, whole):
+        yield whole
+        if text[whole] == "[" or _end_of(text, whole) is None:
+            return
+    for fenced in list(_FENCE.finditer(text, begin))[:TRIES]:
+        yield fenced.end()
+    at = begin
+    for _ in range(TRIES):
+        start = text.find("{", at)
+        if start < 0:
+            return
+        yield start
+        end = _end_of(text, start)
+        if end is None and _opens(text, start):
+            return
+        at = end if end is not None and _opens(text, start) else start + 1
+
+
+def _opens(text: str, start: int) -> bool:
+    """Whether a brace opens an object, or only some aside in prose."""
+    return bool(re.compile(r'\{\s*["}]|\[\s*[{\[\]"]').match(text, start))
+
+
+def _end_of(text: str, start: int) -> int | None:
+    """Where what opens at `start` is closed again."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        if token[0] in "{[":
+            depth += 1
+        elif token[0] in "}]":
+            depth -= 1
+        if depth > DEEPEST:
+            raise Unreadable(f"{_place(text, token.start())}: nested more than {DEEPEST} levels deep")
+        if depth == 0:
+            return token.end()
+    return None
+
+
+def _parsed(text: str, start: int) -> Any:
+    if _end_of(text, start) is None:
+        raise Unreadable(f"the JSON that begins at {_place(text, start)} is cut off: it is never closed")
+    return _decoded(text, start)
+
+
+def _decoded(text: str, start: int) -> Any:
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_once_each, parse_constant=_no_number, parse_float=_finite, parse_int=_short
+    )
+    try:
+        value, _ = decoder.raw_decode(text, start)
+        json.dumps(value, ensure_ascii=False).encode()  # half a character, as `\ud83d` alone, can be written nowhere
+    except Unreadable:
+        raise
+    except json.JSONDecodeError as error:
+        near = text[error.pos : error.pos + 30].split("\n")[0]
+        what = error.msg[0].lower() + error.msg[1:]
+        raise Unreadable(f"{_place(text, error.pos)}: {what}" + (f", near `{near}`" if near.strip() else "")) from None
+    except UnicodeEncodeError:
+        raise Unreadable("the JSON holds half a character (a lone surrogate)") from None
+    return value
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held = dict(pairs)
+    if len(held) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise Unreadable(f"the key {json.dumps(twice[:60])} occurs twice in one object")
+    return held
+
+
+def _no_number(word: str) -> Any:
+    raise Unreadable(f"{word} is not JSON: write a number or null")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise Unreadable(f"the number {digits[:40]} is too large")
+    return number
+
+
+def _short(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise Unreadable(f"the number {digits[:40]}… is too long")
+    return int(digits)
+
+
+def _place(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _lines(error: ValidationError) -> Iterator[str]:
+    found = error.errors(include_url=False)
+    for each in found[:ERRORS]:
+        where = ".".join(str(part) for part in each["loc"]) or "the reply"
+        yield f"{where}: {_what(each['type'], each['msg'], each['input'])}"
+    if len(found) > ERRORS:
+        yield f"… and {len(found) - ERRORS} more"
+
+
+def _what(kind: str, words: str, given: Any) -> str:
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        return "is not one of the fields"
+    said = words.removeprefix("Input ").removeprefix("Value error, ")
+    shown = json.dumps(given, ensure_ascii=False, default=str)
+    return f"{said} (given: {shown if len(shown) <= 60 else shown[:60] + '…'})"

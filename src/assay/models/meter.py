@@ -1,0 +1,290 @@
+"""The one way out to a model: a reply that is recorded is used again; else reserve, ask, settle, record. In that order.
+
+Running out of calls, tokens, money or time is an outcome (`No`). An endpoint that fails is a `ModelError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from assay.codec import digest, dumps, to_json
+from assay.errors import ModelError, TooLong
+from assay.events import Consulted, Seat, Written
+from assay.models.lenient import LARGEST
+from assay.models.llm import LLM, Prompt, Reply, Role
+from assay.models.tokens import estimate_tokens, prompt_tokens
+from assay.store import budgets
+from assay.store.open import Store
+from assay.types import Usage
+
+GRACE = 1.0  # seconds beyond the deadline that a model may take to notice it
+TOO_SHORT = 0.25  # seconds in which nothing can be asked any more
+LONGEST = LARGEST + 1  # characters that are kept: enough to see that a reply is too long
+HUGE = 100_000_000  # tokens; an endpoint that claims more has not counted
+
+
+class Why(StrEnum):
+    """What stood in the way of a reply."""
+
+    money = "money"
+    tokens = "tokens"
+    calls = "calls"
+    time = "time"
+    unusable = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """No reply, and no error either: an outcome that the loop deals with."""
+
+    why: Why
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """One model in one role."""
+
+    llm: LLM
+    seat: Seat
+
+
+class Book(Protocol):
+    """Where requests are paid for."""
+
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
+        """A place for a request of so many tokens and a reply of at most so many, or what it would pass."""
+        ...
+
+    def settle(self, id: int, model: str, usage: Usage) -> Usage:
+        """What it took, with the money that it cost."""
+        ...
+
+    def release(self, id: int) -> None:
+        """The request never left, or was turned away unread."""
+        ...
+
+
+class Gate:
+    """At most `limit` requests at once. Several meters may share one; each event loop has a queue of its own."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    async def enter(self, seconds: float) -> bool:
+        """Waits for a turn; False when none comes in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._queue().acquire()
+        except TimeoutError:
+            return False
+        return True
+
+    def leave(self) -> None:
+        self._queue().release()
+
+    def _queue(self) -> asyncio.Semaphore:
+        return self._queues.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    digest: str
+    seated: Seated
+    role: Role
+    name: str
+    prompt: Prompt
+    documents: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(eq=False)
+class Meter:
+    """What one run asks of models.
+
+    A reservation is given back only when the request was turned away unread. Whatever else goes wrong, a failure, Ctrl-C or
+    the end of the process, it stays and counts at what was reserved: somebody may have been paid.
+    """
+
+    seats: Mapping[Role, tuple[Seated, ...]]  # the first is the role's model, the others its fallbacks
+    record: Callable[[Consulted], None]  # on disk when it returns
+    recalled: Callable[[str], Consulted | None]  # a recorded reply, by the digest of its request
+    book: Book
+    seconds: Callable[[Role], float] = lambda _: 900.0  # active seconds left for this role
+    timeout: float = 120.0  # seconds for one request
+    gate: Gate = field(default_factory=lambda: Gate(4))
+    temperature: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    _flying: dict[str, asyncio.Future[Consulted | No]] = field(default_factory=dict, init=False, repr=False)
+    narrowed: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # models whose window proved smaller
+
+    async def consult(
+        self,
+        seated: Seated,
+        role: Role,
+        name: str,
+        prompt: Prompt,
+        documents: tuple[str, ...] = (),
+        tokens: int = 0,
+    ) -> Consulted | No:
+        """The reply to a prompt: the recorded one, or that of the same request in flight, or a new one.
+
+        tokens: of the prompt, where the caller has estimated them already
+        """
+        digest = request_of(role, name, prompt)
+        while True:
+            if (known := self.recalled(digest)) is not None:
+                return known
+            if (flying := self._flying.get(digest)) is None:
+                return await self._lead(_Request(digest, seated, role, name, prompt, documents, tokens))
+            await asyncio.wait([flying])
+            if not flying.cancelled():
+                return flying.result()
+
+    async def _lead(self, request: _Request) -> Consulted | No:
+        """Asks, and lets whoever asks the same meanwhile have the reply. When it is cancelled, one of them asks anew."""
+        flying = self._flying[request.digest] = asyncio.get_running_loop().create_future()
+        try:
+            result = await self._send(request)
+        except Exception as error:
+            flying.set_exception(error)
+            flying.exception()  # seen: there may be nobody who waits for it
+            raise
+        else:
+            flying.set_result(result)
+            return result
+        finally:
+            del self._flying[request.digest]
+            flying.cancel()
+
+    async def _send(self, request: _Request) -> Consulted | No:
+        if not await self.gate.enter(max(self.seconds(request.role), 0.0)):
+            return OUT_OF_TIME
+        try:
+            return await self._pay(request)
+        finally:
+            self.gate.leave()
+
+    async def _pay(self, request: _Request) -> Consulted | No:
+        left = self.seconds(request.role)
+        if left < TOO_SHORT:
+            return OUT_OF_TIME
+        model, prompt = request.seated.seat.model, request.prompt
+        tokens = request.tokens or prompt_tokens(prompt)
+        place = self.book.reserve(request.role, model, tokens, prompt.max_tokens)
+        if isinstance(place, Why):
+            return No(place, f"{tokens + prompt.max_tokens} tokens more would pass the ceiling on {place}")
+        begun = self.clock()
+        try:
+            reply = _writable(await _in_time(request.seated.llm, prompt, min(self.timeout, left)))
+        except TooLong:
+            self.book.release(place)
+            raise
+        except ModelError:
+            if self.seconds(request.role) < TOO_SHORT:
+                return OUT_OF_TIME
+            raise
+        consulted = Consulted(
+            role=request.role.value,
+            prompt=request.name,
+            model=model,
+            request=request.digest,
+            text=reply.text,
+            calls=tuple(Written(call.id, call.name, call.arguments) for call in reply.calls),
+            finish=reply.finish,
+            usage=self.book.settle(place, model, _counted(reply, tokens, self.clock() - begun)),
+            documents=request.documents,
+        )
+        self.record(consulted)
+        return consulted
+
+
+OUT_OF_TIME = No(Why.time, "the time for this question is used up")
+
+
+def request_of(role: Role, name: str, prompt: Prompt) -> str:
+    """The digest by which a reply is found again. Which model it went to is not part of it."""
+    return digest(dumps([role.value, name, to_json(prompt)]))
+
+
+async def _in_time(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
+    try:
+        async with asyncio.timeout(seconds + GRACE):
+            return await llm.complete(prompt, seconds)
+    except TimeoutError:
+        raise ModelError(f"The model {llm.name} did not answer in {seconds:g} s.") from None
+
+
+def _writable(reply: Reply) -> Reply:
+    """The reply without halves of characters, which could not be written down, and no longer than anyone would read it."""
+
+    def whole(words: str) -> str:
+        return words[:LONGEST] if words.isascii() else words[:LONGEST].encode("utf-8", "replace").decode("utf-8")
+
+    calls = tuple(replace(c, id=whole(c.id), name=whole(c.name), arguments=whole(c.arguments)) for c in reply.calls)
+    return replace(reply, text=whole(reply.text), finish=whole(reply.finish), calls=calls)
+
+
+def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
+    """What the endpoint says it took; estimated where it says nothing that can be true."""
+    said = reply.usage
+    written = "".join((reply.text, *(call.name + call.arguments for call in reply.calls)))
+    return Usage(
+        calls=1,
+        tokens_in=said.tokens_in if 0 < said.tokens_in <= HUGE else tokens,
+        tokens_out=said.tokens_out if 0 < said.tokens_out <= HUGE else estimate_tokens(written),
+        seconds=round(max(seconds, 0.0), 3),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBook:
+    """The budget of a person and a run, in the workspace's state. A model without a price counts by its tokens alone."""
+
+    store: Store
+    who: str
+    run: str
+    ceilings: budgets.Ceilings
+    day: str
+    price: Callable[[str, int, int], float | None]  # USD for a model and so many tokens in and out
+
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
+        money = self.price(model, tokens, max_tokens) or 0.0
+        place = budgets.reserve(
+            self.store, self.who, self.run, role.value, model, tokens + max_tokens, money, self.ceilings, self.day
+        )
+        return Why(place.value) if isinstance(place, budgets.Over) else place
+
+    def settle(self, id: int, model: str, usage: Usage) -> Usage:
+        priced = replace(usage, money=self.price(model, usage.tokens_in, usage.tokens_out) or 0.0)
+        budgets.settle(self.store, id, priced)
+        return priced
+
+    def release(self, id: int) -> None:
+        budgets.release(self.store, id)
+
+    def set_aside(self, model: str, tokens: int, max_tokens: int) -> bool:
+        """Keep the price of the final draft; False where there is not even that much."""
+        money = self.price(model, tokens, max_tokens) or 0.0
+        return budgets.set_aside(self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeBook:
+    """No ceilings, nothing kept: for tests, and for a model that costs nothing."""
+
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
+        return 0
+
+    def settle(self, id: int, model: str, usage: Usage) -> Usage:
+        return usage
+
+    def release(self, id: int) -> None:
+        return None

@@ -1,0 +1,80 @@
+"""A person's runs at a glance: how each stands, what it took and which way it went. No words of documents are needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import and_, select
+
+from assay.codec import from_json
+from assay.events import Asked, Route
+from assay.store import budgets
+from assay.store.open import Store
+from assay.store.schema import payloads, records, runs
+from assay.types import Usage
+
+STANDS = {"Paused": "waiting", "Failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """`state` is the outcome of a delivered run; else waiting, failed or unfinished. Of a run whose end was erased with a
+    document it is `erased`."""
+
+    id: str
+    started: str
+    question: str
+    state: str
+    delivered: bool
+    usage: Usage
+
+
+def history(store: Store, who: str, limit: int = 20) -> list[Past]:
+    """A person's runs, newest first."""
+    newest = select(runs.c.id).where(runs.c.who == who).order_by(runs.c.started.desc(), runs.c.id).limit(limit)
+    wanted = and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq)
+    rows = (
+        select(runs, records.c.kind, payloads.c.body)
+        .join(records, records.c.run == runs.c.id)
+        .outerjoin(payloads, and_(wanted, records.c.kind.in_(("Asked", "Answered"))))
+        .where(runs.c.id.in_(newest))
+        .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
+    )
+    with store.read() as connection:
+        found = [list(each) for _, each in groupby(connection.execute(rows).all(), key=lambda row: row.id)]
+    return [
+        Past(
+            first.id,
+            first.started,
+            from_json(Asked, json.loads(first.body)).question if first.body else "",
+            _state(last.kind, last.body),
+            bool(first.delivered),
+            budgets.spent_by_run(store, first.id),
+        )
+        for first, last in ((each[0], each[-1]) for each in found)
+    ]
+
+
+def _state(kind: str, body: str | None) -> str:
+    if kind == "Answered":
+        return json.loads(body)["answer"]["outcome"] if body else "erased"
+    return STANDS.get(kind, "unfinished")
+
+
+def routes(store: Store, who: str) -> Iterator[Route]:
+    """Which way each question of a person went, newest first: those where a model could choose it, and did."""
+    rows = (
+        select(records.c.run, records.c.kind, payloads.c.body)
+        .join(runs, runs.c.id == records.c.run)
+        .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
+        .where(runs.c.who == who, records.c.kind.in_(("Asked", "Routed")))
+        .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
+    )
+    with store.read() as connection:
+        for _, each in groupby(connection.execute(rows), key=lambda row: row.run):
+            asked, *routed = [json.loads(row.body) for row in each]
+            if routed and asked.get("seats") and not asked.get("route"):
+                yield Route(routed[-1]["route"])

@@ -1,0 +1,217 @@
+"""The chat protocol as plain data: what a request asks for, and what a stand-in model may say to it.
+
+Every instrument answers a request body. In process, a `Prompt` is first written as the body that would have been sent,
+so one answer serves both ways.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.models.llm import Prompt, Reply, ToolCall
+from assay.testing.loopback import Exchange
+from assay.types import Usage
+
+Request = Mapping[str, Any]  # the parsed body of one POST to /v1/chat/completions
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call. Arguments given as a string are sent as they stand, however broken."""
+
+    tool: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Tool calls made together, or none: to a request that carries `tools` they go out natively, to any other as one JSON
+    object `{"why": …, "calls": [{"tool": …, "arguments": …}]}`. `+` joins two."""
+
+    calls: tuple[Call, ...] = ()
+    why: str = "as scripted"
+
+    def __add__(self, other: Calls) -> Calls:
+        return Calls((*self.calls, *other.calls), self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """A complete HTTP response in place of a reply: any status, any body."""
+
+    status: int
+    body: bytes | str | Mapping[str, Any] = b""
+    kind: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else _words(self.body).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Whatever can be done to a wire: `play` has the exchange to itself. Only a server can play it."""
+
+    play: Callable[[Exchange], Awaitable[None]]
+
+
+Said = str | Mapping[str, Any] | Calls | Reply | Http | Action
+Answer = Callable[[dict[str, Any]], Said | Awaitable[Said]]
+
+
+async def said(answer: Answer, request: dict[str, Any]) -> Said:
+    """What `answer` says to a request, whether or not it takes its time."""
+    saying = answer(request)
+    return await saying if inspect.isawaitable(saying) else saying
+
+
+async def reply_in_process(answer: Answer, prompt: Prompt) -> Reply:
+    """What `answer` says to a prompt, with no server between."""
+    request = body_of(prompt)
+    saying = await said(answer, request)
+    if isinstance(saying, (Http, Action)):
+        raise TypeError(f"only a server can send {type(saying).__name__}")
+    return reply_of(saying, request)
+
+
+def reply_of(saying: str | Mapping[str, Any] | Calls | Reply, request: Request) -> Reply:
+    """The reply that carries what was said: a dict as JSON, calls as this request can take them, with tokens counted."""
+    if isinstance(saying, Reply):
+        return saying if saying.usage.calls else _counted(saying, request)
+    if not isinstance(saying, Calls):
+        return _counted(Reply(_words(saying)), request)
+    if not request.get("tools"):
+        calls = [{"tool": call.tool, "arguments": call.arguments} for call in saying.calls]
+        return _counted(Reply(_words({"why": saying.why, "calls": calls})), request)
+    if not saying.calls:
+        return _counted(Reply(saying.why), request)
+    turn = len(request.get("messages", ()))  # a conversation only grows, so no id is used twice in one
+    native = tuple(
+        ToolCall(f"call_{turn}_{n}", call.tool, _words(call.arguments)) for n, call in enumerate(saying.calls)
+    )
+    return _counted(Reply("", native, "tool_calls"), request)
+
+
+def _counted(reply: Reply, request: Request) -> Reply:
+    asked = sum(len(_content(message)) for message in request.get("messages", ()))
+    written = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
+    usage = Usage(calls=1, tokens_in=asked // 4 + 1, tokens_out=written // 4 + 1)
+    return Reply(reply.text, reply.calls, reply.finish, usage, reply.model)
+
+
+def _words(saying: str | Mapping[str, Any]) -> str:
+    return saying if isinstance(saying, str) else json.dumps(saying, ensure_ascii=False)
+
+
+# --- reading a request ----------------------------------------------------------------------------------------------
+
+
+def role_of(request: Request) -> tuple[str, str]:
+    """The role and the name of the prompt, off its first line: `Assay · judge · critique` is ("judge", "critique").
+    A prompt with no name of its own has the name "", and one that is not Assay's has neither."""
+    messages = request.get("messages") or ({},)
+    first = _content(messages[0]).partition("\n")[0]
+    title, role, name = ([part.strip() for part in first.split("·")] + ["", ""])[:3]
+    return (role, name) if title == "Assay" else ("", "")
+
+
+def text_of(request: Request) -> str:
+    """All that the request says, message after message."""
+    return "\n\n".join(_content(message) for message in request.get("messages", ()))
+
+
+def tools_of(request: Request) -> dict[str, Mapping[str, Any]]:
+    """The tools that a request offers, name → JSON schema of the arguments: natively, in its schema, or in its words."""
+    if native := request.get("tools"):
+        return {tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in native}
+    calls = ((schema_of(request) or {}).get("properties", {}).get("calls") or {}).get("items", {}).get("anyOf", ())
+    if calls:
+        offered = [call["properties"] for call in calls]
+        return {each["tool"]["enum"][0]: each["arguments"] for each in offered}
+    told = _TOLD.findall(text_of(request)) if role_of(request)[0] == "decide" else ()
+    return {name: _signature(arguments) for name, arguments in told}
+
+
+_TOLD = re.compile(r"^- (\w+)\((.*?)\): ", re.MULTILINE)
+_ARGUMENT = re.compile(r"(\w+): (string|integer|number|boolean)\b(?:[^,=]*)(=)?")
+
+
+def _signature(arguments: str) -> Mapping[str, Any]:
+    """`query: string, k: integer = 8` as a JSON schema; what is more than a word of a type is left out of it."""
+    found = _ARGUMENT.findall(arguments)
+    return {
+        "type": "object",
+        "properties": {name: {"type": kind} for name, kind, _ in found},
+        "required": [name for name, _, default in found if not default],
+    }
+
+
+def schema_of(request: Request) -> Mapping[str, Any] | None:
+    """The JSON schema that the reply must keep to: as the request states it, or else as its words do."""
+    form = request.get("response_format") or {}
+    stated = (form.get("json_schema") or {}).get("schema") or form.get("schema")
+    if stated:
+        return stated
+    return next((found for found in _objects(text_of(request)) if "properties" in found), None)
+
+
+def asked_in(text: str) -> str:
+    """What a prompt says itself, without the words of documents that it shows."""
+    return _FENCED.sub("", text)
+
+
+_KEY = re.compile(r"\bkey:? ([0-9a-f]{8})\b")
+
+
+def keys_in(text: str) -> list[str]:
+    """The keys of the evidence that a prompt shows, in order, each once."""
+    return list(dict.fromkeys(_KEY.findall(text)))
+
+
+_FENCED = re.compile(r"⟦(\w+) quoted: (?:key:? )?([^,·⟧]*)[^⟧]*⟧\n(.*?)\n⟦end \1⟧", re.DOTALL)
+
+
+def passages_in(text: str) -> dict[str, str]:
+    """The words of documents that a prompt shows, by the id or the key they are shown under."""
+    return {match[2].strip(): match[3] for match in _FENCED.finditer(text)}
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects that stand in a text."""
+    decoder, at = json.JSONDecoder(), 0
+    while (at := text.find("{", at)) >= 0:
+        try:
+            found, at = decoder.raw_decode(text, at)
+            yield found
+        except ValueError:
+            at += 1
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
+
+
+def body_of(prompt: Prompt) -> dict[str, Any]:
+    """The request that a prompt would be sent as."""
+    body: dict[str, Any] = {
+        "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
+        "max_tokens": prompt.max_tokens,
+        "temperature": prompt.temperature,
+    }
+    if prompt.form == "schema":
+        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": prompt.schema}}
+    elif prompt.form == "json":
+        body["response_format"] = {"type": "json_object", "schema": prompt.schema}
+    if prompt.tools:
+        body["tools"] = [
+            {"type": "function", "function": {"name": t.name, "description": t.about, "parameters": t.parameters}}
+            for t in prompt.tools
+        ]
+    return body

@@ -1,0 +1,175 @@
+"""Replies for a `Script`, in the form that each prompt of Assay asks for. The one place that spells these forms out.
+
+Some depend on what the request shows (which passage has these words, which key it has): they are functions of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.testing.protocol import asked_in, keys_in, passages_in
+from assay.testing.scripted import Writer
+
+Json = dict[str, Any]
+Schema = Mapping[str, Any] | None
+
+# --- route, plan ----------------------------------------------------------------------------------------------------
+
+
+def research(why: str = "it needs several searches", *, every: bool = False, readings: Sequence[str] = ()) -> Json:
+    """route: the question is researched."""
+    return {"route": "research", "every": every, "readings": list(readings), "why": why}
+
+
+def lookup(why: str = "one search can find it") -> Json:
+    """route: the question is looked up with one search."""
+    return {"route": "lookup", "every": False, "readings": [], "why": why}
+
+
+def direct(why: str = "it needs no document") -> Json:
+    """route: the question is answered without the documents."""
+    return {"route": "direct", "every": False, "readings": [], "why": why}
+
+
+def one_step(question: str, query: str = "") -> Json:
+    """plan: the question is one step, searched for in the words of `query`, or its own."""
+    return steps((question, query or question))
+
+
+def steps(*questions: str | tuple[str, str]) -> Json:
+    """plan: steps s1, s2, … in order, each a question or a question and a query. One that says `{s1}` needs step s1."""
+    pairs = [(each, each) if isinstance(each, str) else each for each in questions]
+    return {"steps": [_step(number, *pair) for number, pair in enumerate(pairs, 1)]}
+
+
+def _step(number: int, question: str, query: str) -> Json:
+    needs = list(dict.fromkeys(re.findall(r"\{(s\d)\}", f"{question} {query}")))
+    return {"id": f"s{number}", "question": question, "query": query, "needs": needs, "binds": f"found {number}"}
+
+
+# --- weigh, judge ---------------------------------------------------------------------------------------------------
+
+
+def keeps(*quotes: str, score: int = 9, note: str = "it says so") -> Writer:
+    """weigh: the passages that have one of these words in them are worth keeping, for those words; the others are not."""
+
+    def write(text: str, schema: Schema) -> Json:
+        found = [(place, quote) for place, words in passages_in(text).items() if (quote := _first_in(words, quotes))]
+        return {"passages": [{"id": place, "score": score, "note": note, "quote": quote} for place, quote in found]}
+
+    return write
+
+
+def enough(**answers: str) -> Writer:
+    """judge: the evidence is enough. `s1="Paris"` is what step s1 found: it must stand in the evidence shown."""
+    return lambda text, schema: _judged(text, answers, enough=True)
+
+
+def missing(*what: str, surprise: bool = False, **answers: str) -> Writer:
+    """judge: this is missing. `s1="Paris"` is what step s1 found nevertheless."""
+    return lambda text, schema: _judged(text, answers, enough=False) | {"missing": list(what), "surprise": surprise}
+
+
+def _judged(text: str, answers: Mapping[str, str], *, enough: bool) -> Json:
+    found = [{"step": step, "value": value, "key": _key(text, value)} for step, value in answers.items()]
+    return {"answers": found, "enough": enough, "missing": [], "surprise": False}
+
+
+def complete() -> Json:
+    """critique: the draft leaves nothing out."""
+    return {"complete": True, "gap": ""}
+
+
+def gap(what: str) -> Json:
+    """critique: the draft leaves this out."""
+    return {"complete": False, "gap": what}
+
+
+# --- write, check ---------------------------------------------------------------------------------------------------
+
+
+def writes(*claims: str, shape: str = "prose", lacking: Sequence[str] = ()) -> Writer:
+    """write: these claims, each with what it cites in brackets at its end: `[{0}]` is the first piece of evidence shown,
+    `[{lowers fever}]` the one that has these words, `[{0}, {1}]` are two; anything else stands for itself."""
+
+    def write(text: str, schema: Schema) -> Json:
+        stated = [_claim(text, claim) for claim in claims]
+        blocks = [{"heading": "", "claims": stated, "opinion": False}] if stated else []
+        return {"shape": shape, "blocks": blocks, "conflicts": [], "missing": list(lacking)}
+
+    return write
+
+
+def says(words: str) -> Json:
+    """direct: an answer that is not from the documents."""
+    return {"text": words}
+
+
+def supported(why: str = "the quotations say so") -> Writer:
+    """check: every claim is supported."""
+    return lambda text, schema: _rulings([(n, "supported", why) for n in _claims_in(text)])
+
+
+def verdicts(*each: str, why: str = "as scripted") -> Writer:
+    """check: a verdict for each claim in the order they are shown; the last one goes for the rest."""
+
+    def write(text: str, schema: Schema) -> Json:
+        return _rulings([(n, each[min(place, len(each) - 1)], why) for place, n in enumerate(_claims_in(text))])
+
+    return write
+
+
+def _rulings(rulings: Sequence[tuple[int, str, str]]) -> Json:
+    return {"rulings": [{"claim": claim, "why": why, "verdict": verdict} for claim, verdict, why in rulings]}
+
+
+def rewrites(claim: str) -> Writer:
+    """revise: the claim is put this way; it cites as in `writes`."""
+    return lambda text, schema: {"action": "rewrite"} | _claim(text, claim)
+
+
+def hedges(claim: str) -> Writer:
+    """revise: the claim is only suggested."""
+    return lambda text, schema: {"action": "hedge"} | _claim(text, claim)
+
+
+def drops() -> Json:
+    """revise: the claim is given up."""
+    return {"action": "drop", "text": "", "cites": []}
+
+
+# --- reading the request --------------------------------------------------------------------------------------------
+
+
+def _claim(text: str, claim: str) -> Json:
+    words = re.sub(r"\s*\[[^\]]*\]", "", claim)
+    cited = [each.strip() for inside in re.findall(r"\[([^\]]*)\]", claim) for each in inside.split(",")]
+    return {"text": words, "cites": [_cited(text, each) for each in cited if each]}
+
+
+def _cited(text: str, cite: str) -> str:
+    if not (place := re.fullmatch(r"\{(.*)\}", cite)):
+        return cite
+    if not place[1].isdigit():
+        return _key(text, place[1])
+    keys = keys_in(text)
+    assert int(place[1]) < len(keys), f"{cite} is asked for and {len(keys)} pieces of evidence are shown"
+    return keys[int(place[1])]
+
+
+def _key(text: str, words: str) -> str:
+    """The key of the first piece of evidence that has these words."""
+    found = next((key for key, shown in passages_in(text).items() if _first_in(shown, (words,))), None)
+    assert found is not None, f"{words!r} stands in no evidence that is shown"
+    return found
+
+
+def _first_in(shown: str, quotes: Sequence[str]) -> str:
+    flat = " ".join(shown.split())
+    return next((quote for quote in quotes if " ".join(quote.split()) in flat), "")
+
+
+def _claims_in(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"^Claim (\d+): ", asked_in(text), re.MULTILINE)]

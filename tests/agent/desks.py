@@ -1,0 +1,105 @@
+"""For tests of tools: a store and an index in memory, filled by hand, and a desk over them for either of two people."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, update
+
+from assay.access import Base, Principal
+from assay.agent.desk import Desk
+from assay.agent.tool import Result
+from assay.agent.toolbox import TOOLS
+from assay.errors import ToolError
+from assay.evidence.weigh import key_of, quote
+from assay.index.memory import MemoryIndex
+from assay.index.retrieve import Shelf
+from assay.ingest.split import passages
+from assay.intake import fields, lead
+from assay.store import documents, people
+from assay.store.open import Store
+from assay.store.schema import documents as documents_table
+from assay.store.schema import grants
+from assay.testing.words import WordEmbedder
+from assay.types import Document, Evidence, Row
+
+ANN, BOB = Principal("ann"), Principal("bob")
+TODAY = "2025-07-01"
+
+PUMPS = (
+    "The spare pump stands in Hall 2. Clearhelm Chemicals delivered it in May 2025. It moves 40 m3 of water an hour."
+)
+VALVES = "The valve at Hall 2 was replaced by Ridgemoor. It opens at 12 bar, and the pump must be off before."
+SECRET = "Clearhelm Chemicals will lose its contract for the pump. Nobody is to know before 1 August 2025."
+
+
+@dataclass
+class Library:
+    """A store and an index per base, filled by hand."""
+
+    store: Store
+    embedder: WordEmbedder = field(default_factory=WordEmbedder)
+    indexes: dict[str, MemoryIndex] = field(default_factory=dict)
+
+    def base(self, name: str, owner: Principal, description: str = "") -> Base:
+        made = people.base_named(self.store, name, owner, description)
+        self.indexes.setdefault(made.id, MemoryIndex())
+        return made
+
+    def add(self, base: Base, name: str, text: str, *, label: str = "", size: int = 60, **more: Any) -> Document:
+        kind = more.pop("kind", "text")
+        title = more.pop("title", name.partition(".")[0].replace("-", " ").capitalize())
+        document = Document("d" + self.store.new_id(), base.id, f"/docs/{name}", "x", title, text, kind=kind, **more)
+        documents.put_pending(self.store, document, parser="1", size=len(text), warnings=())
+        pieces = passages(document, self.embedder.tokens, size, 0)
+        documents.mark_ready(self.store, base, {document.id: len(pieces)}, "r")
+        told = fields(document) | ({"label": label} if label else {})
+        vectors = asyncio.run(self.embedder.passages([piece.text for piece in pieces]))
+        rows = [Row(piece, vector, lead(document, piece), told) for piece, vector in zip(pieces, vectors, strict=True)]
+        asyncio.run(self.indexes[base.id].upsert(rows))
+        if label:
+            with self.store.write() as connection:
+                connection.execute(
+                    update(documents_table).where(documents_table.c.id == document.id).values(label=label)
+                )
+        return document
+
+    def grant(self, label: str, who: Principal) -> None:
+        with self.store.write() as connection:
+            connection.execute(insert(grants).values(label=label, name=f"user:{who.id}"))
+
+    def revoke(self, label: str, who: Principal) -> None:
+        with self.store.write() as connection:
+            connection.execute(grants.delete().where(grants.c.label == label, grants.c.name == f"user:{who.id}"))
+
+    def desk(self, who: Principal = ANN, **more: Any) -> Desk:
+        shelf = Shelf(self.store, self.indexes, self.embedder)
+        return Desk(shelf, lambda: people.scope_of(self.store, who), today=TODAY, mark="0123456789ab", **more)
+
+
+def call(desk: Desk, name: str, /, **arguments: Any) -> Result:
+    return asyncio.run(TOOLS[name](desk, arguments))
+
+
+def refused(desk: Desk, name: str, arguments: Any) -> str:
+    with pytest.raises(ToolError) as error:
+        asyncio.run(TOOLS[name](desk, arguments))
+    return str(error.value)
+
+
+def after(desk: Desk, *results: Result) -> Desk:
+    """The desk of a run that these results have come back to."""
+    found = desk.found + tuple(each for result in results for each in result.found)
+    evidence = tuple(
+        Evidence(key_of(each.passage), each.passage, quote(each.passage, 0, len(each.passage.text)), 5.0, "q")
+        for each in {each.passage.id: each for each in found}.values()
+    )
+    return replace(desk, found=found, evidence=evidence)
+
+
+def names_found(result: Result, library: Library) -> set[str]:
+    uris = {each.id: each.name for each in library.desk(ANN).sources()}
+    return {uris[each.passage.doc_id] for each in result.found}

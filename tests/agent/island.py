@@ -1,0 +1,108 @@
+"""A small library about a lighthouse, for tests of whole runs: three hops that no single search finds, among many notes that
+use the same words; and a workspace over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from assay.ingest.fetch import Source
+from assay.ingest.parsed import Parsed
+from assay.run import Run
+from assay.testing import ChatServer, Script, WordEmbedder, calls, complete, enough, keeps, missing, research, rests
+from assay.testing import steps as plans
+from assay.testing import supported, writes
+from assay.workspace import Workspace, open_workspace
+
+QUESTION = "Where is the paint of the lamp room at Carrow Point ground, how tall is its tower, and who tends the light?"
+PAINT = "The lamp room at Carrow Point is painted with orpiment."
+GROUND = "All orpiment comes in barrels from the works in Dunmere, where it is ground."
+TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
+TENDS = "Ines Tallow tends the beacon, day and night, and writes the log."
+NOTES = {
+    "lamp": f"{PAINT} Nobody has painted it anew since.",
+    "works": f"{GROUND} They are closed in winter.",
+    "tower": f"{TALL} It leans a little.",
+    "beacon": f"{TENDS} She has never missed a watch.",
+} | {
+    f"yard-{n}": f"Yard note {n}. The paint of room {n} is ground in the yard, and the tower of yard {n} is tall. "
+    f"The lamp in the room was out, so the paint had to wait. Who tends the light of yard {n} ground the paint."
+    for n in range(1, 71)
+}
+STEPS = plans(
+    ("What is the lamp room painted with?", "lamp room Carrow Point painted"),
+    ("Where is {s1} ground?", "{s1} barrels works"),
+    ("How tall is the tower at Carrow Point?", "tower lighthouse Carrow Point metres"),
+)
+CLAIMS = (
+    "The orpiment with which the lamp room at Carrow Point is painted is ground in Dunmere "
+    "[{painted with orpiment}, {works in Dunmere}].",
+    "The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}].",
+    "Ines Tallow tends the beacon [{tends the beacon}].",
+)
+
+
+def script(**other: Any) -> Script:
+    """Every step once, as it would go: two searches that depend on each other, one that does not, and one for what is missing.
+    `other` takes the place of single lines."""
+    lines: dict[str, Any] = {
+        "route": [research()],
+        "plan": [STEPS],
+        "decide": [calls("search", query="beacon log watch")],
+        "weigh": keeps(PAINT, GROUND, TALL, TENDS),
+        "judge": [missing(s1="orpiment", s3="31 metres"), missing("who tends the light", s2="Dunmere"), enough()],
+        "write": [writes(*CLAIMS)],
+        "check": supported(),
+        "critique": [complete()],
+    }
+    return Script(**lines | other)
+
+
+def stateless() -> Script:
+    """The same model without a memory: what it says follows from what it is shown, so that a run may ask it again."""
+
+    def judge(text: str, schema: Any) -> Any:
+        shown = text.partition("Evidence:")[2]
+        if TENDS in shown:
+            return enough()(text, schema)
+        if GROUND in shown:
+            return missing("who tends the light", s2="Dunmere")(text, schema)
+        return missing(s1="orpiment", s3="31 metres")(text, schema)
+
+    def decide(text: str, schema: Any) -> Any:
+        return rests() if TENDS in text else calls("search", query="beacon log watch")
+
+    return script(
+        route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS), critique=complete()
+    )
+
+
+class Plain:
+    """Reads notes that need no parsing."""
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed:
+        return Parsed(text=data.decode() if isinstance(data, bytes) else data.read_text(), kind="text", title=name)
+
+
+async def fill(folder: Path, notes: dict[str, str] = NOTES) -> None:
+    with open_workspace(folder, create=True) as opened:
+        opened.embedder = WordEmbedder()
+        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in notes.items()]
+        await opened.add_sources(files, reader=Plain())
+
+
+def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Workspace:
+    """The workspace with this server as its model."""
+    model = {"llm_base_url": server.url, "llm_model": "scripted", "llm_api_key": "k"} if server else {}
+    made = open_workspace(folder, **model | flags)
+    made.embedder = WordEmbedder()
+    return made
+
+
+async def answered(workspace: Workspace, question: str = QUESTION, **how: Any) -> Run:
+    """A question, carried as far as it goes."""
+    return [run async for run, _ in workspace.ask(question, **how)][-1]
+
+
+async def resumed(workspace: Workspace, run: Run, choice: str = "", words: str = "") -> Run:
+    return [each async for each, _ in workspace.resume(run.id, choice, words)][-1]

@@ -1,0 +1,157 @@
+"""Every way in which an endpoint goes wrong, in every role: the run ends in an outcome, in time, with all it had; and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from rigs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
+
+from assay.codec import dumps
+from assay.events import Answered, Consulted, Drafted, Failed, Gathered, Stopped, StopReason, ToolRan
+from assay.testing import (
+    ChatServer,
+    Fault,
+    FaultServer,
+    Script,
+    calls,
+    drops,
+    enough,
+    keeps,
+    missing,
+    one_step,
+    research,
+    supported,
+    writes,
+)
+from assay.types import Outcome
+from assay.workspace import Workspace
+
+QUESTION = "How high may the water behind the Varn dam stand?"
+SECOND = "cracks crest closed"
+ROLES = ("plan", "decide", "weigh", "write", "check")
+TIMEOUT, DEADLINE, GRACE = 1.0, 4.0, 2.0
+TIGHT = {"llm_timeout": TIMEOUT, "budget_run_seconds": DEADLINE}
+AT_ONCE = 14  # cases that run side by side: they mostly wait, but each has some work to do as well
+
+# What is wrong with the reply alone leaves nothing to fail: the model is told, and after that the rules take over.
+ABOUT_THE_REPLY = frozenset(
+    fault
+    for fault in Fault
+    if fault.name.startswith(("arguments_", "usage_"))
+    or fault.name
+    in {"too_long", "prose", "wrong_types", "extra_fields", "cut_off", "unknown_tool", "parallel_calls", "not_utf8"}
+) - {Fault.arguments_huge}  # five megabytes are not read to their end
+
+
+def well(request_of: list[str] | None = None):
+    """A model with which the question passes through every role, in as few requests as can be. One claim is left open by the
+    rules, so that it has to be checked by a model."""
+    script = Script(
+        route=research(),
+        plan=one_step(QUESTION, "water Varn dam metres"),
+        weigh=keeps("may stand at 12 metres", "begins when the water"),
+        judge=lambda text, schema: (enough() if SECOND in text else missing("why it may not"))(text, schema),
+        decide=calls("search", query=SECOND),
+        write=writes(
+            "The water behind the Varn dam may stand at 12 metres. [{12 metres}]",
+            "Cracks in the crest keep the water at the Varn dam at 12 metres. [{12 metres}]",
+        ),
+        revise=drops(),
+        check=supported(),
+    )
+
+    def answer(request: dict[str, Any]) -> Any:
+        if request_of is not None:
+            request_of.append(dumps(request["messages"]))
+        return script.answer(request)
+
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    fault: Fault
+    role: str
+    ended: Ended
+    again: Ended | None  # after the endpoint was mended, where the run had failed
+    struck: int
+    answered: tuple[str, ...]  # what was asked of the healthy model, over both
+
+    def __str__(self) -> str:
+        return f"{self.fault} at {self.role}"
+
+
+async def case(opened: Workspace, fault: Fault, role: str, gate: asyncio.Semaphore, **settings: Any) -> Case:
+    answered: list[str] = []
+    async with gate, FaultServer(well(answered), fault, at=role) as server:
+        place = door(opened, server.url, **(TIGHT | settings))
+        ended = await asked(place, QUESTION)
+        struck = server.struck
+        again = None
+        if ended.failed:
+            server.fault = None
+            place = door(opened, server.url)  # what a person would do: there is time again
+            again = await resumed(place, ended.run)
+        assert not server.chat.problems, f"{fault} at {role}: {server.chat.problems}"
+        return Case(fault, role, ended, again, struck, tuple(answered))
+
+
+async def healthy(opened: Workspace) -> Ended:
+    with ChatServer(well()) as server:
+        return await asked(door(opened, server.url), QUESTION)
+
+
+def wrong_with(each: Case, opened: Workspace, plain: Ended) -> list[str]:
+    """What does not hold of one case."""
+    ended, again, run = each.ended, each.again, each.ended.run
+    wrong = typed_end(ended) + kept(ended, opened) + secret(ended)
+    if not each.struck:
+        wrong.append("the fault was never met")
+    if ended.seconds > DEADLINE + GRACE:
+        wrong.append(f"it took {ended.seconds:.1f} s of {DEADLINE:g}")
+    wrong += _had(run, each.role)
+    if (ended.failed is None) != (each.fault in ABOUT_THE_REPLY):
+        wrong.append(f"it ended in {type(ended.last).__name__}: {getattr(ended.last, 'detail', '')}")
+    if ended.failed is None:
+        wrong += sound(run, opened)
+        if each.fault.harmless and not same_words(run, plain.run):
+            wrong.append("a bill changed the answer")
+        return wrong
+    if again is None:
+        return [*wrong, "it was not resumed"]
+    wrong += typed_end(again) + kept(again, opened) + secret(again) + sound(again.run, opened)
+    if again.run.events[: len(run.events)] != run.events:
+        wrong.append("what was recorded is not what it went on from")
+    if not same_words(again.run, plain.run):
+        wrong.append("resumed, it does not say what it would have said")
+    twice = [words for words, times in Counter(each.answered).items() if times > 1]
+    return wrong + [f"a recorded reply was requested again: {words[-200:]}" for words in twice]
+
+
+def _had(run, role: str) -> list[str]:
+    """What a run must have on record by the time it comes to this role."""
+    before = {"plan": (), "weigh": (ToolRan,), "decide": (ToolRan, Gathered), "write": (Gathered, Stopped)}
+    wanted = before.get(role, (Gathered, Stopped, Drafted))
+    lost = [f"no {kind.__name__} is on record" for kind in wanted if not of(run, kind)]
+    if role in ("decide", "write", "check") and not run.evidence:
+        lost.append("the evidence is gone")
+    return lost
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_every_fault_in_this_role_ends_in_an_outcome_in_time_with_the_evidence_kept(
+    small: Workspace, role: str, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    plain = await healthy(small)
+    assert plain.run.answer is not None and plain.run.answer.outcome is Outcome.answered
+    gate = asyncio.Semaphore(AT_ONCE)
+    cases = await asyncio.gather(*(case(small, fault, role, gate) for fault in Fault))
+    wrong = [f"{each}: {words}" for each in cases for words in wrong_with(each, small, plain)]
+    assert not wrong, "\n".join(wrong)
+    assert KEY not in caplog.text
