@@ -26,8 +26,9 @@ Schema = Mapping[str, Any] | None
 
 @dataclass
 class Knowing:
-    """Scores documents with a label 10 and others 0, says enough when all are found, and searches for one that is missing
-    only when a document it has read names it; otherwise it rests. Counts what it was asked and what it said."""
+    """Scores documents with a label 10 and others 0, and says enough when all are found. It searches for one that is missing
+    by its title when a document it has read names it; then for the names in the question, together; then it rests. Counts
+    what it was asked and what it said."""
 
     question: str
     gold: Mapping[str, tuple[str, str]]  # document → title and text
@@ -45,6 +46,11 @@ class Knowing:
         self.asked[prompt.messages[0].text.partition("\n")[0].rpartition("· ")[2]] += 1
         self.spent += usage
         return replace(reply, usage=usage)
+
+    def recall(self, words: str) -> None:
+        """The passage was weighed before, and is again."""
+        self.weighed += 1
+        self._read |= {self._of(words)} - {""}
 
     def _script(self) -> Script:
         return Script(
@@ -82,7 +88,9 @@ class Knowing:
     def _decide(self, asked: str, schema: Schema) -> Any:
         read = " ".join(f" {key(self.gold[doc][1])} " for doc in sorted(self._read))
         titles = [bare_title(self.gold[doc][0]) for doc in sorted(self.gold.keys() - self._read)]
-        named = [title for title in titles if f" {key(title)} " in read and title not in self._tried]
+        known = [title for title in titles if f" {key(title)} " in read and title not in self._tried]
+        other = " ".join(name.text for name in text.names(self.question))
+        named = known or [words for words in (other,) if words and words not in self._tried]
         self._tried.update(named)
         if not named:
             return rests()

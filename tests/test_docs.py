@@ -263,6 +263,7 @@ def test_the_documents_name_no_place_of_whoever_wrote_them():
         ("ask_and_check.py", "Raw telemetry is kept for"),
         ("filter_by_date.py", "Operations report, April 2025"),
         ("own_tool.py", "RAL is short for Raised Alert Level"),
+        ("scripted_model.py", "Raw telemetry is kept for 90 days."),
     ],
 )
 def test_an_example_runs(name: str, says: str, filled: Workspace):
@@ -282,4 +283,5 @@ def test_no_example_is_left_out():
         "ask_and_check.py",
         "filter_by_date.py",
         "own_tool.py",
+        "scripted_model.py",
     }

@@ -141,6 +141,8 @@ async def _carried_on(
     kit = await kit_for(workspace, run, roles, tools, assess)
     async for event in carry_on(run, kit):
         run = run.then(event)
+        if run.delivered:
+            budgets.give_back(workspace.store, run.id)  # what was set aside for a draft that needed less, or none
         yield run, event
 
 

@@ -285,7 +285,7 @@ class Revised:
     """A claim that did not hold is written anew, or hedged; without a claim it is dropped."""
 
     place: int
-    claim: Claim | None
+    claim: Claim | None = None
     why: str = ""
     by: str = RULES
 

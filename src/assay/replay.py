@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.access import Scope
 from assay.agent.kit import Kit
+from assay.agent.limits import ROUNDS, Limits
 from assay.agent.steps import STEPS, Step
 from assay.agent.tool import Desk
 from assay.codec import dumps, from_json, to_json
@@ -89,8 +90,8 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
         if not isinstance(event, CONCLUDED):
             place += 1
             continue
-        step = _step_of(event)
         before = Run(recorded.id, recorded.events[:place])
+        step = _step_of(event) if not (isinstance(event, Routed) and before.route) else Step.JUDGE  # routed anew
         count = _length(recorded, place, step)
         if not searchable and _needs_index(step, event, before):
             place += count
@@ -123,7 +124,7 @@ def _length(recorded: Run, place: int, step: Step) -> int:
             last = at
             if step is Step.JUDGE:
                 break
-        elif not isinstance(event, (Consulted, Bound)):
+        elif not isinstance(event, (Consulted, Bound, Routed)):
             break
     return last - place + 1
 
@@ -160,7 +161,10 @@ def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> l
 
 
 def _bound(kit: Kit, recorded: Run, event: Event) -> Kit:
-    """The kit with the record in the place of models."""
+    """The kit with the record in the place of models; which files could not be read was a fact of that day."""
+    if recorded.answer is not None:
+        unread = recorded.answer.unread
+        kit = replace(kit, unreadable=lambda: unread)
     if not recorded.asked.has_model:
         return kit
     absent = _Absent()
@@ -226,7 +230,7 @@ def load(text: str) -> tuple[Run, Kit]:
     documents = {(found := from_json(Document, line["document"])).id: found for line in lines[1:] if "document" in line}
     events = tuple(_event(line) for line in lines[1:] if "event" in line)
     run = Run(lines[0]["run"], events)
-    return run, _kit(documents)
+    return run, replace(_kit(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
 
 
 def _event(line: dict[str, Any]) -> Event:

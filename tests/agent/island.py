@@ -6,12 +6,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import event
+
 from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed
 from assay.run import Run
-from assay.testing import ChatServer, Script, WordEmbedder, calls, complete, enough, keeps, missing, research, rests
+from assay.testing import (
+    ChatServer,
+    Script,
+    WordEmbedder,
+    calls,
+    complete,
+    enough,
+    gap,
+    keeps,
+    missing,
+    research,
+    rests,
+    rewrites,
+    supported,
+    writes,
+)
 from assay.testing import steps as plans
-from assay.testing import supported, writes
 from assay.workspace import Workspace, open_workspace
 
 QUESTION = "Where is the paint of the lamp room at Carrow Point ground, how tall is its tower, and who tends the light?"
@@ -27,7 +43,7 @@ NOTES = {
 } | {
     f"yard-{n}": f"Yard note {n}. The paint of room {n} is ground in the yard, and the tower of yard {n} is tall. "
     f"The lamp in the room was out, so the paint had to wait. Who tends the light of yard {n} ground the paint."
-    for n in range(1, 71)
+    for n in range(1, 31)
 }
 STEPS = plans(
     ("What is the lamp room painted with?", "lamp room Carrow Point painted"),
@@ -35,8 +51,7 @@ STEPS = plans(
     ("How tall is the tower at Carrow Point?", "tower lighthouse Carrow Point metres"),
 )
 CLAIMS = (
-    "The orpiment with which the lamp room at Carrow Point is painted is ground in Dunmere "
-    "[{painted with orpiment}, {works in Dunmere}].",
+    "Orpiment, with which the lamp room at Carrow Point is painted, is ground in Dunmere [{painted with}, {Dunmere}].",
     "The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}].",
     "Ines Tallow tends the beacon [{tends the beacon}].",
 )
@@ -72,8 +87,35 @@ def stateless() -> Script:
     def decide(text: str, schema: Any) -> Any:
         return rests() if TENDS in text else calls("search", query="beacon log watch")
 
+    return script(route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS), critique=complete())
+
+
+def self_critical() -> Script:
+    """A model that looks up little, says much, some of it wrong, and then finds its own draft wanting."""
+
+    def decide(text: str, schema: Any) -> Any:
+        return rests() if GROUND in text else calls("search", query="orpiment barrels works")
+
+    def write(text: str, schema: Any) -> Any:
+        more = [f"The tower at Carrow Point is {metres} metres tall [{{31 metres}}]." for metres in (31, 32, 33)]
+        said = [
+            "The lamp room is painted with orpiment [{painted with orpiment}].",
+            "Orpiment is what the lamp room at Carrow Point is painted with [{painted with orpiment}].",
+            "At Carrow Point the lamp room is painted [{painted with orpiment}].",
+            "The lighthouse at Carrow Point has a tower [{31 metres}].",
+            "The tower of the lighthouse is 31 metres tall [{31 metres}].",
+        ]
+        late = ["All orpiment is ground in Dunmere [{works in Dunmere}]."] if GROUND in text else []
+        return writes(*said, *more, *late)(text, schema)
+
     return script(
-        route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS), critique=complete()
+        route=research(),
+        plan=plans("What is the lamp room painted with, and how tall is the tower?"),
+        decide=decide,
+        judge=enough(),
+        write=write,
+        revise=rewrites("The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}]."),
+        critique=gap("where orpiment is ground"),
     )
 
 
@@ -92,10 +134,13 @@ async def fill(folder: Path, notes: dict[str, str] = NOTES) -> None:
 
 
 def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Workspace:
-    """The workspace with this server as its model."""
+    """The workspace with this server as its model. It does not wait for the disk: what a power cut would leave is not
+    tested here."""
     model = {"llm_base_url": server.url, "llm_model": "scripted", "llm_api_key": "k"} if server else {}
     made = open_workspace(folder, **model | flags)
     made.embedder = WordEmbedder()
+    made.store.engine.dispose()
+    event.listen(made.store.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
     return made
 
 

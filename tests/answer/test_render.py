@@ -1,11 +1,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from assay.answer import render
-from assay.types import Answer, Block, Claim, Conflict, Document, Evidence, Outcome, Passage, Quote, Searched, Verdict
+from assay.types import (
+    Answer,
+    Block,
+    Claim,
+    Conflict,
+    Document,
+    Evidence,
+    Examined,
+    Outcome,
+    Passage,
+    Quote,
+    Searched,
+    Shape,
+    Usage,
+    Verdict,
+)
 
 TEXT = "Raw data is kept for 90 days. <script>alert(1)</script> is not run. Costs are 5 % of {all} & more_or_less."
 DOCUMENT = Document(
@@ -82,3 +98,65 @@ def test_a_document_that_may_no_longer_be_read_is_not_cited():
     answer, _ = made()
     cited = render.citations(answer, EVIDENCE, lambda _: None)
     assert not cited and "policy" not in render.as_text(answer, cited).lower()
+
+
+# --- written answers ------------------------------------------------------------------------------------------------
+
+WRITTEN = Claim("Raw data is kept for 90 days.", ("k1",), Verdict.supported)
+WRITERS = [render.as_text, render.as_markdown, render.as_html]
+
+
+def written(*blocks: Block, evidence: tuple[Evidence, ...] = EVIDENCE, **more) -> tuple[Answer, render.Cited]:
+    answer = Answer("How long?", blocks, more.pop("outcome", Outcome.answered), **more)
+    return answer, render.citations(answer, evidence, lambda _: DOCUMENT)
+
+
+def test_a_written_claim_has_a_number_under_which_its_quotation_stands():
+    text = render.as_text(*written(Block((WRITTEN,))))
+    assert "Raw data is kept for 90 days. [1]" in text
+    assert "[1] Policy & <rules> (2025-06-02), page 1 — policy_1.pdf\n    “Raw data is kept for 90 days.”" in text
+
+
+def test_prose_is_a_paragraph_and_headings_stand_above_it():
+    other = replace(WRITTEN, text="Nothing else is kept.")
+    text = render.as_text(*written(Block((WRITTEN, other), "Raw data"), shape=Shape.prose))
+    assert "Raw data\nRaw data is kept for 90 days. [1] Nothing else is kept. [1]" in text
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_an_opinion_is_labelled(write):
+    assert "Opinion" in write(*written(Block((WRITTEN,)), Block((WRITTEN,), opinion=True)))
+
+
+def test_a_table_has_rows_columns_and_numbers():
+    rows = Block((replace(WRITTEN, text="Raw <b> | 90 days"), replace(WRITTEN, text="Costs | 5 %")), "What | Kept")
+    answer, cited = written(rows, shape=Shape.table)
+    assert "What    | Kept\nRaw <b> | 90 days [1]\nCosts   | 5 %     [1]" in render.as_text(answer, cited)
+    assert "| What | Kept | |\n|---|---|---|\n| Raw \\<b\\> | 90 days | [^1] |" in render.as_markdown(answer, cited)
+    page = render.as_html(answer, cited)
+    assert "<th>What</th><th>Kept</th>" in page and "<td>Raw &lt;b&gt;</td><td>90 days</td>" in page
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_readings_and_what_was_examined_are_said(write):
+    text = write(*written(Block((WRITTEN,)), readings=("on disk", "on tape"), examined=Examined(3, 12, 2)))
+    for said in ("on disk; on tape", "12 passages of 3 documents were looked at", "2 more that match were not"):
+        assert said in text
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_an_answer_that_is_not_from_the_documents_says_so_and_is_escaped(write):
+    answer = Answer("Hello", (), Outcome.direct, said="Hello <script>alert(1)</script>")
+    text = write(answer, {})
+    assert "Not from your documents" in text and (write is not render.as_html or "<script>" not in text)
+
+
+def test_a_passage_that_reads_like_an_instruction_is_marked_among_the_sources():
+    flagged = (replace(EVIDENCE[0], flagged=True),)
+    assert "reads like an instruction" in render.as_text(*written(Block((WRITTEN,)), evidence=flagged))
+
+
+def test_what_it_cost_is_in_the_data_only():
+    answer, cited = written(Block((WRITTEN,)), usage=Usage(3, 1000, 200, 0.0123, 4.5))
+    assert render.as_json(answer, cited)["usage"]["money"] == 0.0123
+    assert all("0.0123" not in write(answer, cited) for write in WRITERS)

@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from terminal import Done, Typed
 
 from assay.cli import doctor, main
-from assay.cli.ask import told
 from assay.cli.options import as_json, plain, where_of, whole
+from assay.cli.told import told
 from assay.errors import UserError
 from assay.evaluate import beir
 from assay.events import Route, Routed
 from assay.store import facts
 from assay.workspace import Workspace, open_workspace
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Typed = Callable[..., Done]
-
-
-@pytest.fixture
-def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    """A command line, run here: faster than a process of its own."""
-    monkeypatch.setenv("ASSAY_WORKSPACE", str(tmp_path / "workspace"))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["assay", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        out, err = capsys.readouterr()
-        return Done(int(ended.value.code or 0), out, err)
-
-    return run
 
 
 def one_line(done: Done, code: int = 2) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rigs import PLAIN, POISONED, stocked
+from rigs import PLAIN, POISONED, small_workspace, stocked
 
-from assay.testing import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace import Workspace
 
 
 @pytest.fixture(scope="session")
@@ -26,14 +25,12 @@ def _poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small(_plain: Path) -> Iterator[Workspace]:
     """Three short documents. Runs of other tests may be in it as well."""
-    with open_workspace(_plain) as opened:
-        opened.embedder = WordEmbedder()
+    with small_workspace(_plain) as opened:
         yield opened
 
 
 @pytest.fixture
 def poisoned(_poisoned: Path) -> Iterator[Workspace]:
     """The same three, and two that tell whoever reads them what to do."""
-    with open_workspace(_poisoned) as opened:
-        opened.embedder = WordEmbedder()
+    with small_workspace(_poisoned) as opened:
         yield opened

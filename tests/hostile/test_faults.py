@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +35,8 @@ from assay.workspace import Workspace
 QUESTION = "How high may the water behind the Varn dam stand?"
 SECOND = "cracks crest closed"
 ROLES = ("plan", "decide", "weigh", "write", "check")
-TIMEOUT, DEADLINE, GRACE = 1.0, 4.0, 2.0
-TIGHT = {"llm_timeout": TIMEOUT, "budget_run_seconds": DEADLINE}
-AT_ONCE = 14  # cases that run side by side: they mostly wait, but each has some work to do as well
+TIMEOUT, DEADLINE, GRACE = 1.5, 15.0, 2.0
+AT_ONCE = 6  # cases that run side by side: they mostly wait, but each has some work to do as well
 
 # What is wrong with the reply alone leaves nothing to fail: the model is told, and after that the rules take over.
 ABOUT_THE_REPLY = frozenset(
@@ -81,24 +81,24 @@ class Case:
     again: Ended | None  # after the endpoint was mended, where the run had failed
     struck: int
     answered: tuple[str, ...]  # what was asked of the healthy model, over both
+    lost: tuple[str, ...]  # what was wrong with the record when the run had ended
 
     def __str__(self) -> str:
         return f"{self.fault} at {self.role}"
 
 
-async def case(opened: Workspace, fault: Fault, role: str, gate: asyncio.Semaphore, **settings: Any) -> Case:
+async def case(opened: Workspace, fault: Fault, role: str, gate: asyncio.Semaphore) -> Case:
     answered: list[str] = []
     async with gate, FaultServer(well(answered), fault, at=role) as server:
-        place = door(opened, server.url, **(TIGHT | settings))
+        place = door(opened, server.url, llm_timeout=TIMEOUT, budget_run_seconds=DEADLINE)
         ended = await asked(place, QUESTION)
-        struck = server.struck
-        again = None
+        lost = kept(ended, opened)
+        again, struck = None, server.struck
         if ended.failed:
             server.fault = None
-            place = door(opened, server.url)  # what a person would do: there is time again
-            again = await resumed(place, ended.run)
+            again = await resumed(door(opened, server.url), ended.run)
         assert not server.chat.problems, f"{fault} at {role}: {server.chat.problems}"
-        return Case(fault, role, ended, again, struck, tuple(answered))
+        return Case(fault, role, ended, again, struck, tuple(answered), tuple(lost))
 
 
 async def healthy(opened: Workspace) -> Ended:
@@ -109,7 +109,7 @@ async def healthy(opened: Workspace) -> Ended:
 def wrong_with(each: Case, opened: Workspace, plain: Ended) -> list[str]:
     """What does not hold of one case."""
     ended, again, run = each.ended, each.again, each.ended.run
-    wrong = typed_end(ended) + kept(ended, opened) + secret(ended)
+    wrong = [*typed_end(ended), *each.lost, *secret(ended)]
     if not each.struck:
         wrong.append("the fault was never met")
     if ended.seconds > DEADLINE + GRACE:
@@ -143,15 +143,37 @@ def _had(run, role: str) -> list[str]:
     return lost
 
 
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """All that anybody logs, however chatty, kept from the terminal."""
+    lines: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(f"{record.getMessage()} {record.exc_text or ''} {record.exc_info or ''}")
+
+    chatty = [logging.getLogger(name) for name in ("httpx", "httpcore", "asyncio", "assay", "sqlalchemy")]
+    before = [(each, each.level, each.propagate) for each in chatty]
+    handler = Keep(logging.DEBUG)
+    for each in chatty:
+        each.addHandler(handler)
+        each.setLevel(logging.DEBUG if each.name != "sqlalchemy" else logging.WARNING)
+        each.propagate = False
+    yield lines
+    for each, level, propagate in before:
+        each.removeHandler(handler)
+        each.setLevel(level)
+        each.propagate = propagate
+
+
 @pytest.mark.parametrize("role", ROLES)
 async def test_every_fault_in_this_role_ends_in_an_outcome_in_time_with_the_evidence_kept(
-    small: Workspace, role: str, caplog: pytest.LogCaptureFixture
+    small: Workspace, role: str, logged: list[str]
 ):
-    caplog.set_level(logging.DEBUG)
     plain = await healthy(small)
     assert plain.run.answer is not None and plain.run.answer.outcome is Outcome.answered
     gate = asyncio.Semaphore(AT_ONCE)
     cases = await asyncio.gather(*(case(small, fault, role, gate) for fault in Fault))
     wrong = [f"{each}: {words}" for each in cases for words in wrong_with(each, small, plain)]
     assert not wrong, "\n".join(wrong)
-    assert KEY not in caplog.text
+    assert logged and not [line for line in logged if KEY in line]

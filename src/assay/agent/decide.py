@@ -36,13 +36,18 @@ async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Decided((), f"{reply.why}: {reply.detail}")
         return
     choice, by = reply
-    calls, refused = _new(run, [(name, dict(given)) for name, given in choice.calls])
+    calls, refused = _new(
+        run, [(name, checked(kit.tools[name], given)) for name, given in choice.calls if name in kit.tools]
+    )
     if not calls and not run.calls:
         calls = (Call("c1", "search", {"query": run.question, "k": WIDE}),)  # nobody answers unsearched
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
-    why = choice.why.strip() or ("repeated" if refused else "nothing left worth trying")
-    yield Decided(calls, why if calls or not refused else f"repeated: {'; '.join(refused)}", by, refused=refused)
+    if calls:
+        why = choice.why.strip() or "as the model chose"
+    else:
+        why = f"repeated: {'; '.join(refused)}" if refused else choice.why.strip() or "nothing left worth trying"
+    yield Decided(calls, why, by, refused=refused)
 
 
 def as_planned(run: Run) -> tuple[Call, ...]:
@@ -79,8 +84,8 @@ async def _chosen(run: Run, kit: Kit) -> tuple[Choice, str] | No:
         }
 
     def wrong(choice: Choice) -> str:
-        """The exact error of the first call that cannot be made; a call too many is simply left out."""
-        for name, given in list(choice.calls)[:AT_ONCE]:
+        """The exact error of the first call that cannot be made."""
+        for name, given in choice.calls:
             tool = kit.tools.get(name)
             try:
                 if tool is None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from assay.agent import window
 from assay.agent.kit import Kit, mark
 from assay.errors import ModelError
-from assay.events import RULES, Event, Found, Gathered
+from assay.events import RULES, Consulted, Event, Failed, Found, Gathered, Resumed
 from assay.evidence import assess
 from assay.evidence.assess import Weighed, Weights, Width
 from assay.models.llm import Role
@@ -21,14 +21,16 @@ SET = 300  # passages of a question about a whole set that are weighed, at most
 
 async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Evidence from the passages that are new: what sift.py has left of them, in requests that share a window."""
-    sent = sorted(run.unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
+    waiting = {found.passage.id for found in run.unweighed}
+    sent = sorted(_as_begun(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
     if len(sent) > SET:
         yield Gathered((), skipped=tuple(found.passage.id for found in sent[SET:]))
         sent = sent[:SET]
     if kit.assess is not None:
         yield await _by_the_team(run, kit, sent)
         return
-    groups = list(assess.batches(sent, _room(kit), _width(kit)))
+    shared = assess.batches(sent, _room(kit), _width(kit))
+    groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
     work = [asyncio.ensure_future(_weighed(run, kit, group)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
@@ -37,6 +39,19 @@ async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
         for each in work:
             each.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+def _as_begun(run: Run) -> Run:
+    """The run as it was before the first of these passages was weighed. When weighing is carried on, the same passages share
+    a request as before: the replies that are recorded are to those."""
+    events = run.events
+    while isinstance(last := events[-1], Consulted | Failed | Resumed) or _weighs(last):
+        events = events[:-1]
+    return Run(run.id, events)
+
+
+def _weighs(event: Event) -> bool:
+    return isinstance(event, Gathered) and bool(event.evidence or event.dropped)
 
 
 def _width(kit: Kit) -> Width:

@@ -12,8 +12,9 @@ from assay.agent.sift import hop_due, sift_due
 from assay.agent.steps import STEPS, Step, pause_due
 from assay.agent.sufficiency import wants_critique
 from assay.agent.window import due
+from assay.agent.writing import falls_back
 from assay.errors import ModelError
-from assay.events import ANSWER_NOW, Checkpoint, Event, Failed, Route, StopReason
+from assay.events import ANSWER_NOW, Checkpoint, Consulted, Event, Failed, Resumed, Revised, Route, StopReason
 from assay.run import Run
 
 
@@ -56,13 +57,23 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return next_search_step(run, limits)
     if run.draft is None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
+    if run.unsupported and _revising(run):
+        return Step.REVISE  # all of them, before any is checked again
     if run.unchecked:
         return Step.CHECK  # one claim at a time, each delivered as it passes
     if run.unsupported:
         return Step.SEEK if may_seek(run, limits) else Step.REVISE  # one search for their sake, then no more
+    if falls_back(run):
+        return Step.DRAFT  # what a model wrote did not hold: quote
     if wants_critique(run, limits):
         return Step.CRITIQUE  # may reopen the search once, with a named gap
     return Step.DELIVER
+
+
+def _revising(run: Run) -> bool:
+    """Whether the last thing done was to revise a claim."""
+    done = (event for event in reversed(run.events) if not isinstance(event, Consulted | Failed | Resumed))
+    return isinstance(next(done), Revised)
 
 
 def may_seek(run: Run, limits: Limits) -> bool:
@@ -74,7 +85,7 @@ def may_seek(run: Run, limits: Limits) -> bool:
 
 def next_search_step(run: Run, limits: Limits) -> Step:
     if run.plan is None:
-        return Step.PLAN
+        return Step.PAUSE if pause_due(run) else Step.PLAN  # what is meant, where that is to be asked
     if run.round_unjudged:
         return Step.JUDGE  # enough? what is missing? what did each step find?
     if run.nothing_left or run.satisfied or limits.reached(run) or limits.barren(run):

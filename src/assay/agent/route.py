@@ -1,4 +1,4 @@
-"""How a question is dealt with: directly, by one look-up, or by research. A model proposes; the rules here have the last word."""
+"""How a question is dealt with: directly, by one look-up, or by research. A model proposes; the rules have the last word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay import dates, text
 from assay.agent import window
 from assay.agent.kit import Kit
 from assay.answer.choose import asks_for_several
-from assay.events import EACH, Checkpoint, Eagerness, Event, Paused, Route, Routed
+from assay.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.run import Run
@@ -59,8 +59,6 @@ async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
     if every:
         chosen = Route.research
     yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
-    if readings and _may_ask(run):
-        yield Paused(Checkpoint.reading, "The question can be read in several ways. Which is meant?", (*readings, EACH))
 
 
 def _lay_out(run: Run, kit: Kit) -> dict[str, str]:
@@ -120,7 +118,9 @@ def distinct(question: str, readings: list[str]) -> tuple[str, ...]:
     return tuple(kept.values()) if len(kept) > 1 else ()
 
 
-def _may_ask(run: Run) -> bool:
-    """Whether the person wants to be asked what is meant."""
-    asked = run.asked
-    return Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
+def reading_due(run: Run) -> bool:
+    """Whether the person is to be asked what is meant: the question has several readings, they want to be asked, and have
+    not been."""
+    asked, routed = run.asked, run.routed
+    wanted = Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
+    return wanted and routed is not None and bool(routed.readings) and Checkpoint.reading not in run.pauses

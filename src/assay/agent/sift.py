@@ -46,16 +46,20 @@ async def hop(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 def sift_due(run: Run) -> bool:
-    """Whether there is more to weigh than is worth it, and nobody has chosen yet."""
-    return not isinstance(run.events[-1], Gathered) and not run.every and len(run.unweighed) > 1
+    """Whether there is more to weigh than is worth it, and nobody has chosen yet since it came back."""
+    if run.every or len(run.unweighed) < 2:
+        return False
+    last = next((event for event in reversed(run.events) if isinstance(event, Gathered | ToolRan)), None)
+    return isinstance(last, ToolRan)
 
 
 async def sift(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Pass over what is hopeless; what is left is weighed next."""
     sieve = SIEVES[run.asked.mode]
-    waiting = {found.passage.id for found in run.unweighed}
+    waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
     ranked = hops.order(run.question, await searches(run, kit), kit.hops)
-    best = [each.hit.passage.id for each in ranked if each.hit.passage.id in waiting][: sieve.of_run]
+    # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
+    best = [each.hit.passage.id for each in ranked[: sieve.of_run] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):
         most = sieve.read if called in READING else sieve.of_call
         best += [found.passage.id for found in result if found.passage.id in waiting][:most]

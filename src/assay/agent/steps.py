@@ -16,18 +16,22 @@ from assay.agent.gather import gather as gather_by_model
 from assay.agent.hops import Hops
 from assay.agent.kit import Kit, mark
 from assay.agent.plan import plan
-from assay.agent.route import route
+from assay.agent.route import reading_due, route
 from assay.agent.sift import hop, sift
 from assay.agent.sufficiency import critique
 from assay.agent.sufficiency import judge as judge_by_model
+from assay.agent.toolbox import TOOLS
 from assay.errors import ToolError
 from assay.events import (
     ANSWER_NOW,
+    EACH,
     GO_ON,
     MORE_SOURCES,
     OTHER_WORDS,
+    RULES,
     Call,
     Checkpoint,
+    Decided,
     Event,
     Mode,
     Paused,
@@ -88,18 +92,22 @@ async def call(run: Run, kit: Kit) -> AsyncIterator[Event]:
         reply = await kit.ask(Role.judge, name, kind, lay_out, documents=sorted(documents), max_tokens=500)
         return None if isinstance(reply, No) else reply[0]
 
+    before = _as_decided(run)
     desk = replace(
         kit.desk,
         where=filter_for(run.where),
-        found=run.found,
-        evidence=run.evidence,
+        found=before.found,
+        evidence=before.evidence,
         today=run.asked.today,
         mark=mark(run),
         consult=consult if run.asked.has_model else None,
     )
 
+    # What the rules decided on may use any tool; what a model wants, only those it was given.
+    ours = {call.id for event in run.events if isinstance(event, Decided) and event.by == RULES for call in event.calls}
+
     async def made(one: Call) -> ToolRan:
-        tool = kit.tools.get(one.tool)
+        tool = kit.tools.get(one.tool) or (TOOLS.get(one.tool) if one.id in ours else None)
         try:
             if tool is None:
                 raise ToolError(f"There is no tool called {one.tool!r}. There are: {', '.join(sorted(kit.tools))}.")
@@ -110,6 +118,13 @@ async def call(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
     for ran in await asyncio.gather(*(made(one) for one in run.calls_waiting)):
         yield ran
+
+
+def _as_decided(run: Run) -> Run:
+    """The run as it was when its last calls were decided on. They are made side by side and see nothing of each other, also
+    when only some of them are made again."""
+    places = (place for place in range(len(run.events) - 1, -1, -1) if isinstance(run.events[place], Decided))
+    return Run(run.id, run.events[: next(places) + 1])
 
 
 async def compact(run: Run, kit: Kit) -> AsyncIterator[Event]:
@@ -131,15 +146,20 @@ async def stop(run: Run, kit: Kit) -> AsyncIterator[Event]:
     elif kit.limits.barren(run) and not run.nothing_left:
         yield Stopped(StopReason.nothing_new, "two rounds brought nothing new")
     else:
-        yield Stopped(_reason(run.nothing_left), run.nothing_left)
+        yield Stopped(_reason(run), run.nothing_left)
 
 
-def _reason(why: str) -> StopReason:
-    """Why nothing was left to try: in the rules' words, or by the first word of a decision that could not be made."""
-    first = why.partition(":")[0]
-    if first in {"money", "tokens", "calls", "time", "unusable", "repeated"}:
+def _reason(run: Run) -> StopReason:
+    """Why nothing was left to try: in the rules' words, or by the first word of a decision that could not be made. What a
+    model says of it is kept, and read by people only."""
+    decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
+    if decided.refused:
+        return StopReason.repeated
+    first = decided.why.partition(":")[0]
+    if decided.by == RULES and first in {"money", "tokens", "calls", "time", "unusable"}:
         return StopReason(first)
-    return {"covered": StopReason.sufficient, "limit": StopReason.searches}.get(why, StopReason.nothing_new)
+    told = {"covered": StopReason.sufficient, "limit": StopReason.searches} if decided.by == RULES else {}
+    return told.get(decided.why, StopReason.nothing_new)
 
 
 PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
@@ -155,6 +175,8 @@ PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
 def pause_due(run: Run) -> Checkpoint | None:
     """Where the person wants to be asked, if that is here. Each checkpoint stops a run once."""
     wanted = frozenset(run.asked.checkpoints) - run.pauses
+    if run.plan is None:
+        return Checkpoint.reading if reading_due(run) else None
     if run.stopped is None:
         if Checkpoint.searches in wanted and len(run.results) >= 3 and not run.round_unjudged:
             return Checkpoint.searches
@@ -169,7 +191,10 @@ def pause_due(run: Run) -> Checkpoint | None:
 async def pause(run: Run, kit: Kit) -> AsyncIterator[Event]:
     at = pause_due(run)
     assert at is not None
-    yield Paused(at, *PAUSES[at])
+    if at is Checkpoint.reading:
+        yield Paused(at, "The question can be read in several ways. Which is meant?", (*run.readings, EACH))
+    else:
+        yield Paused(at, *PAUSES[at])
 
 
 STEPS: Mapping[Step, Doing] = {

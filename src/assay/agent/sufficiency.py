@@ -48,13 +48,13 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
     research, and one that found something is enough."""
     strong = [each for each in run.evidence if each.score >= kit.cutoff]
     if not strong:
-        yield Judged(False, (run.question,), "nothing relevant was found")
         if run.route is Route.lookup and run.asked.route is None:
             routed = run.routed
             assert routed is not None
             yield Routed(
                 Route.research, "the look-up found nothing", routed.since, routed.until, routed.every, routed.readings
             )
+        yield Judged(False, (run.question,), "nothing relevant was found")
         return
     if run.route is Route.lookup:
         yield Judged(True, (), "a look-up takes what one search finds")
@@ -63,12 +63,13 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
         left = run.examined.left if run.examined else 0
         yield Judged(not left, (), "everything that matches was looked at" if not left else f"{left} passages are left")
         return
+    before = _as_begun(run)
     reply = await kit.ask(
         Role.judge,
         "judge",
         Sufficiency,
-        lambda room: _lay_out(run, kit, room),
-        schema=schema(run),
+        lambda room: _lay_out(before, kit, room),
+        schema=schema(before),
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=400,
     )
@@ -76,10 +77,19 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Judged(False, (), f"{reply.why}: {reply.detail}")
         return
     judged, by = reply
-    for each in bindings(run, judged):
-        yield Bound(*each, by)
+    for each in bindings(before, judged):
+        if each[0] not in run.bound:
+            yield Bound(*each, by)
     missing = tuple(each.strip() for each in judged.missing if each.strip())
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
+
+
+def _as_begun(run: Run) -> Run:
+    """The run without what a judgement that was broken off has bound already: it is shown what it was shown then."""
+    events = run.events
+    while isinstance(events[-1], Bound):
+        events = events[:-1]
+    return Run(run.id, events)
 
 
 def _lay_out(run: Run, kit: Kit, room: int) -> Mapping[str, str]:

@@ -12,6 +12,8 @@ from assay.run import Run
 from assay.types import Evidence, Step
 
 ROUNDS = 3  # results are told in full this many rounds long
+NOTE = 400  # tokens of what a tool says
+SEARCHES = frozenset({"search", "search_all", "search_by_source", "follow", "read_on"})  # their passages speak for them
 PLACE = re.compile(r"\{\s*([\w-]+)\s*\}")
 
 
@@ -88,10 +90,11 @@ def searched(run: Run, room: int) -> str:
             continue
         result = results[call.id]
         good = sum(found.passage.id in kept for found in result.found)
-        outcome = f"refused: {result.error}" if result.error else f"{len(result.found)} passages, {good} of them useful"
+        outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
         lines.append(f"- {spelled(call)}: {outcome}")
-        if result.note and not result.found and not result.error:
-            lines.append(fence(mark_of(run.id), f"what {call.tool} said", fitting(result.note, 200)))
+        told_by_tool = result.error or (result.note if call.tool not in SEARCHES else "")
+        if told_by_tool:  # it names documents, so it is data like them
+            lines.append(fence(mark_of(run.id), f"what {call.tool} said", fitting(told_by_tool, NOTE)))
     if not lines:
         return "Nothing was searched yet."
     return fitting("Tried so far:\n" + "\n".join(lines), room)

@@ -12,13 +12,27 @@ from assay.agent.kit import Kit, mark
 from assay.answer import compose, ground
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
-from assay.events import RULES, Answered, Call, Checked, Decided, Drafted, Event, Failed, Revised, Route
+from assay.events import (
+    RULES,
+    Answered,
+    Call,
+    Checked,
+    Consulted,
+    Decided,
+    Drafted,
+    Event,
+    Failed,
+    Resumed,
+    Revised,
+    Route,
+)
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.run import Run
-from assay.types import Claim, Shape
+from assay.types import Claim, Shape, Verdict
 
 TOGETHER = 6  # claims that one request checks
+LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
 SOUGHT = 3  # claims that support is searched for
 
 
@@ -27,7 +41,7 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
     if run.route is Route.direct:
         yield await _directly(run, kit)
         return
-    if not run.asked.has_model:
+    if not run.asked.has_model or falls_back(run):
         async for event in by_rule.draft(run, kit):
             yield event
         return
@@ -35,13 +49,16 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Drafted((), Shape.prose, missing=(run.question,))
         return
     sources = kit.sources(run)
+    most = LONG if _able(kit) else SHORT
     judged = run.judged
     missing = judged.missing if judged else ()
     reply = await kit.ask(
         Role.write,
         "write",
         drafting.Writing,
-        lambda room: drafting.lay_out(run.question, run.evidence, sources, mark(run), room, run.readings, missing),
+        lambda room: drafting.lay_out(
+            run.question, run.evidence, sources, mark(run), min(room, most), run.readings, missing
+        ),
         schema=drafting.schema([each.key for each in run.evidence]),
         documents=_documents(run),
         max_tokens=1500,
@@ -51,7 +68,20 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
             yield event
         return
     written, by = reply
-    yield drafting.read(written, run.question, run.evidence, by)
+    yield drafting.read(written, run.question, run.evidence, by, sources)
+
+
+def _able(kit: Kit) -> bool:
+    """Whether the writers are taken to find their way in much text: those that make tool calls."""
+    return kit.meter is not None and all(seated.seat.tools for seated in kit.meter.seats.get(Role.write, ()))
+
+
+def falls_back(run: Run) -> bool:
+    """Whether nothing that a model wrote has held, though there is evidence: then the answer is quoted, if it can be."""
+    draft = run.draft
+    if draft is None or not run.asked.has_model or draft.by.startswith(RULES) or not draft.blocks or not run.evidence:
+        return False
+    return not any(claim.verdict is Verdict.supported for claim in run.checked.values())
 
 
 async def _directly(run: Run, kit: Kit) -> Drafted:
@@ -67,26 +97,40 @@ async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
     model as well. Each verdict is seen as soon as it is there."""
     sources = kit.sources(run)
     opinions = compose.opinions(run)
+    standing = compose.standing(run.evidence, kit.document)
+    unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
-    for place, claim in run.unchecked:
+    for place, claim in _as_begun(run).unchecked:
+        opinion = place in opinions
         if claim.quote is not None:
-            yield Checked(place, compose.checked(claim, run.evidence, kit.document))
-            continue
-        ruled = ground.by_rule(claim, compose.standing(run.evidence, kit.document), sources, opinion=place in opinions)
-        if run.asked.has_model and ground.needs_model(ruled, run.asked.mode, run.evidence):
-            open_.append((place, ruled))
+            ruled = compose.checked(claim, run.evidence, kit.document)
         else:
+            ruled = ground.by_rule(claim, standing, sources, opinion=opinion)
+        if run.asked.has_model and ground.needs_model(ruled, run.asked.mode, run.evidence, opinion=opinion):
+            open_.append((place, ruled))
+        elif place in unchecked:
             yield Checked(place, ruled)
-    groups = [open_[at : at + TOGETHER] for at in range(0, len(open_), TOGETHER)]
+    together = [open_[at : at + TOGETHER] for at in range(0, len(open_), TOGETHER)]
+    groups = [group for group in together if any(place in unchecked for place, _ in group)]
     work = [asyncio.ensure_future(_checked(run, kit, group)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
             for event in await done:
-                yield event
+                if event.place in unchecked:
+                    yield event
     finally:
         for each in work:
             each.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+def _as_begun(run: Run) -> Run:
+    """The run as it was before the first of these claims was checked. When checking is carried on, the same claims share a
+    request as before: the replies that are recorded are to those."""
+    events = run.events
+    while isinstance(events[-1], Consulted | Checked | Failed | Resumed):
+        events = events[:-1]
+    return Run(run.id, events)
 
 
 async def _checked(run: Run, kit: Kit, group: Sequence[tuple[int, Claim]]) -> list[Checked]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay import text
 from assay.answer import facts
+from assay.answer.show import Sources
+from assay.answer.source import Source, share, spoken_of
 from assay.types import Claim, Evidence
 
 GROUP = re.compile(r"\s*([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
@@ -111,6 +113,37 @@ def _belongs(at: int, place: int, start: int, spans: Sequence[text.Span], *, las
 def _tidy(words: str) -> str:
     words = re.sub(r"^\s*(?:[-*•‣▪]|\d{1,2}[.)])\s+", "", " ".join(words.split()))
     return re.sub(r"\s+([.,;:!?])", r"\1", words).strip()
+
+
+def pruned(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
+    """The claim without citations that add nothing: each of those kept says something of it that the better ones do not, or
+    says as much with the same facts. Writers cite too much rather than too little."""
+    if len(claim.cites) < 2:
+        return claim
+    terms = spoken_of(claim.text)
+    read = {each.key: Source.of([each], sources) for each in evidence if each.key in claim.cites}
+    shares = {key: share(terms, own.terms) for key, own in read.items()}
+    order = sorted(
+        read, key=lambda key: (len(facts.strangers(claim.text, read[key].words)), -shares[key], claim.cites.index(key))
+    )
+    kept: list[str] = []
+    for key in order:
+        if not kept or _adds(claim.text, terms, read[key], [read[one] for one in kept]):
+            kept.append(key)
+    return replace(claim, cites=tuple(key for key in claim.cites if key in kept)) if kept else claim
+
+
+def _adds(words: str, terms: frozenset[str], new: Source, kept: Sequence[Source]) -> bool:
+    have = "\n".join(each.words for each in kept)
+    lacks = facts.strangers(words, have)
+    if lacks and len(facts.strangers(words, f"{have}\n{new.words}")) < len(lacks):
+        return True
+    held = frozenset(term for each in kept for term in each.terms)
+    if share(terms, held | new.terms) > share(terms, held):
+        return True
+    best = kept[0]
+    same = len(facts.strangers(words, new.words)) <= len(facts.strangers(words, best.words))
+    return same and share(terms, new.terms) >= 0.9 * share(terms, best.terms)
 
 
 # --- what carries no fact -------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from assay import text
-from assay.answer import claims
+from assay.answer import claims, conflict
 from assay.answer.choose import asks_for_several
 from assay.answer.show import Sources, fitting, quotations
 from assay.events import Drafted
@@ -69,11 +70,11 @@ def schema(keys: Sequence[str]) -> dict[str, Any]:
     key = {"type": "string", "enum": list(keys)}
     claim = _object(text={"type": "string"}, cites=_list(key, 1, CITES))
     block = _object(heading={"type": "string"}, claims=_list(claim, 1, CLAIMS), opinion={"type": "boolean"})
-    conflict = _object(left=key, right=key, about={"type": "string"})
+    disputed = _object(left=key, right=key, about={"type": "string"})
     return _object(
         shape={"type": "string", "enum": [each.value for each in Shape]},
         blocks=_list(block, 0, BLOCKS),
-        conflicts=_list(conflict, 0, 4),
+        conflicts=_list(disputed, 0, 4),
         missing=_list({"type": "string"}, 0, claims.GAPS),
     )
 
@@ -150,10 +151,14 @@ def judges(question: str) -> bool:
 # --- what it wrote --------------------------------------------------------------------------------------------------
 
 
-def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str) -> Drafted:
-    """The draft: sentence by sentence, citing nothing but this run's evidence. What a heading, a gap or a conflict says is
-    kept only if it states nothing of its own."""
+def read(
+    reply: Writing, question: str, evidence: Sequence[Evidence], by: str, sources: Sources | None = None
+) -> Drafted:
+    """The draft: sentence by sentence, citing nothing but this run's evidence, and no more of it than says something. What a
+    heading, a gap or a conflict says is kept only if it states nothing of its own. A figure that other evidence gives
+    differently is followed by that evidence's own words, whether or not the writer noticed."""
     known = {each.key for each in evidence}
+    sources = sources or Sources()
     blocks: list[Block] = []
     stray: list[str] = []
     for number, part in enumerate(reply.blocks[:BLOCKS]):
@@ -161,18 +166,23 @@ def read(reply: Writing, question: str, evidence: Sequence[Evidence], by: str) -
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
             said, strange = claims.split(stated.text, stated.cites, known)
-            own += said
+            own += (claims.pruned(claim, evidence, sources) for claim in said)
             stray += strange
         own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # said once is enough
         if own:
             title = claims.heading(part.heading, question, evidence) if len(reply.blocks) > 1 or _is_row(own) else ""
             blocks.append(Block(tuple(own[:OPINIONS] if opinion else own), title, opinion))
-    conflicts = tuple(found for each in reply.conflicts if (found := _conflict(each, question, evidence)))
+    conflicts = [found for each in reply.conflicts if (found := _conflict(each, question, evidence))]
+    blocks, noticed = _with_other_sides(blocks, question, evidence, sources)
+    known_pairs = {frozenset((each.left, each.right)) for each in conflicts}
+    conflicts += [each for each in noticed if frozenset((each.left, each.right)) not in known_pairs]
     told = (claims.gap(each, question, evidence) for each in reply.missing[: claims.GAPS])
+    if blocks:  # who has answered and then repeats the question names no gap
+        told = (each for each in told if set(text.terms(each)) != set(text.terms(question)))
     return Drafted(
         tuple(blocks),
         _shape(reply.shape, blocks),
-        conflicts,
+        tuple(conflicts),
         by=by,
         missing=tuple(dict.fromkeys(each for each in told if each)),
         stray=tuple(dict.fromkeys(stray)),
@@ -204,6 +214,39 @@ def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Co
         return None
     about = claims.gap(each.about, f"{question} {sides[0].passage.text}", sides)
     return Conflict(sides[0].key, sides[1].key, about)
+
+
+COMPARED = 8  # pieces of evidence whose figures are held against the claims
+
+
+def _with_other_sides(
+    blocks: Sequence[Block], question: str, evidence: Sequence[Evidence], sources: Sources
+) -> tuple[list[Block], list[Conflict]]:
+    """The blocks with the other side of each figure that other documents give differently, quoted; and those conflicts."""
+    by_key = {each.key: each for each in evidence}
+    cited = {key for block in blocks for claim in block.claims for key in claim.cites}
+    found: list[Conflict] = []
+    made: list[Block] = []
+    for block in blocks:
+        own: list[Claim] = []
+        for claim in block.claims:
+            own.append(claim)
+            for key in claim.cites if not block.opinion else ():
+                for other in evidence[:COMPARED]:
+                    about = "" if other.flagged else _clash(question, claim, by_key[key], other, sources)
+                    if about and not any(other.key in (each.left, each.right) for each in found):
+                        found.append(Conflict(key, other.key, about))
+                        own += [] if other.key in cited else [Claim("", (other.key,), quote=other.quote)]
+        made.append(replace(block, claims=tuple(own)))
+    return made, found
+
+
+def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources: Sources) -> str:
+    """What a claim and the quotation of another document disagree about."""
+    if ours.passage.doc_id == other.passage.doc_id:
+        return ""
+    left, right = (f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}" for each in (ours, other))
+    return conflict.between(question, (claim.text, left), (other.quote.text, right), 1.0)
 
 
 def said(reply: Direct, by: str) -> Drafted:

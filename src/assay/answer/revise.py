@@ -78,7 +78,7 @@ def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence]
     found, _ = claims.split(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
     if not found or not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
-    new = found[0]
+    new = claims.pruned(found[0], evidence, Sources())
     if reply.action == "hedge":
         return Revised(place, Claim(_hedged(new.text), new.cites), "only suggested", by)
     if new.text == claim.text and set(new.cites) == set(claim.cites):

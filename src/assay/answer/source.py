@@ -132,7 +132,7 @@ def _turned(words: str) -> frozenset[str]:
 
 def share(terms: frozenset[str], there: frozenset[str]) -> float:
     """How much of `terms` is there."""
-    return sum(_there(term, there) for term in terms) / len(terms)
+    return sum(_there(term, there) for term in terms) / len(terms) if terms else 0.0
 
 
 def _alike(terms: frozenset[str], others: frozenset[str]) -> bool:

@@ -55,10 +55,10 @@ def add(
     if "-" in paths:
         files.append(given(name, sys.stdin.buffer.read()))
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
-        report = _followed(
+        report = followed(
             lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json
         )
-    print_json(report) if json else _show(report, quiet=quiet)
+    print_json(report) if json else show(report, quiet=quiet)
 
 
 def sync(
@@ -73,13 +73,13 @@ def sync(
     from assay.workspace import open_workspace
 
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
-        report, gone = _followed(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
+        report, gone = followed(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
     if json:
         from assay.codec import to_json
 
         print_json({**to_json(report), "removed": [entry.uri for entry in gone]})
         return
-    _show(report, quiet=quiet)
+    show(report, quiet=quiet)
     for entry in gone:
         console().print(plain(f"Removed {entry.uri}"), markup=False)
 
@@ -89,11 +89,11 @@ def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json 
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        report = _followed(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
-    print_json(report) if json else _show(report, quiet=quiet)
+        report = followed(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
+    print_json(report) if json else show(report, quiet=quiet)
 
 
-def _followed(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
+def followed(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
     """Do the work, showing how it goes: a live line on a terminal, a line every few seconds elsewhere."""
     if quiet:
         return wait_for(_awaited(work(lambda _: None)))
@@ -145,7 +145,7 @@ def _said_now_and_then(every: float = 5.0) -> Callable[[Progress], None]:
     return say
 
 
-def _show(report: Readiness, *, quiet: bool) -> None:
+def show(report: Readiness, *, quiet: bool) -> None:
     from rich.table import Table
 
     shown = [file for file in report.files if len(report.files) <= SHOWN_IN_FULL or _notable(file)]

@@ -1,17 +1,22 @@
-"""`assay ask`: an answer with citations that can be checked, and how it came about."""
+"""`assay ask`, `assay resume`: an answer with citations that can be checked, and how it came about."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator
+import shlex
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.dialogue import say
+from assay.cli.follow import EXIT, Show, end, follow
 from assay.cli.options import (
     Bases,
     Json,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
     Meta,
     Quiet,
     Since,
@@ -19,23 +24,15 @@ from assay.cli.options import (
     Types,
     Until,
     Workspace,
-    as_json,
-    aside,
-    plain,
-    print_json,
-    wait_for,
     where_of,
     whole,
 )
+from assay.cli.written import Format
 
 if TYPE_CHECKING:
-    from assay.events import Event
-    from assay.run import Run
-    from assay.workspace import Workspace as Opened
+    from assay.settings import Settings
 
-    Steps = AsyncIterator[tuple[Run, Event]]
-
-EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4}
+__all__ = ["EXIT", "ask", "resume"]
 
 
 class Mode(StrEnum):
@@ -44,18 +41,43 @@ class Mode(StrEnum):
     thorough = "thorough"
 
 
-class Format(StrEnum):
-    text = "text"
-    markdown = "markdown"
-    html = "html"
-    json = "json"
-    bibtex = "bibtex"
+class Eagerness(StrEnum):
+    sparing = "sparing"
+    normal = "normal"
+    eager = "eager"
+
+
+class Way(StrEnum):
+    lookup = "lookup"
+    research = "research"
+
+
+class Checkpoint(StrEnum):
+    searches = "searches"
+    nothing = "nothing"
+    sources = "sources"
+    reading = "reading"
+
+
+Formatted = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")]
 
 
 def ask(
     question: Annotated[str, typer.Argument(help="A question about your documents.")],
-    mode: Annotated[Mode, typer.Option(help="How far to go: up to 6, 12 or 24 searches.")] = Mode.balanced,
-    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    mode: Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")] = Mode.balanced,
+    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")] = None,
+    route: Annotated[
+        Way | None, typer.Option(help="One look-up, or the whole research, without a model choosing which.")
+    ] = None,
+    checkpoint: Annotated[
+        list[Checkpoint] | None,
+        typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
+    ] = None,
+    no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    format: Formatted = Format.text,
     bases: Bases = None,
     sources: Sources = None,
     types: Types = None,
@@ -68,92 +90,80 @@ def ask(
 ) -> None:
     """Answer QUESTION from the documents, with citations you can check.
 
-    Exit code 0: answered; 3: partly; 4: the documents do not answer it. --json prints one event per line.
+    Exit code 0: answered; 3: partly; 4: the documents do not answer it; 5: it waits for you. --json prints one event per
+    line.
     """
-    from assay.events import Mode as RunMode
+    from assay import events
+    from assay.asking import How
+    from assay.cli import consent
     from assay.workspace import open_workspace
 
-    where = where_of(bases, sources, types, since, until, meta)
-    with open_workspace(workspace) as opened:
-        _answer(opened, opened.ask(whole(question), mode=RunMode(mode), where=where), format, json=json, quiet=quiet)
+    how = How(
+        mode=events.Mode(mode),
+        where=where_of(bases, sources, types, since, until, meta),
+        eagerness=events.Eagerness(eagerness) if eagerness else None,
+        checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
+        route=events.Route(route) if route else None,
+        model=not no_model,
+    )
+    limits = _limits(max_cost, max_tokens, max_seconds)
+    with open_workspace(workspace, **limits) as opened:
+        consent.settle(opened, model=how.model)
+        if how.model and opened.settings.budget_run_money and not quiet:
+            _say_what_has_no_price(opened.settings)
+        show = Show(format, json, quiet, _again(workspace, max_cost, max_tokens, max_seconds))
+        raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 
 
 def resume(
     run: Annotated[str, typer.Argument(help="A run that was not finished, as `assay runs` gives it.")],
-    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    choose: Annotated[
+        str, typer.Option(help="Where the run waits for you: the option that you choose, by its words or its number.")
+    ] = "",
+    words: Annotated[str, typer.Option(help="Your own words, where the option asks for some.")] = "",
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    format: Formatted = Format.text,
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Carry on a run that was stopped; what is recorded is not done again."""
+    """Carry on a run that was stopped, has failed or waits for you; what is recorded is not done again."""
+    from assay.cli import consent
     from assay.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
-        _answer(opened, opened.resume(run), format, json=json, quiet=quiet, known=opened.run(run))
+    with open_workspace(workspace, **_limits(max_cost, max_tokens, max_seconds)) as opened:
+        known = opened.run(run)
+        if not known.delivered:
+            consent.settle(opened, model=known.asked.has_model)
+        show = Show(format, json, quiet, _again(workspace, max_cost, max_tokens, max_seconds))
+        undecided = known.waiting is not None and not choose
+        steps = None if undecided else opened.resume(run, whole(choose), whole(words))
+        raise end(opened, follow(opened, steps, show, known), show)
 
 
-def _answer(opened: Opened, steps: Steps, format: Format, *, json: bool, quiet: bool, known: Run | None = None) -> None:
-    """Follow a run to its answer, print that, and end with the exit code that says how it went."""
-    run = wait_for(_followed(steps, json=json, quiet=quiet)) or known
-    assert run is not None and run.answer is not None
-    if not json:
-        sys.stdout.write(written(run, opened, format) + "\n")
-    raise typer.Exit(EXIT[run.answer.outcome])
+def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> dict[str, Any]:
+    """The settings that these flags stand for."""
+    return {"budget_run_money": max_cost, "budget_run_tokens": max_tokens, "budget_run_seconds": max_seconds}
 
 
-async def _followed(steps: Steps, *, json: bool, quiet: bool) -> Run | None:
-    run = None
-    async for run, event in steps:
-        if json:
-            from assay.codec import to_json
+def _say_what_has_no_price(settings: Settings) -> None:
+    """A ceiling on money that cannot hold must not look as if it did."""
+    from assay.cli.doctor_models import unpriced
 
-            print_json(
-                {"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **to_json(event)},
-                indent=None,
-            )
-        elif not quiet and (line := told(event)):
-            aside().print(plain(line), style="dim", markup=False)
-    return run
+    if names := unpriced(settings):
+        say(
+            f"Note: no price is known for {', '.join(names)}, so that a ceiling on cost does not hold. Set `llm_prices`."
+        )
 
 
-def told(event: Event) -> str:
-    """One event in a line, for somebody who watches; most need none."""
-    from assay.events import Decided, Gathered, Routed, Stopped, ToolRan
-
-    match event:
-        case Routed(since=since, until=until) if since or until:
-            return f"No documents dated outside {since or '…'} to {until or '…'}."
-        case Decided(calls=calls):
-            return "\n".join(f"Searching: {call.arguments['query']}" for call in calls)
-        case ToolRan(error=error) if error:
-            return f"  refused: {error}"
-        case Gathered(evidence=evidence):
-            return f"  {len(evidence)} passages weighed as evidence"
-        case Stopped(reason=reason, why=why):
-            return f"Stopped: {reason}{f' ({why})' if why else ''}."
-        case _:
-            return ""
-
-
-def written(run: Run, opened: Opened, format: Format) -> str:
-    """The run's answer in the format asked for."""
-    from assay.answer import render
-    from assay.codec import to_json
-
-    answer = run.answer
-    assert answer is not None
-    cited = render.citations(answer, run.evidence, opened.document)
-    match format:
-        case Format.markdown:
-            return plain(render.as_markdown(answer, cited))
-        case Format.html:
-            return plain(render.as_html(answer, cited))
-        case Format.bibtex:
-            return plain(render.as_bibtex(cited))
-        case Format.json:
-            data = render.as_json(answer, cited)
-            for each in data["citations"]:
-                each["boxes"] = to_json(wait_for(opened.boxes(each["document"], each["start"], each["end"])))
-            return as_json({"run": run.id, **data})
-        case _:
-            return plain(render.as_text(answer, cited))
+def _again(workspace: Path | None, max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> str:
+    """The flags that a later `assay resume` needs to mean the same: limits are not part of a run's record."""
+    given = {
+        "--workspace": workspace,
+        "--max-cost": max_cost,
+        "--max-tokens": max_tokens,
+        "--max-seconds": max_seconds,
+    }
+    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given.items() if value is not None)

@@ -21,15 +21,14 @@ def doctor(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check this machine: processor, parsers, limits, endpoints; and try a whole round in a throw-away workspace."""
+    """Check this machine: processor, parsers, limits, endpoints, models; and try a whole round in a throw-away workspace."""
     from assay.workspace import default_workspace
 
+    folder = (workspace or default_workspace()).expanduser()
     with _refused(offline) as attempts:
-        lines = list(_checks((workspace or default_workspace()).expanduser()))
+        lines = list(_checks(folder, offline=offline))
     if offline:
-        lines.append(
-            _line("nothing leaves this machine", not attempts, "; ".join(attempts) or "no connection was attempted")
-        )
+        lines.append(_leaves(folder, attempts))
     if json:
         print_json(lines)
     else:
@@ -45,12 +44,30 @@ def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
     return {"check": check, "ok": ok, "found": masked(found)}
 
 
-def _checks(folder: Path) -> Iterator[dict[str, Any]]:
+def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
+    """Whether words leave this machine under these settings: tried just now, or agreed to for another time."""
+    from assay.cli.consent import leaves, not_agreed, reached
+    from assay.settings import load_settings
+
+    settings = load_settings(folder)
+    hosts = reached(settings)
+    refused = not_agreed(folder, hosts)
+    sent = [f"to {host} goes {'; '.join(leaves(settings, host))}" for host in hosts if host not in refused]
+    found = [*attempts, *sent]
+    waiting = f"; nothing is sent to {', '.join(refused)} before you agree" if refused else ""
+    return _line(
+        "nothing leaves this machine", not found, ("; ".join(found) or "no connection was attempted") + waiting
+    )
+
+
+def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     import platform
     import shutil
 
+    from assay.cli import doctor_models
+    from assay.cli.consent import not_agreed, reached
     from assay.ingest.jail import limits_here
-    from assay.models.choose import elsewhere, endpoints
+    from assay.models.choose import endpoints
     from assay.settings import load_settings
 
     settings = load_settings(folder)
@@ -61,14 +78,16 @@ def _checks(folder: Path) -> Iterator[dict[str, Any]]:
     )
     for gap in limits_here():
         yield _line("reading files", None, gap)
-    addresses = endpoints(settings)
+    addresses = [*endpoints(settings), *doctor_models.providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
     tesseract = shutil.which("tesseract")
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
-    hosts = sorted({host for address in addresses for host in elsewhere(address, settings.proxy)})
-    refused = _not_agreed(folder, hosts)
+    for found in doctor_models.checks(folder, settings, not_agreed(folder, reached(settings)), offline=offline):
+        yield _line(*found)
+    hosts = sorted(reached(settings, model=False))  # the round goes by rule, and costs nothing
+    refused = not_agreed(folder, hosts)
     if refused:
         note = f"left out: nothing was agreed to be sent to {', '.join(refused)} (`assay config agree`)"
         yield _line("a whole round", None, note)
@@ -76,32 +95,20 @@ def _checks(folder: Path) -> Iterator[dict[str, Any]]:
         yield _round(settings, hosts)
 
 
-def _not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
-    """The hosts that the person has not agreed to in their own workspace; nobody agrees in their place."""
-    from assay.errors import AssayError
-    from assay.store import facts
-    from assay.workspace import open_workspace
-
-    if not hosts:
-        return []
-    try:
-        with open_workspace(folder) as opened:
-            return [host for host in hosts if not facts.agreed(opened.store, host)]
-    except AssayError:  # there is none, or none that can be read
-        return list(hosts)
-
-
 def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
-    """Add a document, search it, ask about it."""
+    """Add a document, search it, ask about it; without a model, which was looked at on its own."""
     import tempfile
     import time
 
+    from assay.models.choose import NO_MODEL
     from assay.store import facts
     from assay.workspace import open_workspace
 
+    own = {"llm_model": NO_MODEL}
+
     async def tried(folder: Path) -> str:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
-        with open_workspace(folder / "workspace", create=True, **settings.model_dump()) as opened:
+        with open_workspace(folder / "workspace", create=True, **settings.model_dump() | own) as opened:
             for host in agreed:
                 facts.agree(opened.store, host)
             await opened.add([folder / "note.md"])
@@ -124,11 +131,20 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
 @contextmanager
 def _refused(wanted: bool) -> Iterator[list[str]]:
     """Refuse every connection that would leave this machine, and note who tried."""
+    from assay.models.choose import elsewhere
+
     attempts: list[str] = []
     active = wanted
 
+    def here(address: Any) -> bool:
+        host = address[0] if isinstance(address, tuple) else address
+        named = f"[{host}]" if ":" in str(host) else host
+        return isinstance(host, str) and not elsewhere(f"http://{named}")
+
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if active and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:
+            if here(arguments[0] if event == "socket.getaddrinfo" else arguments[1]):
+                return
             attempts.append(f"{event} {arguments[1:] if event != 'socket.getaddrinfo' else arguments[:2]}")
             raise OSError("refused by assay doctor --offline")
 

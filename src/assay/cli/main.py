@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from assay import __version__
-from assay.cli import add, ask, backup, base, config, doctor, evaluate, runs, search, sources, workspace
+from assay.cli import add, ask, backup, base, config, doctor, evaluate, init, runs, search, sources, workspace
 from assay.cli.options import plain
 from assay.errors import AssayError, UserError
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done or answered · 1 failure · 2 something you can put right · 3 partly answered · "
-    "4 cannot be answered from the documents.",
+    "4 cannot be answered from the documents · 5 waits for you.",
 )
 
 
@@ -41,6 +41,7 @@ def options(
     """Answers questions from your own documents and shows its evidence."""
 
 
+app.command("init")(init.init)
 app.command("add")(add.add)
 app.command("sync")(add.sync)
 app.command("reindex")(add.reindex)

@@ -44,7 +44,20 @@ Until = Annotated[str | None, typer.Option(help="Only documents dated up to here
 Meta = Annotated[
     list[str] | None, typer.Option("--meta", help="Only documents with this metadata, NAME=VALUE. May be repeated.")
 ]
-
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0, help="USD that a question may cost; 0 for no ceiling. Default: the setting."),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens", min=0, help="Tokens that a question may take; 0 for no ceiling. Default: the setting."
+    ),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option("--max-seconds", min=0.1, help="Active seconds that a question may take. Default: the setting."),
+]
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but the tab and the end of a line
 HALVES = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are not UTF-8

@@ -1,13 +1,20 @@
-"""`assay runs`, `assay trace`: what was asked, and everything that was done about it."""
+"""`assay runs`, `assay trace`, `assay replay`: what was asked, and everything that was done about it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.ask import EXIT, Format, told, written
-from assay.cli.options import Json, Workspace, console, plain, print_json
+from assay.cli.follow import EXIT
+from assay.cli.options import Json, Workspace, aside, console, plain, print_json, wait_for
+from assay.cli.written import Format, written
+
+if TYPE_CHECKING:
+    from assay.replay import Replayed
+    from assay.run import Run
+    from assay.types import Usage
+    from assay.workspace import Workspace as Opened
 
 
 def runs(
@@ -15,23 +22,29 @@ def runs(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 20,
     json: Json = False,
 ) -> None:
-    """List what was asked, newest first."""
-    from assay.store import records
+    """List what was asked, newest first, with how it ended and what it took."""
+    from assay.codec import to_json
+    from assay.store.history import history
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        entries = records.listing(opened.store, opened.principal.id, limit)
+        entries = history(opened.store, opened.principal.id, limit)
     if json:
-        print_json(
-            [
-                {"run": entry.id, "started": entry.started, "delivered": entry.delivered, "question": question}
-                for entry, question in entries
-            ]
-        )
+        print_json([{"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in entries])
         return
-    for entry, question in entries:
-        state = "" if entry.delivered else " (not finished)"
-        console().print(plain(f"{entry.id}  {entry.started[:19]}  {question}{state}"), markup=False)
+    for each in entries:
+        cost = f"{_cost(each.usage):>10}"
+        line = f"{each.id}  {each.started[:19]}  {each.state:<10}  {cost}  {each.question}"
+        console().print(plain(line), markup=False)
+
+
+def _cost(usage: Usage) -> str:
+    """Money where a price is known, else tokens; nothing where no model was asked."""
+    from assay.cli.told import dollars
+
+    if usage.money:
+        return dollars(usage.money)
+    return f"{usage.tokens_in + usage.tokens_out:,} tok" if usage.calls else ""
 
 
 def trace(
@@ -39,7 +52,8 @@ def trace(
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
-    """Show every step of a run, and whether its record is whole."""
+    """Show every step of a run, a line each, and whether its record is whole."""
+    from assay.cli.told import in_a_line
     from assay.codec import to_json
     from assay.store import records
     from assay.workspace import open_workspace
@@ -61,9 +75,8 @@ def trace(
         )
         raise typer.Exit(1 if faults else 0)
     for record, event in zip(chain, events, strict=True):
-        console().print(f"{record.seq:>3}  {record.at}  {record.kind}  {record.hash[:12]}", markup=False)
-        if line := told(event):
-            console().print(plain("     " + line.replace("\n", "\n     ")), style="dim", markup=False)
+        head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<9}"
+        console().print(plain(f"{head}  {in_a_line(event)}"), markup=False)
     console().print(
         "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False
     )
@@ -75,7 +88,10 @@ def replay(
     format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
     workspace: Workspace = None,
 ) -> None:
-    """Print a run's answer again, from its record alone: nothing is searched, nothing is asked."""
+    """Go through a run again from its record alone, print its answer, and say whether every step came out the same.
+
+    No model is asked, and nothing is searched for.
+    """
     from assay.errors import UserError
     from assay.workspace import open_workspace
 
@@ -84,4 +100,20 @@ def replay(
         if recorded.answer is None:
             raise UserError(f"Run {run} was not finished. `assay resume {run}` carries it on.")
         typer.echo(written(recorded, opened, format))
+        for line in compared(wait_for(_again(opened, recorded))):
+            aside().print(plain(line), style="dim", markup=False)
     raise typer.Exit(EXIT[recorded.answer.outcome])
+
+
+async def _again(opened: Opened, recorded: Run) -> Replayed:
+    from assay.asking import kit_for
+    from assay.replay import replay
+
+    return await replay(recorded, await kit_for(opened, recorded))
+
+
+def compared(again: Replayed) -> list[str]:
+    """Whether what was made again is what was recorded, in words."""
+    if not again.differences:
+        return ["Every step came out as it was recorded."]
+    return ["Not every step came out as it was recorded:", *(f"  {each}" for each in again.differences)]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from assay import text
 from assay.events import Found
 from assay.evidence.quote import locate
 from assay.evidence.weigh import best_sentence, key_of, quote, rarity
@@ -19,6 +20,7 @@ from assay.fence import fence, instructs
 from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Evidence, Passage
 
+LONG = 300  # characters: what is longer and has lines is a table rather than a sentence
 NOTE, QUOTED = 600, 1500  # characters of a note and of a quotation, at most
 
 
@@ -127,7 +129,7 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
         key = key_of(passage)
         if span is None:
             inexact.append(key)
-        words = quote(passage, *span) if span else best_sentence(passage, rare)
+        words = quote(passage, *whole(passage.text, *span)) if span else best_sentence(passage, rare)
         evidence[weight.id] = Evidence(
             key, passage, words, float(weight.score), question, weight.note.strip(), instructs(passage.text)
         )
@@ -136,19 +138,26 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
     return Weighed(tuple(evidence.values()), dropped, tuple(inexact))
 
 
+def whole(body: str, start: int, end: int) -> tuple[int, int]:
+    """The span widened to the sentences it stands in, so that a quotation can be understood by itself; in a table, to the
+    rows."""
+    touched = [(left, right) for left, right in text.sentences(body) if left < end and start < right]
+    left, right = min(start, *(each[0] for each in touched), start), max(end, *(each[1] for each in touched), end)
+    if "\n" in body[left:right] and right - left > 2 * max(end - start, LONG):
+        left = max(left, body.rfind("\n", 0, start) + 1)
+        newline = body.find("\n", end)
+        right = min(right, newline if newline >= 0 else right)
+    return left, right
+
+
 def by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
     """Weighing where no model can be asked any more: by how much of the question a passage speaks of."""
     asked = " ".join((question, *parts))
     rare = rarity(asked, [each.passage.text for each in found])
     weights: list[Weight] = []
     for each in found:
-        speaks = sum(weight for term, weight in rare.items() if term in _terms(each.passage.text))
+        own = frozenset(text.terms(each.passage.text))
+        speaks = sum(weight for term, weight in rare.items() if term in own)
         weights.append(Weight(id=each.passage.id, score=min(10, round(12 * speaks))))
     weighed = read(weights, {each.passage.id: each.passage for each in found}, question, cutoff)
     return Weighed(weighed.evidence, weighed.dropped, ())
-
-
-def _terms(words: str) -> frozenset[str]:
-    from assay import text
-
-    return frozenset(text.terms(words))

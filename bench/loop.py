@@ -1,0 +1,349 @@
+"""What the loop itself costs: processor time a model request, beside other agents on the same scripted server.
+
+    python -m venv peers && peers/bin/pip install -e . "pydantic-ai-slim[openai]" openai-agents langgraph langchain-openai
+    peers/bin/python bench/loop.py [--rounds 5] [--searches 5] [--at-once 50] [--json figures.json]
+
+The task: the model asks for one search at a time, five times, and then answers. The search returns the same eight passages to
+all, at once; the server answers at once, from a process of its own. Each agent runs in a process of its own too, one round
+after the other, so that a busy moment hits all alike. `bare` is a loop by hand over httpx that keeps nothing: the limit.
+
+The others send the whole conversation again with every request and keep nothing on disk. Ours makes more requests for the same
+five searches (route, plan, weigh, judge, write), reserves and settles each, writes every event to SQLite before it is used,
+follows names, and checks every claim of the answer. An agent that is not installed is named as missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+QUESTION = "When was each valve of the Pellam plant closed, and who signed for it?"
+PASSAGES = 8  # of a search
+AGENTS = ("bare", "ours", "pydantic-ai", "openai-agents", "langgraph")
+Agent = Callable[[], Awaitable[object]]
+
+
+def text_of(number: int) -> str:
+    return (
+        f"Valve {number} of the Pellam plant was closed on day {number} by Dana Orr, who signed the log in hall {number % 7}. "
+        f"The pressure before the valve was {number + 40} bar and fell to {number + 3} bar within an hour. "
+        "Nobody was hurt, and the pumps of the second line went on as they had since the spring inspection. "
+        "The report recommends that the seals be looked at again before the winter, and that the log be kept in two copies."
+    )
+
+
+def found(place: int) -> str:
+    """What the search with this number returns, as the others are shown it."""
+    return "\n\n".join(text_of(number) for number in range(place * PASSAGES, (place + 1) * PASSAGES))
+
+
+# --- the server -----------------------------------------------------------------------------------------------------
+
+
+def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
+    """The model of all: what it says depends on the request alone."""
+    from assay.testing import calls, complete, keys_in, one_step, passages_in, research, role_of, supported
+    from assay.testing import text_of as words_of
+
+    def first(words: str) -> str:
+        return words.partition(". ")[0] + "."
+
+    def ours(role: str, words: str) -> Any:
+        left = int(found[1]) if (found := re.search(r"^(\d+) more round", words, re.MULTILINE)) else 0
+        shown = passages_in(words)
+        claims = [{"text": first(each), "cites": [key]} for key, each in list(shown.items())[:4]]
+        weights = [{"id": each, "quote": first(shown[each]), "score": 8, "note": "It says when."} for each in shown]
+        replies: dict[str, Callable[[], Any]] = {
+            "route": research,
+            "plan": lambda: one_step(QUESTION),
+            "decide": lambda: calls("search", query=f"valves {searches - left}"),
+            "weigh": lambda: {"passages": weights},
+            "judge": lambda: {"answers": [], "enough": False, "missing": ["more valves"], "surprise": False},
+            "write": lambda: {
+                "shape": "prose",
+                "blocks": [{"heading": "", "claims": claims, "opinion": False}],
+                "conflicts": [],
+                "missing": [],
+            },
+            "check": lambda: supported()(words, None),
+        }
+        assert role != "write" or keys_in(words)
+        return replies[role]()
+
+    def say(request: dict[str, Any]) -> Any:
+        role, name = role_of(request)
+        if role:
+            return complete() if name == "critique" else ours(role, words_of(request))
+        done = sum(message["role"] == "tool" for message in request["messages"])
+        return calls("search", query=f"valves {done}") if done < searches else first(text_of(0))
+
+    return say
+
+
+def serve(searches: int) -> None:
+    from assay.testing import ChatServer
+
+    with ChatServer(answer(searches), window=32768) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()  # until whoever started this goes
+
+
+def place_in(query: str) -> int:
+    return int(query.rpartition(" ")[2]) if query.startswith("valves ") else 0
+
+
+# --- the agents -----------------------------------------------------------------------------------------------------
+
+
+async def bare(url: str, searches: int, folder: Path) -> Agent:
+    import httpx
+
+    client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=100))
+    function = {"name": "search", "description": "Search.", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}
+
+    async def run() -> object:
+        messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+        while True:
+            body = {"model": "scripted", "messages": messages, "tools": [{"type": "function", "function": function}]}
+            message = (await client.post(f"{url}/chat/completions", json=body)).json()["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                query = json.loads(call["function"]["arguments"])["query"]
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": found(place_in(query))})
+
+    return run
+
+
+async def ours(url: str, searches: int, folder: Path) -> Agent:
+    import numpy as np
+
+    from assay import asking
+    from assay.agent.desk import Desk, Result, as_found
+    from assay.agent.loop import carry_on
+    from assay.agent.tool import Tool
+    from assay.evaluate.runner import GivenTexts
+    from assay.events import Asked, Mode
+    from assay.ingest.fetch import Source
+    from assay.run import Run
+    from assay.store import records
+    from assay.types import Hit
+    from assay.workspace import open_workspace
+
+    class Flat:
+        """An embedder to which everything is alike: the search is not what is measured."""
+
+        name, dim, window = "flat", 8, 10_000
+
+        def tokens(self, text: str) -> int:
+            return len(text.split())
+
+        async def passages(self, texts: Any) -> Any:
+            return np.full((len(texts), self.dim), self.dim**-0.5, np.float32)
+
+        queries = passages
+
+    opened = open_workspace(
+        folder / "workspace",
+        create=True,
+        llm_base_url=url,
+        llm_model="scripted",
+        llm_api_key="k",
+        search_rounds=searches,
+        passage_tokens=2000,
+        budget_run_calls=0,
+    )
+    opened.__dict__["embedder"] = Flat()
+    written = [json.dumps({"title": f"Valve log {n}", "text": text_of(n)}).encode() for n in range(searches * PASSAGES)]
+    files = [Source(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
+    await opened.add_sources(files, reader=GivenTexts())
+    scope = opened.scope()
+    hits: list[Hit] = []
+    for entry in sorted(opened.sources(), key=lambda entry: entry.uri):
+        hits += await Desk(await opened.shelf(scope), lambda: scope).passages(entry.id)
+    assert len(hits) == searches * PASSAGES, len(hits)
+    hits = [replace(hit, scores={"fused": 1 - place / 1000}) for place, hit in enumerate(hits)]
+
+    async def search(desk: Desk, query: str, k: int = 8) -> Result:
+        mine = hits[place_in(query) * PASSAGES :][:PASSAGES]
+        desk.seen.update({hit.passage.id: hit for hit in mine})
+        return Result(as_found(mine), f"{len(mine)} passages")
+
+    async def follow(desk: Desk, passage: str, name: str, query: str = "", k: int = 8) -> Result:
+        return await search(desk, query)
+
+    tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
+    roles = await asking._roles(opened)  # an endpoint is asked once what it can do
+    seats = asking.seating.seats(roles)
+
+    async def run() -> object:
+        asked = Asked(QUESTION, opened.principal.id, "2026-01-01", Mode.balanced, seats=seats)
+        run = asking.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
+        kit = replace(await asking.kit_for(opened, run, roles), tools=tools)
+        async for event in carry_on(run, kit):
+            run = run.then(event)
+        assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]
+        assert run.rounds == searches, run.rounds
+        return run
+
+    return run
+
+
+async def pydantic_ai(url: str, searches: int, folder: Path) -> Agent:
+    from pydantic_ai import Agent as Theirs
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    model = OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=url, api_key="k"))
+    agent = Theirs(model)
+
+    @agent.tool_plain
+    def search(query: str) -> str:
+        """Search."""
+        return found(place_in(query))
+
+    return lambda: agent.run(QUESTION)
+
+
+async def openai_agents(url: str, searches: int, folder: Path) -> Agent:
+    from agents import Agent as Theirs
+    from agents import OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+    from openai import AsyncOpenAI
+
+    set_tracing_disabled(True)  # it would send what was asked elsewhere
+
+    @function_tool
+    def search(query: str) -> str:
+        """Search."""
+        return found(place_in(query))
+
+    model = OpenAIChatCompletionsModel("scripted", AsyncOpenAI(base_url=url, api_key="k"))
+    agent = Theirs("searcher", model=model, tools=[search])
+    return lambda: Runner.run(agent, QUESTION, max_turns=searches + 5)
+
+
+async def langgraph(url: str, searches: int, folder: Path) -> Agent:
+    import warnings
+
+    warnings.simplefilter("ignore")
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.prebuilt import create_react_agent
+
+    @tool
+    def search(query: str) -> str:
+        """Search."""
+        return found(place_in(query))
+
+    agent = create_react_agent(ChatOpenAI(model="scripted", base_url=url, api_key="k"), [search])
+    return lambda: agent.ainvoke({"messages": [("user", QUESTION)]})
+
+
+MADE = {"bare": bare, "ours": ours, "pydantic-ai": pydantic_ai, "openai-agents": openai_agents, "langgraph": langgraph}
+
+
+# --- measuring ------------------------------------------------------------------------------------------------------
+
+
+async def measured(name: str, url: str, searches: int, runs: int, at_once: int) -> dict[str, float]:
+    """One agent, in this process: processor time of runs one after the other, then of many at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = await MADE[name](url, searches, Path(folder))
+        last: Any = None
+        for _ in range(2):
+            last = await run()
+        requests = last.usage.calls if name == "ours" else searches + 1
+        began = time.process_time()
+        for _ in range(runs):
+            await run()
+        alone = (time.process_time() - began) / runs
+        began, wall = time.process_time(), time.perf_counter()
+        await asyncio.gather(*(run() for _ in range(at_once)))
+        together, wall = (time.process_time() - began) / at_once, time.perf_counter() - wall
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "requests": requests,
+        "ms a request": 1000 * alone / requests,
+        "ms a run": 1000 * alone,
+        "at once: ms a request": 1000 * together / requests,
+        "at once: seconds": wall,
+        "peak MB": peak,
+    }
+
+
+def child(given: argparse.Namespace, name: str, url: str) -> dict[str, float] | None:
+    options = ["--searches", given.searches, "--runs", given.runs, "--at-once", given.at_once]
+    done = subprocess.run(
+        [sys.executable, __file__, "--only", name, "--url", url, *map(str, options)], capture_output=True, text=True
+    )
+    if done.returncode:
+        print(f"{name}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compared(given: argparse.Namespace) -> None:
+    command = [sys.executable, __file__, "--serve", "--searches", str(given.searches)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        url = server.stdout.readline().strip()
+        rows: dict[str, list[dict[str, float]]] = {name: [] for name in AGENTS}
+        for _ in range(given.rounds):
+            for name, each in rows.items():
+                if (row := child(given, name, url)) is not None:
+                    each.append(row)
+        server.kill()
+    best = {name: {key: min(row[key] for row in each) for key in each[0]} for name, each in rows.items() if each}
+    fastest = min((name for name in best if name not in ("bare", "ours")), key=lambda name: best[name]["ms a request"], default="bare")
+    print(f"{given.searches} searches and an answer; the best of {given.rounds} rounds; × is against {fastest}, the fastest of the others")
+    print(f"{'':16} {'requests':>8} {'ms a request':>13} {'×':>5} {'ms a run':>9} {'×':>5}   {given.at_once} at once: ms a request {'×':>5} {'wall s':>7} {'peak MB':>8}")
+    for name, row in best.items():
+        per, whole, busy = (row[key] / best[fastest][key] for key in ("ms a request", "ms a run", "at once: ms a request"))
+        print(
+            f"{name:16} {row['requests']:8.0f} {row['ms a request']:13.2f} {per:5.2f} {row['ms a run']:9.1f} {whole:5.2f}"
+            f"   {row['at once: ms a request']:24.2f} {busy:5.2f} {row['at once: seconds']:7.2f} {row['peak MB']:8.0f}"
+        )
+    for name in AGENTS:
+        if name not in best:
+            print(f"{name:16} missing")
+    medians = {name: {key: statistics.median(row[key] for row in each) for key in each[0]} for name, each in rows.items() if each}
+    line = json.dumps({"best": best, "median": medians})
+    if given.json:
+        given.json.write_text(line)
+    print(line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--searches", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=10, help="one after the other, in each round")
+    parser.add_argument("--at-once", type=int, default=50)
+    parser.add_argument("--only", choices=AGENTS, help="one agent, in this process, on the server at --url")
+    parser.add_argument("--url", default="")
+    parser.add_argument("--serve", action="store_true", help="only the server")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    if given.serve:
+        serve(given.searches)
+    elif given.only:
+        print(json.dumps(asyncio.run(measured(given.only, given.url, given.searches, given.runs, given.at_once))))
+    else:
+        compared(given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Ask with a language model that follows a script: how to test what you build on Assay, with no model and no network.
+
+    python examples/scripted_model.py
+
+Add some documents first, for example with examples/add_and_search.py.
+"""
+
+import asyncio
+
+from assay.testing import ChatServer, Script, keeps, lookup, writes
+from assay.workspace import open_workspace
+
+
+async def main() -> None:
+    script = Script(
+        route=lookup(),
+        weigh=keeps("Raw telemetry is kept for"),
+        write=writes("Raw telemetry is kept for 90 days. [{90 days}]", "The moon is made of cheese. [{0}]"),
+        revise={"action": "drop", "text": "", "cites": []},
+    )
+    with ChatServer(script.answer) as server, open_workspace(llm_base_url=server.url, llm_model="scripted") as workspace:
+        run = None
+        async for run, event in workspace.ask("How long is raw telemetry kept?"):
+            print(type(event).__name__)
+        assert run is not None and run.answer is not None
+        for claim in run.answer.claims:
+            print(claim.text, "·", claim.why)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

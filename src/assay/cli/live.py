@@ -1,0 +1,159 @@
+"""A run as somebody watches it: plan, searches, evidence, claims, cost. Pure: the same run looks the same; titles and the
+seconds that have passed are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from assay.cli.options import plain
+from assay.cli.told import called, counted, dollars
+from assay.events import Call, Decided
+from assay.types import Evidence, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from assay.run import Run
+
+SEARCHES, EVIDENCE, CLAIMS, STEPS = 5, 5, 6, 8  # rows of each part: the whole must fit on a small screen
+DONE, OPEN, WRONG = "✓", "·", "✗"
+
+
+def view(run: Run, titles: Mapping[str, str], seconds: float) -> RenderableType:
+    """The run as it now stands, a line each; `titles` are of documents, by id."""
+    return Group(
+        _line(run.question, "bold"),
+        *_route(run),
+        *_plan(run),
+        *_searches(run),
+        *_evidence(run.evidence, titles),
+        *_claims(run),
+        _line(footer(run, seconds), "dim"),
+    )
+
+
+def _line(words: str, style: str = "", *, indent: int = 0) -> Text:
+    """One line, whatever is in it: what does not fit is cut off, what steers a terminal is left out."""
+    flat = " ".join(plain(words).split())
+    return Text(" " * indent + flat, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
+    if not rows:
+        return []
+    return [_line(f"{name} ({hidden} more)" if hidden > 0 else name, "dim"), *rows]
+
+
+def _route(run: Run) -> Iterable[Text]:
+    routed = run.routed
+    if routed is not None:
+        dates = f" · dated {routed.since or '…'} to {routed.until or '…'}" if routed.since or routed.until else ""
+        yield _line(f"{routed.route}{dates} · {routed.why}" if routed.why else f"{routed.route}{dates}", "dim")
+
+
+def _plan(run: Run) -> list[Text]:
+    """The steps, each with a tick and what it found once that is known."""
+    from assay.agent.window import filled
+
+    steps = run.plan.steps if run.plan else ()
+    if len(steps) < 2:
+        return []
+    bound = run.bound
+    rows = [
+        _line(f"{DONE} {filled(step.question, run)} → {bound[step.id].value}", "green", indent=2)
+        if step.id in bound
+        else _line(f"{OPEN} {filled(step.question, run)}", indent=2)
+        for step in steps[:STEPS]
+    ]
+    return _part("Plan", rows, len(steps) - STEPS)
+
+
+def _searches(run: Run) -> list[Text]:
+    """Every search with what it brought; names that were followed by rule share a line."""
+    kept = {each.passage.id for each in run.evidence}
+    rows = [
+        _search(run, [call], kept) if not event.hops else _search(run, event.calls, kept)
+        for event in run.events
+        if isinstance(event, Decided)
+        for call in (event.calls[:1] if event.hops else event.calls)
+    ]
+    return _part("Searches", rows[-SEARCHES:], len(rows) - SEARCHES)
+
+
+def _search(run: Run, calls: Sequence[Call], kept: Collection[str]) -> Text:
+    words = _named(calls)
+    results = run.results
+    ran = [results[call.id] for call in calls if call.id in results]
+    if len(ran) < len(calls):
+        return _line(f"{OPEN} {words}", indent=2)
+    if all(each.error for each in ran):
+        return _line(f"{WRONG} {words}: {ran[0].error}", "yellow", indent=2)
+    found = {each.passage.id for result in ran for each in result.found}
+    return _line(f"{DONE} {len(found)} found, {len(found & set(kept))} kept: {words}", indent=2)
+
+
+def _named(calls: Sequence[Call]) -> str:
+    first = calls[0]
+    if "name" in first.arguments:
+        return f"following {', '.join(str(call.arguments.get('name', '')) for call in calls)}"
+    return f"“{first.arguments['query']}”" if first.tool == "search" and "query" in first.arguments else called(first)
+
+
+def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str]) -> list[Text]:
+    rows = [
+        _line(f"{each.score:4.1f}  {place(each, titles)}: “{each.quote.text}”", indent=2)
+        for each in evidence[:EVIDENCE]
+    ]
+    return _part("Evidence", rows, len(evidence) - EVIDENCE)
+
+
+def place(evidence: Evidence, titles: Mapping[str, str]) -> str:
+    page = f", page {evidence.passage.page}" if evidence.passage.page else ""
+    return f"{titles.get(evidence.passage.doc_id) or 'a document'}{page}"
+
+
+def _claims(run: Run) -> list[Text]:
+    """What has passed the check, and what has not."""
+    claims = list(run.checked.values())
+    rows = [
+        _line(f"{DONE} {claim.words}", "green", indent=2)
+        if claim.verdict is Verdict.supported
+        else _line(f"{WRONG} {claim.words} ({claim.why or claim.verdict})", "yellow", indent=2)
+        for claim in claims[-CLAIMS:]
+    ]
+    return _part("Claims", rows, len(claims) - CLAIMS)
+
+
+def footer(run: Run, seconds: float) -> str:
+    """What is going on, and what it has taken so far."""
+    return " · ".join([doing(run), *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
+
+
+def spent(run: Run) -> str:
+    """What models have taken: `7 requests · 4,512 tokens · $0.0031`, the money where a price is known."""
+    usage = run.usage
+    tokens = f"{usage.tokens_in + usage.tokens_out:,} tokens"
+    return " · ".join([counted(usage.calls, "request"), tokens, *([dollars(usage.money)] if usage.money else [])])
+
+
+def doing(run: Run) -> str:
+    """The work that comes next, as far as the events tell it."""
+    if run.answer is not None:
+        return run.answer.outcome
+    if run.failed or run.waiting:
+        return "failed" if run.failed else "waiting for you"
+    if run.route is None:
+        return "looking at the question"
+    if run.calls_waiting:
+        return "searching"
+    if run.unweighed:
+        return "weighing what was found"
+    if run.stopped is None and run.route != "direct":
+        return "judging" if run.round_unjudged else "deciding what to do next"
+    if run.draft is None:
+        return "writing"
+    return "checking" if run.unchecked else "finishing"

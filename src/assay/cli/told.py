@@ -1,0 +1,184 @@
+"""Events in words: a line for whoever watches a run, and a line for each entry of its record. Pure; nothing is cleaned here."""
+
+from __future__ import annotations
+
+from assay.events import (
+    RULES,
+    Answered,
+    Asked,
+    Bound,
+    Call,
+    Checked,
+    Compacted,
+    Consulted,
+    Critiqued,
+    Decided,
+    Drafted,
+    Event,
+    Failed,
+    Gathered,
+    Judged,
+    Paused,
+    Planned,
+    Resumed,
+    Revised,
+    Routed,
+    Stopped,
+    ToolRan,
+)
+from assay.types import Answer, Claim, Usage, Verdict
+
+LONGEST = 240  # characters of a line of a record; `--json` has all of it
+
+
+def told(event: Event) -> str:
+    """One event for somebody who watches; most need no line, and a run without a model needs fewest."""
+    match event:
+        case Routed(route=route, why=why, by=by) if by != RULES:
+            return f"Route: {route}{f' ({why})' if why else ''}."
+        case Routed(since=since, until=until) if since or until:
+            return f"No documents dated outside {since or '…'} to {until or '…'}."
+        case Planned(plan=plan, by=by) if by != RULES:
+            return "\n".join(["Plan:", *(f"  {step.id} {step.question}" for step in plan.steps)])
+        case Decided(calls=calls):
+            return "\n".join(map(_begun, calls))
+        case ToolRan(error=error) if error:
+            return f"  refused: {error}"
+        case Gathered(evidence=evidence) if evidence or not event.skipped:
+            return f"  {counted(len(evidence), 'passage')} weighed as evidence"
+        case Bound(step=step, value=value):
+            return f"  {step} found: {value}"
+        case Judged(enough=False, missing=missing) if missing:
+            return f"  still missing: {'; '.join(missing)}"
+        case Stopped(reason=reason, why=why):
+            return f"Stopped: {reason}{f' ({why})' if why else ''}."
+        case Checked(claim=claim, by=by) if claim.quote is None:
+            return f"  {verdict_of(claim)}: {claim.words}"
+        case Critiqued(complete=False, gap=gap):
+            return f"The draft has a gap: {gap}"
+        case _:
+            return ""
+
+
+def in_a_line(event: Event) -> str:
+    """One event for the record: what it says, shortened to a line."""
+    said = " ".join(_said(event).split())
+    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+
+
+def _said(event: Event) -> str:
+    match event:
+        case Asked():
+            models = sorted({seat.model for seat in event.seats})
+            return _parts(
+                event.question, f"mode {event.mode}", f"eagerness {event.eagerness}", ", ".join(models) or "no model"
+            )
+        case Routed():
+            dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
+            kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
+            return _parts(event.route, event.why, dates, *kinds, by=event.by)
+        case Consulted():
+            asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
+            cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
+            return _parts(asked, event.model, spent(event.usage), f"{event.usage.seconds:.1f} s", cut)
+        case Planned():
+            return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=event.by)
+        case Decided():
+            made = "; ".join(map(called, event.calls)) or "nothing left to try"
+            refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
+            return _parts(made, event.why, refused, by=event.by)
+        case ToolRan():
+            left = f"{event.left} more match" if event.left else ""
+            return _parts(event.call, event.error or counted(len(event.found), "passage"), left, event.note)
+        case Gathered():
+            others = (
+                f"{len(event.dropped)} dropped" if event.dropped else "",
+                f"{len(event.skipped)} passed over" if event.skipped else "",
+                f"{len(event.inexact)} not quoted exactly" if event.inexact else "",
+            )
+            best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
+            return _parts(f"{len(event.evidence)} kept", best, *others, by=event.by)
+        case Judged():
+            lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
+            surprise = "the plan no longer fits" if event.surprise else ""
+            return _parts("enough" if event.enough else "not enough", lacking, surprise, event.why, by=event.by)
+        case Bound():
+            return _parts(
+                f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=event.by
+            )
+        case Compacted():
+            return _parts(f"{counted(len(event.calls), 'result')} told in short", event.summary, by=event.by)
+        case Stopped():
+            return _parts(event.reason, event.why)
+        case Drafted():
+            return _parts(*_drafted(event), by=event.by)
+        case Checked():
+            return _parts(
+                f"claim {event.place}: {verdict_of(event.claim)}", event.claim.words, event.claim.why, by=event.by
+            )
+        case Revised():
+            return _parts(
+                f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=event.by
+            )
+        case Critiqued():
+            return _parts("complete" if event.complete else f"gap: {event.gap}", event.why, by=event.by)
+        case Paused():
+            return _parts(event.at, event.question, " / ".join(event.options))
+        case Resumed():
+            return _parts(
+                event.choice or "carried on after a failure", event.words, f"by {event.by}" if event.by else ""
+            )
+        case Answered():
+            return _answered(event.answer)
+        case Failed():
+            return _parts(event.error, event.detail)
+
+
+def _parts(*parts: str, by: str = "") -> str:
+    return " · ".join([*(part for part in parts if part), *([by] if by else [])])
+
+
+def _drafted(event: Drafted) -> list[str]:
+    claims = sum(len(block.claims) for block in event.blocks)
+    return [
+        "not from the documents" if event.said else counted(claims, "claim"),
+        event.shape,
+        f"missing: {'; '.join(event.missing)}" if event.missing else "",
+        f"{counted(len(event.stray), 'invented key')} removed" if event.stray else "",
+        f"{counted(len(event.conflicts), 'conflict')}" if event.conflicts else "",
+    ]
+
+
+def _answered(answer: Answer) -> str:
+    return _parts(answer.outcome, counted(len(answer.claims), "claim"), counted(len(answer.cited_keys), "citation"))
+
+
+def _begun(call: Call) -> str:
+    """A call that is about to be made."""
+    if call.tool.startswith("search") and "query" in call.arguments:
+        return f"Searching: {call.arguments['query']}"
+    return f"Following: {call.arguments['name']}" if "name" in call.arguments else called(call)
+
+
+def called(call: Call) -> str:
+    """A call as a person would write it down."""
+    given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items() if name not in ("k", "passage"))
+    return f"{call.tool}({given})"
+
+
+def verdict_of(claim: Claim) -> str:
+    return claim.verdict or Verdict.uncited
+
+
+def spent(usage: Usage) -> str:
+    """Tokens, and money where a price is known: `812 + 90 tokens · $0.0012`."""
+    money = f" · {dollars(usage.money)}" if usage.money else ""
+    return f"{usage.tokens_in:,} + {usage.tokens_out:,} tokens{money}"
+
+
+def dollars(money: float) -> str:
+    return f"${money:.2f}" if money >= 1 else f"${money:.4f}"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

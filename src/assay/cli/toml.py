@@ -1,0 +1,55 @@
+"""Changing single settings in `assay.toml` and leaving the rest of the file, comments and all, as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+Value = str | int | float | bool
+
+
+def with_settings(text: str, values: Mapping[str, Value | None]) -> str:
+    """The file with these settings; one whose value is None is taken out. Where lines cannot be told apart (a value over
+    several lines), the file is written anew without its comments."""
+    lines = text.splitlines()
+    for name, value in values.items():
+        own = [place for place, line in enumerate(lines) if re.match(rf"\s*{re.escape(name)}\s*=", line)]
+        if value is not None and own:
+            lines[own[0]] = f"{name} = {spelled(value)}"
+        elif value is not None:
+            lines.append(f"{name} = {spelled(value)}")
+        elif own:
+            del lines[own[0]]
+    wanted = {**tomllib.loads(text), **values}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    changed = "".join(f"{line}\n" for line in lines)
+    return changed if _reads_as(changed, wanted) else "".join(f"{k} = {spelled(v)}\n" for k, v in wanted.items())
+
+
+def _reads_as(text: str, wanted: Mapping[str, Value]) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def spelled(value: Value) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else repr(value)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """The whole file or the old one, whatever happens meanwhile; for nobody else to read."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
