@@ -25,11 +25,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-QUESTION = "When was each valve of the Pellam plant closed, and who signed for it?"
+QUESTION = "When were the valves of the Pellam plant closed, and who signed for them?"
 PASSAGES = 8  # of a search
 AGENTS = ("bare", "ours", "pydantic-ai", "openai-agents", "langgraph")
 Agent = Callable[[], Awaitable[object]]
@@ -54,8 +53,9 @@ def found(place: int) -> str:
 
 def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
     """The model of all: what it says depends on the request alone."""
-    from assay.testing import calls, complete, keys_in, one_step, passages_in, research, role_of, supported
+    from assay.testing import calls, complete, keys_in, one_step, passages_in, research, role_of, supported, tools_of
     from assay.testing import text_of as words_of
+    from assay.testing.policies import agreeable
 
     def first(words: str) -> str:
         return words.partition(". ")[0] + "."
@@ -86,6 +86,8 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
         role, name = role_of(request)
         if role:
             return complete() if name == "critique" else ours(role, words_of(request))
+        if "search" not in tools_of(request):
+            return agreeable(request)  # asked what it can do, it can do everything
         done = sum(message["role"] == "tool" for message in request["messages"])
         return calls("search", query=f"valves {done}") if done < searches else first(text_of(0))
 
@@ -111,7 +113,11 @@ async def bare(url: str, searches: int, folder: Path) -> Agent:
     import httpx
 
     client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=100))
-    function = {"name": "search", "description": "Search.", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}
+    function = {
+        "name": "search",
+        "description": "Search.",
+        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+    }
 
     async def run() -> object:
         messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
@@ -129,77 +135,10 @@ async def bare(url: str, searches: int, folder: Path) -> Agent:
 
 
 async def ours(url: str, searches: int, folder: Path) -> Agent:
-    import numpy as np
+    from loop_ours import agent  # in a file of its own, so that the others' processes do not load it
 
-    from assay import asking
-    from assay.agent.desk import Desk, Result, as_found
-    from assay.agent.loop import carry_on
-    from assay.agent.tool import Tool
-    from assay.evaluate.runner import GivenTexts
-    from assay.events import Asked, Mode
-    from assay.ingest.fetch import Source
-    from assay.run import Run
-    from assay.store import records
-    from assay.types import Hit
-    from assay.workspace import open_workspace
-
-    class Flat:
-        """An embedder to which everything is alike: the search is not what is measured."""
-
-        name, dim, window = "flat", 8, 10_000
-
-        def tokens(self, text: str) -> int:
-            return len(text.split())
-
-        async def passages(self, texts: Any) -> Any:
-            return np.full((len(texts), self.dim), self.dim**-0.5, np.float32)
-
-        queries = passages
-
-    opened = open_workspace(
-        folder / "workspace",
-        create=True,
-        llm_base_url=url,
-        llm_model="scripted",
-        llm_api_key="k",
-        search_rounds=searches,
-        passage_tokens=2000,
-        budget_run_calls=0,
-    )
-    opened.__dict__["embedder"] = Flat()
-    written = [json.dumps({"title": f"Valve log {n}", "text": text_of(n)}).encode() for n in range(searches * PASSAGES)]
-    files = [Source(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
-    await opened.add_sources(files, reader=GivenTexts())
-    scope = opened.scope()
-    hits: list[Hit] = []
-    for entry in sorted(opened.sources(), key=lambda entry: entry.uri):
-        hits += await Desk(await opened.shelf(scope), lambda: scope).passages(entry.id)
-    assert len(hits) == searches * PASSAGES, len(hits)
-    hits = [replace(hit, scores={"fused": 1 - place / 1000}) for place, hit in enumerate(hits)]
-
-    async def search(desk: Desk, query: str, k: int = 8) -> Result:
-        mine = hits[place_in(query) * PASSAGES :][:PASSAGES]
-        desk.seen.update({hit.passage.id: hit for hit in mine})
-        return Result(as_found(mine), f"{len(mine)} passages")
-
-    async def follow(desk: Desk, passage: str, name: str, query: str = "", k: int = 8) -> Result:
-        return await search(desk, query)
-
-    tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
-    roles = await asking._roles(opened)  # an endpoint is asked once what it can do
-    seats = asking.seating.seats(roles)
-
-    async def run() -> object:
-        asked = Asked(QUESTION, opened.principal.id, "2026-01-01", Mode.balanced, seats=seats)
-        run = asking.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
-        kit = replace(await asking.kit_for(opened, run, roles), tools=tools)
-        async for event in carry_on(run, kit):
-            run = run.then(event)
-        assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]
-        assert run.rounds == searches, run.rounds
-        return run
-
-    return run
+    texts = [text_of(number) for number in range(searches * PASSAGES)]
+    return await agent(url, QUESTION, texts, PASSAGES, searches, folder)
 
 
 async def pydantic_ai(url: str, searches: int, folder: Path) -> Agent:
@@ -307,19 +246,31 @@ def compared(given: argparse.Namespace) -> None:
                     each.append(row)
         server.kill()
     best = {name: {key: min(row[key] for row in each) for key in each[0]} for name, each in rows.items() if each}
-    fastest = min((name for name in best if name not in ("bare", "ours")), key=lambda name: best[name]["ms a request"], default="bare")
-    print(f"{given.searches} searches and an answer; the best of {given.rounds} rounds; × is against {fastest}, the fastest of the others")
-    print(f"{'':16} {'requests':>8} {'ms a request':>13} {'×':>5} {'ms a run':>9} {'×':>5}   {given.at_once} at once: ms a request {'×':>5} {'wall s':>7} {'peak MB':>8}")
+    fastest = min(
+        (name for name in best if name not in ("bare", "ours")),
+        key=lambda name: best[name]["ms a request"],
+        default="bare",
+    )
+    print(f"{given.searches} searches and an answer; the best of {given.rounds} rounds; × is against {fastest}")
+    heads = f"{'requests':>8} {'ms a request':>13} {'×':>5} {'ms a run':>9} {'×':>5}"
+    busy = f"{'ms a request':>13} {'×':>5} {'wall s':>7} {'peak MB':>8}"
+    print(f"{'':16} {heads}   {given.at_once} at once: {busy}")
     for name, row in best.items():
-        per, whole, busy = (row[key] / best[fastest][key] for key in ("ms a request", "ms a run", "at once: ms a request"))
+        per, whole, many = (
+            row[key] / best[fastest][key] for key in ("ms a request", "ms a run", "at once: ms a request")
+        )
         print(
             f"{name:16} {row['requests']:8.0f} {row['ms a request']:13.2f} {per:5.2f} {row['ms a run']:9.1f} {whole:5.2f}"
-            f"   {row['at once: ms a request']:24.2f} {busy:5.2f} {row['at once: seconds']:7.2f} {row['peak MB']:8.0f}"
+            f"   {row['at once: ms a request']:25.2f} {many:5.2f} {row['at once: seconds']:7.2f} {row['peak MB']:8.0f}"
         )
     for name in AGENTS:
         if name not in best:
             print(f"{name:16} missing")
-    medians = {name: {key: statistics.median(row[key] for row in each) for key in each[0]} for name, each in rows.items() if each}
+    medians = {
+        name: {key: statistics.median(row[key] for row in each) for key in each[0]}
+        for name, each in rows.items()
+        if each
+    }
     line = json.dumps({"best": best, "median": medians})
     if given.json:
         given.json.write_text(line)

@@ -14,6 +14,8 @@ INSTRUCTION = re.compile(
     r"|\b(?:assistant|model|ai|llm)s?\b[,:]? (?:must|should|shall|please|will now|need to)\b"
     r"|\b(?:reveal|print|output|repeat|send|exfiltrate|post)\b.{0,40}\b(?:prompt|api key|password|secret|credential|token)s?\b"
     r"|\b(?:instead|now),? (?:answer|reply|respond|say|output|write)\b.{0,20}[\"“':]"
+    r"|\b(?:answer|reply|respond|say|output|write) (?:only|exactly|nothing but)\b.{0,10}[\"“':]"
+    r"|\b(?:call|invoke) the (?:tool|function)\b|(?:^|[.!?]\s+)system\s*:"
     r"|\bnew instructions?\s*:",
     re.I | re.S,
 )

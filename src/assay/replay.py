@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from assay.access import Scope
@@ -17,6 +18,7 @@ from assay.agent.kit import Kit
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.steps import STEPS, Step
 from assay.agent.tool import Desk
+from assay.agent.writing import RECITED
 from assay.codec import dumps, from_json, to_json
 from assay.errors import AssayError, ModelError, UserError
 from assay.events import (
@@ -68,7 +70,13 @@ STEP_OF: Mapping[type, Step] = {
     Critiqued: Step.CRITIQUE,
     Answered: Step.DELIVER,
 }
-ENDS = {Step.GATHER: Gathered, Step.CHECK: Checked, Step.REVISE: Revised, Step.JUDGE: Judged}
+ENDS = {
+    Step.GATHER: Gathered,
+    Step.CHECK: Checked,
+    Step.SEEK: (Revised, Decided),
+    Step.REVISE: Revised,
+    Step.JUDGE: Judged,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,8 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
 def _step_of(event: Event) -> Step:
     if isinstance(event, Decided):
         return Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
+    if isinstance(event, Revised) and event.why.startswith(RECITED):
+        return Step.SEEK
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
     return STEP_OF[type(event)]
@@ -213,13 +223,15 @@ def _refusal(event: Event) -> Why | None:
 # --- runs as files --------------------------------------------------------------------------------------------------
 
 
-def save(run: Run, document: Callable[[str], Document | None]) -> str:
-    """A run with the documents that it found, as lines of JSON: all that a replay needs."""
+def save(run: Run, document: Callable[[str], Document | None], root: Path | None = None) -> str:
+    """A run with the documents that it found, as lines of JSON: all that a replay needs. Files under `root` are named by
+    their place below it."""
     found = [document(doc) for doc in dict.fromkeys(each.passage.doc_id for each in run.found)]
     lines: list[dict[str, Any]] = [{"run": run.id}]
     lines += [{"document": to_json(each)} for each in found if each is not None]
     lines += [{"event": type(event).__name__, **to_json(event)} for event in run.events]
-    return "".join(dumps(line) + "\n" for line in lines)
+    text = "".join(dumps(line) + "\n" for line in lines)
+    return text.replace(f"{root}/", "") if root else text
 
 
 def load(text: str) -> tuple[Run, Kit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeGuard
 
 from assay.events import (
@@ -121,7 +122,7 @@ class Run:
     def choices(self) -> dict[Checkpoint, Resumed]:
         """What people chose, by checkpoint."""
         chosen: dict[Checkpoint, Resumed] = {}
-        for before, event in zip(self.events, self.events[1:], strict=False):
+        for before, event in pairwise(self.events):
             if isinstance(before, Paused) and isinstance(event, Resumed):
                 chosen[before.at] = event
         return chosen

@@ -94,8 +94,11 @@ def meter(
     """The run's way out to its models. Searching may not use up the seconds, nor the money, that writing needs."""
     settings = workspace.settings
     own = read_prices(settings.llm_prices)
+    elsewhere = reached_by_models(settings)
 
     def price(model: str, tokens_in: int, tokens_out: int) -> float | None:
+        if not elsewhere and model not in own:
+            return 0.0  # on this machine nobody sends a bill, whatever the model is called
         return price_of(model, Usage(tokens_in=tokens_in, tokens_out=tokens_out), own)
 
     book = StoreBook(workspace.store, run.asked.who, run.id, ceilings(settings), workspace.store.now()[:10], price)
@@ -116,6 +119,6 @@ def meter(
         book=book,
         seconds=seconds,
         timeout=settings.llm_timeout,
-        gate=Gate(settings.llm_concurrency or (AT_ONCE if reached_by_models(settings) else AT_HOME)),
+        gate=Gate(settings.llm_concurrency or (AT_ONCE if elsewhere else AT_HOME)),
         temperature=settings.llm_temperature,
     )

@@ -123,3 +123,10 @@ def test_it_is_put_right_from_what_it_cites_first_and_then_from_what_speaks_of_t
 def test_what_is_shown_stays_within_its_room(room: int):
     values = revise.lay_out("When was the dam built? " * 30, FAILED, EVIDENCE, Sources(), "0f0f0f0f0f0f", room)
     assert sum(estimate_tokens(each) for each in values.values()) <= room
+
+
+def test_a_claim_that_names_the_wrong_evidence_is_given_the_right_one():
+    claim = Claim("Mara Lindqvist built the dam above Coldwell.", (OTHER,), Verdict.unsupported, "not there")
+    found = revise.recited(claim, EVIDENCE, Sources())
+    assert found == Claim(claim.text, (KEY,))
+    assert revise.recited(replace(claim, text="Ida Holm built the dam above Coldwell."), EVIDENCE, Sources()) is None

@@ -18,8 +18,8 @@ NOTES = {
     "works": f"# The works\n\n{GROUND} They are closed in winter.",
     "garden": "# The garden\n\nThe roses behind the house are watered twice a week.",
 }
-CLAIM = "The paint of the lamp room at Carrow Point is orpiment, ground in Dunmere [{painted with orpiment}, {works in Dunmere}]."
 ANSWER = "The paint of the lamp room at Carrow Point is orpiment, ground in Dunmere."
+CLAIM = f"{ANSWER[:-1]} [{{painted with orpiment}}, {{works in Dunmere}}]."
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def researched(**other: Any) -> Script:
     lines: dict[str, Any] = {
         "route": research(),
         "plan": plans(
-            ("What is the lamp room painted with?", "lamp room painted"), ("Where is {s1} ground?", "{s1} barrels works")
+            ("What is the lamp room painted with?", "lamp room painted"),
+            ("Where is {s1} ground?", "{s1} barrels works"),
         ),
         "judge": enough(s1="orpiment", s2="Dunmere"),
     }

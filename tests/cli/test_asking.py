@@ -10,14 +10,13 @@ import signal
 import pytest
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, researched
 
-from assay.asking import How
 from assay.cli import consent
 from assay.cli.advice import REMARK, never_needed_the_loop
 from assay.events import Asked, Mode, Route, Routed, Seat
-from assay.settings import Settings
+from assay.settings import load_settings
 from assay.store import facts, records
 from assay.store.history import history, routes
-from assay.testing import direct, keeps, research, says, writes
+from assay.testing import calls, direct, keeps, missing, research, rests, says, writes
 from assay.workspace import Workspace
 
 
@@ -89,13 +88,13 @@ def test_an_answer_that_is_not_from_the_documents_says_so(typed: Typed, noted: W
 
 
 def test_part_of_an_answer_is_exit_code_3(typed: Typed, noted: Workspace, model):
-    model(researched(write=writes(CLAIM, lacking=["who grinds it"])))
-    done = typed("ask", QUESTION)
+    model(researched(write=writes(CLAIM, lacking=["how tall the tower is"])))
+    done = typed("ask", f"{QUESTION[:-1]}, and how tall is the tower?", "--mode", "quick")
     assert done.code == 3 and "This is part of an answer." in done.out
 
 
 def test_what_the_documents_do_not_say_is_exit_code_4(typed: Typed, noted: Workspace, model):
-    model(researched(weigh=keeps("nothing of the kind"), judge={"answers": [], "enough": False, "missing": ["it"], "surprise": False}, decide={"calls": []}))  # fmt: skip
+    model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=rests()))
     done = typed("ask", "Who was the first keeper of the light?", "--mode", "quick")
     assert done.code == 4 and "do not answer this" in done.out, done
 
@@ -187,10 +186,13 @@ def test_a_checkpoint_at_a_terminal_is_answered_right_there(typed: Typed, noted:
 
 
 def test_other_words_are_asked_for_and_searched_with(typed: Typed, noted: Workspace, model):
-    answers = {"answers": [], "enough": False, "missing": ["it"], "surprise": False}
-    model(researched(weigh=keeps("nothing of the kind"), judge=answers, decide={"calls": []}))
-    done = typed("ask", "Who kept it?", "--checkpoint", "nothing", "--mode", "quick", keys="other words\n\nwatering of roses\n")
-    assert done.code == 4 and "watering of roses" in done.out + done.err, done
+    def decide(text: str, schema: object) -> object:
+        return calls("search", query="watering of roses") if "watering of roses" in text else rests()
+
+    model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=decide))
+    flags = ("--checkpoint", "nothing", "--mode", "quick")
+    done = typed("ask", "Who kept it?", *flags, keys="other words\n\nwatering of roses\n")
+    assert done.code == 4 and "“watering of roses” (3 passages)" in done.out, done
 
 
 def test_somebody_who_walks_away_leaves_the_run_waiting(typed: Typed, noted: Workspace, model):
@@ -216,7 +218,7 @@ def test_an_endpoint_elsewhere_is_asked_about_once(noted: Workspace, typed: Type
 def test_agreeing_is_remembered(noted: Workspace, monkeypatch):
     monkeypatch.setattr(consent, "at_terminal", lambda: True)
     monkeypatch.setattr(consent, "agrees", lambda question: "models.example" in question)
-    noted.settings = Settings(llm_base_url="https://models.example/v1", llm_model="big")
+    noted.settings = load_settings(noted.path, {"llm_base_url": "https://models.example/v1", "llm_model": "big"})
     consent.settle(noted)
     assert facts.agreed(noted.store, "models.example")
     monkeypatch.setattr(consent, "agrees", lambda question: pytest.fail("asked twice"))
@@ -236,7 +238,7 @@ def test_ten_questions_in_a_row_without_research_are_remarked_on_once(row: int, 
 
 
 def test_only_questions_that_a_model_routed_count(noted: Workspace):
-    def put(route: Route, **asked) -> None:
+    def put(route: Route, /, **asked) -> None:
         run = records.begin(noted.store, noted.principal.id)
         records.append(noted.store, run, 0, Asked("?", noted.principal.id, "2025-06-01", Mode.quick, **asked))
         records.append(noted.store, run, 1, Routed(route, ""))
@@ -275,7 +277,7 @@ def test_runs_say_how_each_stands_and_what_it_took(typed: Typed, noted: Workspac
     lines = typed("runs").out.splitlines()
     assert len(lines) == 4 and "  failed " in lines[0] and " tok  " in lines[0] and "  waiting " in lines[2]
     listed = json.loads(typed("runs", "--json").out)
-    assert [each["state"] for each in listed][0] == "failed" and not listed[0]["delivered"] and listed[0]["usage"]["calls"]
+    assert listed[0]["state"] == "failed" and not listed[0]["delivered"] and listed[0]["usage"]["calls"]
 
 
 def test_a_trace_has_a_line_for_every_event(typed: Typed, noted: Workspace, model):
@@ -297,7 +299,3 @@ def test_a_replay_says_whether_every_step_came_out_the_same(typed: Typed, noted:
     done = typed("replay", run)
     assert done.code == 0 and done.out.startswith(ANSWER) and "Every step came out as it was recorded." in done.err
     assert len(server.requests) == before
-
-
-def test_a_how_is_what_the_flags_say():
-    assert How().model and How().route is None

@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import QUESTION
+from asking import QUESTION, hasty
 
 from assay.events import Mode
 from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed
-from assay.run import Run
 from assay.store import budgets, records
 from assay.testing import (
     ChatServer,
     Script,
-    WordEmbedder,
     calls,
     complete,
     enough,
@@ -39,14 +37,15 @@ from assay.types import Answer, Usage
 from assay.workspace import Workspace, open_workspace
 
 KILLS = 100
+AT_ONCE = 4  # requests that a run makes side by side, at most
 SLOW = 0.004  # seconds that the model thinks
 CHILD = Path(__file__).with_name("asking.py")
 
 PAINT = "The lamp room is painted with orpiment."
-GROUND = "All orpiment is ground at the works in Dunmere."
-TENDS = "Ines Tallow tends the beacon."
+GROUND = "All orpiment is ground at the dunmere works."
+TENDS = "The warden tends the beacon."
 NOTES = {"lamp": PAINT, "works": GROUND, "beacon": TENDS} | {
-    f"yard-{n}": f"The paint of room {n} is ground in yard {n}. The lamp of the room was out." for n in range(12)
+    f"yard {n}": f"The paint of room {n} is ground in yard {n}. The lamp of the room was out." for n in range(5)
 }
 
 
@@ -54,17 +53,25 @@ def model() -> Script:
     """What it says follows from what it is shown: it does not know that anybody was killed."""
 
     def judge(text: str, schema: Any) -> Any:
-        if "— found: orpiment" not in text:
+        if "found: orpiment" not in text:
             return missing(s1="orpiment")(text, schema)
-        return (enough() if TENDS in text else missing("who tends the beacon"))(text, schema)
+        if "found: dunmere" not in text:
+            return missing("who tends the beacon", s2="dunmere")(text, schema)
+        return enough()(text, schema)
 
     return Script(
         route=research(),
-        plan=steps(("What is the lamp room painted with?", "lamp room painted"), ("Where is {s1} ground?", "{s1} works")),
-        decide=lambda text, schema: rests() if "tends beacon log" in text else calls("search", query="tends beacon log"),
+        plan=steps(
+            ("What is the lamp room painted with?", "lamp room painted"), ("Where is {s1} ground?", "{s1} works")
+        ),
+        decide=lambda text, schema: (
+            rests() if "tends beacon log" in text else calls("search", query="tends beacon log")
+        ),
         weigh=keeps(PAINT, GROUND, TENDS),
         judge=judge,
-        write=writes("All orpiment is ground in Dunmere [{Dunmere}].", "Ines Tallow tends the beacon [{tends}]."),
+        write=writes(
+            "All orpiment is ground at the dunmere works [{dunmere}].", "The warden tends the beacon [{tends}]."
+        ),
         check=supported(),
         critique=complete(),
     )
@@ -77,9 +84,7 @@ class Plain:
 
 
 def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
-    workspace = open_workspace(folder, create=True, llm_base_url=server.url, llm_model="scripted", llm_api_key=key)
-    workspace.embedder = WordEmbedder()
-    return workspace
+    return hasty(open_workspace(folder, create=True, llm_base_url=server.url, llm_model="scripted", llm_api_key=key))
 
 
 @pytest.fixture
@@ -130,36 +135,33 @@ def test_kill_9_at_random_moments_of_a_run_changes_nothing_in_its_answer(tmp_pat
 async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, chance: random.Random) -> None:
     with opened(folder, server, "whole") as workspace:
         whole = [run async for run, _ in workspace.ask(QUESTION, mode=Mode.thorough)][-1]
-    assert len(whole.consulted) == requests(server, "whole") > 8
+    replies = len(whole.consulted)
+    assert replies == requests(server, "whole") > 8
     assert parent.stdout.readline().strip() == "ready"
-    typical = _taken(parent, folder, server)
-    killed, at, lost = 0, set(), 0
-    for trial in range(KILLS):
-        server.requests.clear()
-        server.headers.clear()
-        parent.stdin.write(f"{chance.uniform(0, typical)}\n")
-        word, run_id = parent.stdout.readline().split()
-        killed += word == "killed"
-        with opened(folder, server, f"again-{trial}") as workspace:
+    killed, lost = 0, 0
+    after: set[str] = set()
+
+    def start(trial: int) -> None:
+        """One more process begins, while the one before is looked at."""
+        parent.stdin.write(f"{chance.randrange(1, len(whole.events))} {chance.uniform(0, 0.02)} asked-{trial}\n")
+
+    start(0)
+    with opened(folder, server, "again") as workspace:
+        for trial in range(KILLS):
+            word, run_id = parent.stdout.readline().split()
+            start(trial + 1)
+            asked_before = requests(server, "again")
             before = workspace.run(run_id)
-            at.add(before.kinds[-1])
-            run = [each async for each, _ in workspace.resume(run_id)][-1] if not before.delivered else before
-            spent = budgets.spent_by_run(workspace.store, run_id)
+            run = before if before.delivered else [each async for each, _ in workspace.resume(run_id)][-1]
+            assert run.events[: len(before.events)] == before.events
+            assert without_price(run.answer) == without_price(whole.answer), before.kinds
             assert not list(records.faults(workspace.store, run_id))
-        assert run.events[: len(before.events)] == before.events
-        assert without_price(run.answer) == without_price(whole.answer), (trial, before.kinds)
-        again, first = requests(server, f"again-{trial}"), requests(server, "asked")
-        assert again == len(whole.consulted) - len(before.consulted), (trial, before.kinds)  # nothing is asked twice
-        assert spent.calls >= first + again  # what was in flight may have been paid for, so it counts
-        lost += first - len(before.consulted)
-        assert 0 <= first - len(before.consulted) <= workspace.settings.llm_concurrency
-    assert killed > KILLS * 3 // 4 and len(at) > 8 and lost > 0, (killed, at, lost)
-
-
-def _taken(parent: Any, folder: Path, server: ChatServer) -> float:
-    """How long a process takes that nobody kills, from its first record to its last."""
-    parent.stdin.write("5\n")
-    word, run_id = parent.stdout.readline().split()
-    assert word == "finished"
-    with opened(folder, server, "typical") as workspace:
-        return records.active_seconds(workspace.store, run_id)
+            first, again = requests(server, f"asked-{trial}"), requests(server, "again") - asked_before
+            assert again == replies - len(before.consulted), before.kinds  # what is recorded is not asked again
+            in_flight = first - len(before.consulted)
+            assert 0 <= in_flight <= AT_ONCE
+            assert budgets.spent_by_run(workspace.store, run_id).calls >= first + again  # and what was in flight counts
+            killed += word == "killed"
+            lost += in_flight
+            after.add(before.kinds[-1])
+    assert killed > KILLS * 3 // 4 and lost > 0 and len(after) > 10, (killed, lost, after)

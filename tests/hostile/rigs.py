@@ -1,4 +1,4 @@
-"""For tests of runs under duress: a small workspace, doors to it that lead to one endpoint each, and what must hold at the end."""
+"""For tests of runs under duress: a small workspace, doors to it that lead to one endpoint each, what must hold."""
 
 from __future__ import annotations
 

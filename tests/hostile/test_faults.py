@@ -1,4 +1,4 @@
-"""Every way in which an endpoint goes wrong, in every role: the run ends in an outcome, in time, with all it had; and goes on."""
+"""Every way in which an endpoint goes wrong, in every role: a run ends in an outcome, in time, with all it had; and goes on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from rigs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
 
 from assay.codec import dumps
-from assay.events import Answered, Consulted, Drafted, Failed, Gathered, Stopped, StopReason, ToolRan
+from assay.events import Answered, Consulted, Drafted, Failed, Gathered, Stopped, ToolRan
 from assay.testing import (
     ChatServer,
     Fault,
@@ -87,10 +87,17 @@ class Case:
         return f"{self.fault} at {self.role}"
 
 
-async def case(opened: Workspace, fault: Fault, role: str, gate: asyncio.Semaphore) -> Case:
+async def case(
+    opened: Workspace,
+    fault: Fault,
+    role: str,
+    gate: asyncio.Semaphore,
+    patience: float = TIMEOUT,
+    deadline: float = DEADLINE,
+) -> Case:
     answered: list[str] = []
     async with gate, FaultServer(well(answered), fault, at=role) as server:
-        place = door(opened, server.url, llm_timeout=TIMEOUT, budget_run_seconds=DEADLINE)
+        place = door(opened, server.url, llm_timeout=patience, budget_run_seconds=deadline)
         ended = await asked(place, QUESTION)
         lost = kept(ended, opened)
         again, struck = None, server.struck
@@ -177,3 +184,45 @@ async def test_every_fault_in_this_role_ends_in_an_outcome_in_time_with_the_evid
     wrong = [f"{each}: {words}" for each in cases for words in wrong_with(each, small, plain)]
     assert not wrong, "\n".join(wrong)
     assert logged and not [line for line in logged if KEY in line]
+
+
+WAITING = (Fault.hang, Fault.hang_midway, Fault.drip, Fault.limited_one, Fault.status_503)
+SHORT = 4.0  # seconds of a run whose requests may take longer than it
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_request_that_may_take_longer_than_the_run_ends_with_the_run(small: Workspace, role: str):
+    """The rules write what the model had no time for; whoever is to write has the last quarter of the time."""
+    gate = asyncio.Semaphore(len(WAITING))
+    cases = await asyncio.gather(*(case(small, fault, role, gate, patience=60.0, deadline=SHORT) for fault in WAITING))
+    for each in cases:
+        assert each.struck and not typed_end(each.ended) and not each.lost, str(each)
+        assert each.ended.seconds <= SHORT + GRACE, f"{each}: {each.ended.seconds:.1f} s"
+        assert not _had(each.ended.run, each.role), str(each)
+        if each.ended.failed is None:
+            assert not sound(each.ended.run, small), str(each)
+    assert any(each.ended.run.answer for each in cases)
+
+
+async def test_evidence_that_was_gathered_before_a_fault_is_what_the_rules_quote_from(small: Workspace):
+    gate = asyncio.Semaphore(1)
+    run = (await case(small, Fault.prose, "write", gate)).ended.run
+    assert [event.by for event in of(run, Drafted)] == ["rules"] and run.answer
+    quoted = [*run.answer.claims, *run.answer.near]
+    assert quoted and all(claim.quote for claim in quoted) and not sound(run, small)
+
+
+async def test_a_run_that_failed_twice_is_resumed_twice(small: Workspace):
+    answered: list[str] = []
+    with FaultServer(well(answered), Fault.status_500, at="weigh") as server:
+        place = door(small, server.url, llm_timeout=0.6)
+        first = await asked(place, QUESTION)
+        second = await resumed(place, first.run)
+        assert isinstance(first.last, Failed) and isinstance(second.last, Failed)
+        server.at = "write"
+        third = await resumed(place, second.run)
+        assert isinstance(third.last, Failed)
+        server.fault = None
+        last = await resumed(place, third.run)
+    assert isinstance(last.last, Answered) and not kept(last, small) + sound(last.run, small)
+    assert len(answered) == len(set(answered)) == len(of(last.run, Consulted))

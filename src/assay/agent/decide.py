@@ -51,10 +51,13 @@ async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 def as_planned(run: Run) -> tuple[Call, ...]:
-    """A search for each step that is ready and was not searched for yet, side by side."""
+    """A search for each step that is ready and was not searched for yet, side by side; and for what the search was opened
+    again for."""
     if run.every and not run.calls:
         return (Call("c1", "search_all", {"query": run.question}),)
     wanted = [window.filled(step.query or step.question, run) for step in window.ready(run)]
+    if again := window.wish(run):
+        wanted.insert(0, again)
     if not run.calls:
         wanted = [run.question] if run.route is Route.lookup else [run.question, *wanted]
     asked = [query for query in wanted if not window.PLACE.search(query)]
@@ -131,7 +134,7 @@ def alike(one: Call, other: Call) -> bool:
 def _said(call: Call) -> tuple[frozenset[str], str]:
     free = {name: value for name, value in call.arguments.items() if name != "k"}
     query = str(free.pop("query", ""))
-    terms = frozenset(text.terms(query)) or frozenset({text.fold(query)})
+    terms = frozenset(text.terms(query)) - {"s"} or frozenset({text.fold(query)})  # "the site's" says "of the site"
     return terms, json.dumps(_plain(free), sort_keys=True)
 
 

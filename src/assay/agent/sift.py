@@ -22,7 +22,7 @@ class Sieve:
     read: int = 8  # of a call that reads in one document
 
 
-SIEVES = {Mode.quick: Sieve(6, 3), Mode.balanced: Sieve(8, 4), Mode.thorough: Sieve(12, 6)}
+SIEVES = {Mode.quick: Sieve(6, 3), Mode.balanced: Sieve(12, 4), Mode.thorough: Sieve(16, 6)}
 READING = frozenset({"get_document", "read_on", "search_by_source"})
 
 

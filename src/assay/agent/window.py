@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.events import Call, Compacted, Judged, Resumed
+from assay.events import Call, Compacted, Decided, Judged, Resumed
 from assay.fence import fence, mark_of
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
@@ -60,16 +60,20 @@ def evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
     """The evidence, best first, as much of it as fits; what is left out is said."""
     mark = mark_of(run.id)
     shown: list[str] = []
-    used = 0
+    used, left = 0, len(run.evidence)
     for each in run.evidence:
-        words = _piece(each, titles, mark)
+        words = _piece(each, titles, mark) + "\n"
         cost = estimate_tokens(words)
-        if used + cost > room:
-            shown.append(f"(and {len(run.evidence) - len(shown)} more pieces that are less relevant)")
+        if used + cost + (estimate_tokens(_others(left - 1)) if left > 1 else 0) > room:
+            shown.append(fitting(_others(left), room - used))
             break
         shown.append(words)
-        used += cost
-    return "\n".join(shown) or "nothing yet"
+        used, left = used + cost, left - 1
+    return "".join(shown).rstrip() if run.evidence else "nothing yet"
+
+
+def _others(count: int) -> str:
+    return f"(and {count} more pieces that are less relevant)"
 
 
 def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
@@ -110,11 +114,16 @@ def missing(run: Run) -> str:
     """What is still to be found: as it was judged, as the draft's gap names it, or as a person wishes."""
     judged: Judged | None = run.judged
     wanted = list(judged.missing) if judged else []
-    again = run.reopened
-    if again is not None:
-        wanted.insert(0, again.words if isinstance(again, Resumed) else again.gap)
-    wanted = [each for each in wanted if each]
+    wanted = [each for each in (wish(run), *wanted) if each]
     return "Still missing: " + "; ".join(wanted) if wanted else ""
+
+
+def wish(run: Run) -> str:
+    """What the search was opened again for: the draft's gap, or a person's own words."""
+    again = run.reopened
+    if again is None:
+        return ""
+    return again.words if isinstance(again, Resumed) else again.gap
 
 
 def due(run: Run, room: int) -> Compacted | None:
@@ -143,11 +152,14 @@ def _short(call: Call) -> str:
 
 
 def _rounds(run: Run, calls: Sequence[Call]) -> list[list[Call]]:
-    """Calls by the decision they were made in."""
-    from assay.events import Decided
-
+    """Calls by the round they were made in: names that are followed, and searches for a claim, belong to the one before."""
     wanted = {call.id for call in calls}
-    groups = [[call for call in event.calls if call.id in wanted] for event in run.events if isinstance(event, Decided)]
+    groups: list[list[Call]] = []
+    for event in run.events:
+        if isinstance(event, Decided):
+            if event.is_round or not groups:
+                groups.append([])
+            groups[-1] += [call for call in event.calls if call.id in wanted]
     return [group for group in groups if group]
 
 

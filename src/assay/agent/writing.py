@@ -33,6 +33,7 @@ from assay.types import Claim, Shape, Verdict
 
 TOGETHER = 6  # claims that one request checks
 LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
+RECITED = "cited anew, since other evidence says it"
 SOUGHT = 3  # claims that support is searched for
 
 
@@ -155,17 +156,24 @@ async def _checked(run: Run, kit: Kit, group: Sequence[tuple[int, Claim]]) -> li
 
 
 async def seek(run: Run, kit: Kit) -> AsyncIterator[Event]:
-    """One search for the sake of the claims that did not hold."""
+    """For the claims that did not hold: first look whether other evidence of this run says so, then search once."""
+    standing = compose.standing(run.evidence, kit.document)
+    sources = kit.sources(run)
     first = len(run.calls) + 1
-    places: list[int] = []
+    open_: list[tuple[int, Claim]] = []
+    for place, claim in run.unsupported:
+        if right := revising.recited(claim, standing, sources):
+            yield Revised(place, right, f"{RECITED}: {claim.why}")
+        else:
+            open_.append((place, claim))
     calls: list[Call] = []
-    for place, claim in run.unsupported[:SOUGHT]:
-        places.append(place)
+    for _, claim in open_[:SOUGHT]:
         call = Call(f"c{first + len(calls)}", "search", {"query": claim.words[:300], "k": WIDTH})
         if not made_before(run, call) and claim.words.strip():
             calls.append(call)
-    why = "; ".join(claim.why for _, claim in run.unsupported[:SOUGHT])
-    yield Decided(tuple(calls), f"a claim did not hold: {why}", seeks=tuple(places))
+    if open_:
+        why = "; ".join(claim.why for _, claim in open_[:SOUGHT])
+        yield Decided(tuple(calls), f"a claim did not hold: {why}", seeks=tuple(place for place, _ in open_[:SOUGHT]))
 
 
 async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:

@@ -132,12 +132,13 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
     """Answered: every part of the question is spoken of. Partial: a claim failed, something is missing, or a limit ended the
-    search. Without a model a full round of searches is no limit: it is all that the rules would ever do."""
+    search, or replies that nobody could use. Without a model a full round of searches is no limit: it is all that the rules
+    would ever do."""
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
-    limited = reason in BUDGETS and reason not in usual
+    limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
     open_ = bool(draft.missing) or is_partial(run.question, gaps)
     return Outcome.partial if lost or limited or open_ else Outcome.answered
 

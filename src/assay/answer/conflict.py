@@ -49,7 +49,7 @@ def _same_thing(question: str, left: Told, right: Told) -> bool:
 
 
 def marks(sentence: str) -> frozenset[str]:
-    """What tells one case from another: names inside the sentence, months and days, designations like TS-114."""
+    """What tells one case from another: names inside the sentence, months and days, designations like KX-40."""
     words = WORD.findall(CLAUSE.sub("", sentence))
     inside = (word for word in words[1:] if word[0].isupper())
     coded = (word for word in words if any(c.isdigit() for c in word) and any(c.isalpha() for c in word))

@@ -69,7 +69,8 @@ def _may_be_said(sentence: str) -> bool:
 
 # Words that a document addresses to a model are not about anything, and never an answer.
 COMMANDS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|direction)s?\b|\bsystem prompt\b",
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|direction)s?\b|\bsystem prompt\b"
+    r"|\b(?:answer|reply|respond|say|output) (?:only|exactly|nothing but)\b.{0,10}[\"“'‘]",
     re.I,
 )
 

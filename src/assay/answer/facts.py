@@ -229,7 +229,7 @@ WORD = re.compile(r"[^\W_]+")
 
 
 def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
-    """Names, and designations such as TS-114. A word that is capitalised because it opens the sentence is none if it is listed,
+    """Names, and designations such as KX-40. A word that is capitalised because it opens the sentence is none if it is listed,
     looks like a common noun, or its stem is among `ordinary`: words that are seen elsewhere in small letters."""
     starts = {start for start, _ in text.sentences(words)}
     found: list[str] = []

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import facts, polarity
 from assay.answer.show import Sources, quotations
-from assay.answer.source import Grounding, Source, share, spoken_of
+from assay.answer.source import Grounding, Source, beyond, orders, share, spoken_of
 from assay.events import Mode
 from assay.models.tokens import estimate_tokens
 from assay.types import Claim, Evidence, Verdict
@@ -73,6 +73,8 @@ def by_rule(
     terms = spoken_of(words)
     if not terms:
         return _not(claim, "it says nothing that could be checked")
+    if _ordered(beyond(terms, source.terms), evidence):
+        return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
     whole, hedged = share(terms, source.terms), words != claim.text
     if whole < (by.hedged if hedged else by.least):
         return _not(claim, f"only {whole:.0%} of its words are in what it cites")
@@ -84,6 +86,8 @@ def by_rule(
     if opinion:
         return replace(claim, verdict=Verdict.supported, why="an opinion; the facts in it are in what it cites")
     doubt = _doubt(words, source, aligned, near, denied, "".join(strange[:1]), by)
+    if doubt and any(each.flagged for each in cited):  # no model settles that
+        return _not(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
     if not doubt or hedged:
         return replace(claim, verdict=Verdict.supported, why="its words and facts are in what it cites")
     return replace(claim, verdict=Verdict.partial, why=doubt)
@@ -111,6 +115,11 @@ def _strange(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
     if not facts.strangers(words, cited):
         return []
     return facts.strangers(words, cited, facts.in_small_letters("\n".join(each.passage.text for each in evidence)))
+
+
+def _ordered(added: frozenset[str], evidence: Sequence[Evidence]) -> bool:
+    """Whether what a claim adds to its sources is what some document of this run orders a model to say."""
+    return bool(added) and any(added <= order for each in evidence for order in orders(each.passage.text))
 
 
 def _not(claim: Claim, why: str) -> Claim:

@@ -101,11 +101,13 @@ def _plain(words: str) -> str:
 
 
 def _clause(words: Sequence[str]) -> Clause:
-    """A clause denies what follows a negation; "no" twice says yes, and then nothing is surely denied."""
+    """A clause denies what follows a negation or, if nothing does ("the cracks were never there"), what stands before it; "no"
+    twice says yes, and then nothing is surely denied."""
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     denied: list[str] = []
     for place in places:
-        denied += [term for word in words[place + 1 :] for term in text.terms(word)][:SCOPE]
+        follows = [term for word in words[place + 1 :] for term in text.terms(word)][:SCOPE]
+        denied += follows or [term for word in words[:place] for term in text.terms(word)]
     meant = frozenset(text.terms(" ".join(word for word in words if word not in NEGATIONS)))
     return Clause(meant, frozenset(denied) & meant if len(places) == 1 else frozenset(), bool(places))
 

@@ -6,6 +6,7 @@ Whatever comes out is checked again, as everything is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -13,13 +14,13 @@ from pydantic import BaseModel, ConfigDict
 from assay import text
 from assay.answer import claims, facts
 from assay.answer.extract import COMMANDS, pieces, says_something
-from assay.answer.ground import HEDGE, spoken_of
+from assay.answer.ground import HEDGE, by_rule, spoken_of
 from assay.answer.show import Sources, fitting, quotations
 from assay.events import RULES, Revised
 from assay.evidence.weigh import quote
 from assay.models.tokens import estimate_tokens
 from assay.run import Run
-from assay.types import Claim, Evidence
+from assay.types import Claim, Evidence, Verdict
 
 AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
 CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
@@ -56,6 +57,17 @@ def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]
     others = [each for each in evidence if each.key not in claim.cites]
     others.sort(key=lambda each: (-len(terms & frozenset(text.terms(each.passage.text))), -each.score, each.key))
     return (*cited, *others[:AT_HAND])
+
+
+def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
+    """The same claim with the evidence that does say it, where the writer has only named the wrong piece."""
+    if claim.quote is not None or not claim.words.strip():
+        return None
+    for each in relevant(claim, evidence):
+        tried = replace(claim, cites=(each.key,), verdict=None, why="")
+        if each.key not in claim.cites and by_rule(tried, evidence, sources).verdict is Verdict.supported:
+            return tried
+    return None
 
 
 def lay_out(

@@ -108,6 +108,20 @@ def statements(passage: str) -> str:
 
 
 @lru_cache(maxsize=1024)
+def orders(passage: str) -> tuple[frozenset[str], ...]:
+    """The stems of each sentence that gives a model orders."""
+    if not COMMANDS.search(passage):
+        return ()
+    told = (passage[slice(*span)] for span in text.sentences(passage))
+    return tuple(frozenset(text.terms(sentence)) for sentence in told if COMMANDS.search(sentence))
+
+
+def beyond(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
+    """What of `terms` is not there."""
+    return frozenset(term for term in terms if not _there(term, there))
+
+
+@lru_cache(maxsize=1024)
 def _windows(above: str, passage: str) -> tuple[Window, ...]:
     spans = text.sentences(passage) or [(0, len(passage))]
     found: list[Window] = []

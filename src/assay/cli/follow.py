@@ -155,19 +155,21 @@ def _live(watched: Watched) -> Iterator[See]:
     from rich.live import Live
     from rich.text import Text
 
-    from assay.cli.live import view
+    from assay.cli.live import rows_for, view
     from assay.events import Gathered
 
     def now() -> RenderableType:
         if watched.run is None:
             return Text("Looking at what the model can do …", style="dim")
-        return view(watched.run, watched.titles, watched.seconds)
+        return view(watched.run, watched.titles, watched.seconds, rows_for(screen.height))
+
+    screen = aside()
 
     def see(run: Run, event: Event) -> None:
         if isinstance(event, Gathered):
             watched.look_up()  # here, and not while it is drawn: that is another thread
 
-    with Live(get_renderable=now, console=aside(), refresh_per_second=4) as live:
+    with Live(get_renderable=now, console=screen, refresh_per_second=4) as live:
         try:
             yield see
         finally:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assay.cli.options import plain
 from assay.cli.told import called, counted, dollars
-from assay.events import Call, Decided
+from assay.events import Call, Decided, ToolRan
 from assay.types import Evidence, Verdict
 
 if TYPE_CHECKING:
@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 
     from assay.run import Run
 
-SEARCHES, EVIDENCE, CLAIMS, STEPS = 5, 5, 6, 8  # rows of each part: the whole must fit on a small screen
+ROWS = 5  # of each part; the plan has a few more
 DONE, OPEN, WRONG = "✓", "·", "✗"
 
 
-def view(run: Run, titles: Mapping[str, str], seconds: float) -> RenderableType:
+def view(run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS) -> RenderableType:
     """The run as it now stands, a line each; `titles` are of documents, by id."""
     return Group(
         _line(run.question, "bold"),
         *_route(run),
-        *_plan(run),
-        *_searches(run),
-        *_evidence(run.evidence, titles),
-        *_claims(run),
+        *_plan(run, rows + 3),
+        *_searches(run, rows),
+        *_evidence(run.evidence, titles, rows),
+        *_claims(run, rows),
         _line(footer(run, seconds), "dim"),
     )
+
+
+def rows_for(height: int) -> int:
+    """How many rows of each part fit on a screen: the last line, with the cost, must never be cut off."""
+    return min(ROWS, max(1, (height - 11) // 4))
 
 
 def _line(words: str, style: str = "", *, indent: int = 0) -> Text:
@@ -55,7 +60,7 @@ def _route(run: Run) -> Iterable[Text]:
         yield _line(f"{routed.route}{dates} · {routed.why}" if routed.why else f"{routed.route}{dates}", "dim")
 
 
-def _plan(run: Run) -> list[Text]:
+def _plan(run: Run, most: int) -> list[Text]:
     """The steps, each with a tick and what it found once that is known."""
     from assay.agent.window import filled
 
@@ -67,33 +72,31 @@ def _plan(run: Run) -> list[Text]:
         _line(f"{DONE} {filled(step.question, run)} → {bound[step.id].value}", "green", indent=2)
         if step.id in bound
         else _line(f"{OPEN} {filled(step.question, run)}", indent=2)
-        for step in steps[:STEPS]
+        for step in steps[:most]
     ]
-    return _part("Plan", rows, len(steps) - STEPS)
+    return _part("Plan", rows, len(steps) - most)
 
 
-def _searches(run: Run) -> list[Text]:
-    """Every search with what it brought; names that were followed by rule share a line."""
-    kept = {each.passage.id for each in run.evidence}
-    rows = [
-        _search(run, [call], kept) if not event.hops else _search(run, event.calls, kept)
-        for event in run.events
-        if isinstance(event, Decided)
-        for call in (event.calls[:1] if event.hops else event.calls)
+def _searches(run: Run, most: int) -> list[Text]:
+    """The latest searches with what they brought; names that were followed by rule share a line."""
+    decided = [event for event in run.events if isinstance(event, Decided) and event.calls]
+    made = [
+        group for event in decided for group in ([event.calls] if event.hops else [(call,) for call in event.calls])
     ]
-    return _part("Searches", rows[-SEARCHES:], len(rows) - SEARCHES)
+    results, kept = run.results, {each.passage.id for each in run.evidence}
+    rows = [_search(calls, [results.get(call.id) for call in calls], kept) for calls in made[-most:]]
+    return _part("Searches", rows, len(made) - most)
 
 
-def _search(run: Run, calls: Sequence[Call], kept: Collection[str]) -> Text:
+def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Collection[str]) -> Text:
     words = _named(calls)
-    results = run.results
-    ran = [results[call.id] for call in calls if call.id in results]
+    ran = [each for each in results if each is not None]
     if len(ran) < len(calls):
         return _line(f"{OPEN} {words}", indent=2)
     if all(each.error for each in ran):
         return _line(f"{WRONG} {words}: {ran[0].error}", "yellow", indent=2)
     found = {each.passage.id for result in ran for each in result.found}
-    return _line(f"{DONE} {len(found)} found, {len(found & set(kept))} kept: {words}", indent=2)
+    return _line(f"{DONE} {len(found)} found, {sum(each in kept for each in found)} kept: {words}", indent=2)
 
 
 def _named(calls: Sequence[Call]) -> str:
@@ -103,12 +106,11 @@ def _named(calls: Sequence[Call]) -> str:
     return f"“{first.arguments['query']}”" if first.tool == "search" and "query" in first.arguments else called(first)
 
 
-def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str]) -> list[Text]:
+def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str], most: int) -> list[Text]:
     rows = [
-        _line(f"{each.score:4.1f}  {place(each, titles)}: “{each.quote.text}”", indent=2)
-        for each in evidence[:EVIDENCE]
+        _line(f"{each.score:4.1f}  {place(each, titles)}: “{each.quote.text}”", indent=2) for each in evidence[:most]
     ]
-    return _part("Evidence", rows, len(evidence) - EVIDENCE)
+    return _part("Evidence", rows, len(evidence) - most)
 
 
 def place(evidence: Evidence, titles: Mapping[str, str]) -> str:
@@ -116,16 +118,16 @@ def place(evidence: Evidence, titles: Mapping[str, str]) -> str:
     return f"{titles.get(evidence.passage.doc_id) or 'a document'}{page}"
 
 
-def _claims(run: Run) -> list[Text]:
+def _claims(run: Run, most: int) -> list[Text]:
     """What has passed the check, and what has not."""
     claims = list(run.checked.values())
     rows = [
         _line(f"{DONE} {claim.words}", "green", indent=2)
         if claim.verdict is Verdict.supported
         else _line(f"{WRONG} {claim.words} ({claim.why or claim.verdict})", "yellow", indent=2)
-        for claim in claims[-CLAIMS:]
+        for claim in claims[-most:]
     ]
-    return _part("Claims", rows, len(claims) - CLAIMS)
+    return _part("Claims", rows, len(claims) - most)
 
 
 def footer(run: Run, seconds: float) -> str:

@@ -89,7 +89,8 @@ def _said(event: Event) -> str:
             return _parts(made, event.why, refused, by=event.by)
         case ToolRan():
             left = f"{event.left} more match" if event.left else ""
-            return _parts(event.call, event.error or counted(len(event.found), "passage"), left, event.note)
+            count = "" if event.note.startswith(f"{len(event.found)} ") else counted(len(event.found), "passage")
+            return _parts(event.call, event.error or count, left, event.note)
         case Gathered():
             others = (
                 f"{len(event.dropped)} dropped" if event.dropped else "",

@@ -28,8 +28,6 @@ def ask_for(present: Settings, given: Wishes, *, ask_key: bool = True) -> Wishes
         if name not in found:
             found[name] = asked(question, now, read)
 
-    now = SEARCHES[present.search_per_base]
-    wish("search_per_base", "One search over all knowledge bases, or one per base (one, per-base)", now, per_base)
     wish("llm_base_url", "Address of an OpenAI-compatible endpoint, up to /v1", present.llm_base_url or NONE, endpoint)
     model = present.llm_model or NONE
     wish("llm_model", "Model at the endpoint, or provider:model", model, named)
@@ -39,6 +37,8 @@ def ask_for(present: Settings, given: Wishes, *, ask_key: bool = True) -> Wishes
     if ask_key and "llm_api_key" not in found:
         say("The key itself is never written down: it comes from $ASSAY_LLM_API_KEY, from a file, or from the keyring.")
         found["llm_api_key"] = asked("Key (environment, file:PATH, keyring:SERVICE/NAME, none)", _key_now(present), key)
+    now = SEARCHES[present.search_per_base]
+    wish("search_per_base", "One search over all knowledge bases, or one per base (one, per-base)", now, per_base)
     wish("eagerness", f"How readily it searches ({', '.join(EAGERNESS)})", present.eagerness, one_of(EAGERNESS))
     wish("budget_run_money", "USD that a question may cost, 0 for no ceiling", f"{present.budget_run_money:g}", money)
     wish(

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from assay.agent.kit import Kit
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import play
-from assay.agent.kit import Kit
 from assay.agent.tool import Desk
 from assay.codec import digest
 from assay.evaluate.beir import Collection, Item

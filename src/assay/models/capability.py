@@ -59,7 +59,7 @@ _JSON = Prompt(
     messages=(Message("user", "Greet the sea in three words. (Format: JSON)"),), form="json", max_tokens=SHORT
 )
 _TOOLS = Prompt(
-    messages=(Message("user", "Look up the word heron in the dictionary."),),
+    messages=(Message("user", "Look up the word plover in the dictionary."),),
     tools=(
         ToolSpec(
             "look_up",

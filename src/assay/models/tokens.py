@@ -5,32 +5,44 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from assay.models.llm import Prompt
 
-# Words, capitals and figures are cut differently by every tokenizer; these are near the worst of the common ones.
-_PIECES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[!-/:-@\[-`{-~]{1,2}|\s{2,}|\n")
+# Words, capitals and figures are cut differently by every tokenizer; these are near the worst of the common ones. A piece
+# has an end, so that the costs of pieces can be remembered: nearly all of a text is a few thousand of them.
+_PIECES = re.compile(r"[a-z]{1,64}|[A-Z]{1,64}|[0-9]{1,64}|[!-/:-@\[-`{-~]{1,2}|\s{2,64}|\n")
 _LOWER, _CAPITALS, _BEYOND_ASCII = 4.5, 2.25, 0.45
 _MESSAGE = 6  # the marks around a message
 _FRAME = 16  # what a template puts before and after
+_OFTEN = 4000  # characters of a text whose estimate is remembered: prompts and passages are counted again and again
 
 
 def estimate_tokens(text: str) -> int:
     """A pure guess at the tokens of a text, rather over than under."""
-    total = 0.0
-    for piece in _PIECES.findall(text):
-        first = piece[0]
-        if first.islower():
-            total += max(1.0, len(piece) / _LOWER)
-        elif first.isupper():
-            total += max(1.0, len(piece) / _CAPITALS)
-        elif first.isdigit():
-            total += 1 + len(piece)
-        else:
-            total += 1 + len(piece) // 64
+    return _remembered(text) if len(text) <= _OFTEN else _estimated(text)
+
+
+def _estimated(text: str) -> int:
+    total = sum(map(_cost, _PIECES.findall(text)))
     if not text.isascii():
         total += (len(text.encode("utf-8", "replace")) - len(text.encode("ascii", "ignore"))) * _BEYOND_ASCII
     return int(total) + bool(text)
+
+
+_remembered = lru_cache(maxsize=1024)(_estimated)
+
+
+@lru_cache(maxsize=1 << 14)
+def _cost(piece: str) -> float:
+    first = piece[0]
+    if first.islower():
+        return max(1.0, len(piece) / _LOWER)
+    if first.isupper():
+        return max(1.0, len(piece) / _CAPITALS)
+    if first.isdigit():
+        return 1.0 + len(piece)
+    return 1.0 + len(piece) // 64
 
 
 def fitting(text: str, room: int) -> str:

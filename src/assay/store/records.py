@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -93,7 +94,8 @@ def documents_in(body: Any) -> set[str]:
     """Every document that a payload refers to."""
     if isinstance(body, dict):
         own = {body["doc_id"]} if isinstance(body.get("doc_id"), str) else set()
-        own.update(each for each in body.get("documents") or () if isinstance(each, str))
+        told = body.get("documents")  # their ids, where it is no mere number of them
+        own.update(each for each in (told if isinstance(told, list) else ()) if isinstance(each, str))
         return own.union(*(documents_in(each) for each in body.values()))
     if isinstance(body, list):
         return set().union(*(documents_in(each) for each in body))
@@ -164,7 +166,7 @@ def active_seconds(store: Store, run: str) -> float:
         ).all()
     gaps = (
         (datetime.fromisoformat(after.at) - datetime.fromisoformat(before.at)).total_seconds()
-        for before, after in zip(rows, rows[1:], strict=False)
+        for before, after in pairwise(rows)
         if before.kind not in IDLE and after.kind != "Resumed"
     )
     return sum(min(max(gap, 0.0), LONGEST) for gap in gaps)

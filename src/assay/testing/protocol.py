@@ -134,8 +134,8 @@ def tools_of(request: Request) -> dict[str, Mapping[str, Any]]:
     if calls:
         offered = [call["properties"] for call in calls]
         return {each["tool"]["enum"][0]: each["arguments"] for each in offered}
-    told = _TOLD.findall(text_of(request)) if role_of(request)[0] == "decide" else ()
-    return {name: _signature(arguments) for name, arguments in told}
+    told = _TOLD.findall(text_of(request)) if role_of(request)[0] == "decide" else []
+    return {name: _signature(arguments) for name, arguments in reversed(told)}  # calls made so far are told later on
 
 
 _TOLD = re.compile(r"^- (\w+)\((.*?)\): ", re.MULTILINE)

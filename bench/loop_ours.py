@@ -1,0 +1,84 @@
+"""Assay as one of the agents of loop.py: the real loop, meter, records and checks, with a search that is not measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay import asking, seating
+from assay.agent.desk import Desk, Result, as_found
+from assay.agent.loop import carry_on
+from assay.agent.tool import Tool
+from assay.evaluate.runner import GivenTexts
+from assay.events import Asked, Mode
+from assay.ingest.fetch import Source
+from assay.run import Run
+from assay.store import records
+from assay.types import Hit
+from assay.workspace import Workspace, open_workspace
+
+
+class Flat:
+    """An embedder to which everything is alike."""
+
+    name, dim, window = "flat", 8, 10_000
+
+    def tokens(self, text: str) -> int:
+        return len(text.split())
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray:
+        return np.full((len(texts), self.dim), self.dim**-0.5, np.float32)
+
+    queries = passages
+
+
+async def filled(folder: Path, texts: Sequence[str], **flags: Any) -> tuple[Workspace, list[Hit]]:
+    """A workspace with these texts, each one passage, and the passages in their order."""
+    opened = open_workspace(folder / "workspace", create=True, passage_tokens=2000, **flags)
+    opened.__dict__["embedder"] = Flat()
+    written = [json.dumps({"title": f"Valve log {n}", "text": each}).encode() for n, each in enumerate(texts)]
+    files = [Source(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
+    await opened.add_sources(files, reader=GivenTexts())
+    scope = opened.scope()
+    desk = Desk(await opened.shelf(scope), lambda: scope)
+    entries = sorted(opened.sources(), key=lambda entry: entry.uri)
+    hits = [hit for entry in entries for hit in await desk.passages(entry.id)]
+    assert len(hits) == len(texts), len(hits)
+    return opened, [replace(hit, scores={"fused": 1 - place / 1000}) for place, hit in enumerate(hits)]
+
+
+async def agent(
+    url: str, question: str, texts: Sequence[str], together: int, searches: int, folder: Path
+) -> Callable[[], Awaitable[Run]]:
+    endpoint = {"llm_base_url": url, "llm_model": "scripted", "llm_api_key": "k"}
+    opened, hits = await filled(folder, texts, search_rounds=searches, **endpoint)
+
+    async def search(desk: Desk, query: str, k: int = 8) -> Result:
+        place = int(query.rpartition(" ")[2]) if query.startswith("valves ") else 0
+        mine = hits[place * together :][:together]
+        desk.seen.update({hit.passage.id: hit for hit in mine})
+        return Result(as_found(mine), f"{len(mine)} passages")
+
+    async def follow(desk: Desk, passage: str, name: str, query: str = "", k: int = 8) -> Result:
+        return await search(desk, query)
+
+    tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
+    opened.models_agreed()
+    roles = await seating.seated(opened)  # the endpoint is asked once what it can do
+
+    async def run() -> Run:
+        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=seating.seats(roles))
+        run = asking.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
+        kit = replace(await asking.kit_for(opened, run, roles), tools=tools)
+        async for event in carry_on(run, kit):
+            run = run.then(event)
+        assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]
+        assert run.rounds == searches, (run.rounds, run.stopped)
+        return run
+
+    return run

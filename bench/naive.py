@@ -1,0 +1,79 @@
+"""The naive design, to compare with: whatever a search returns is weighed, one passage a request, at every round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from knowing import Knowing
+from labelled import Case, Cost, Setting, asked, costed
+
+from assay.agent import sift
+from assay.agent.gather import gather
+from assay.agent.kit import Kit
+from assay.agent.loop import play
+from assay.agent.steps import STEPS, Step
+from assay.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
+from assay.evidence.assess import Width
+from assay.run import Run
+from assay.types import Usage
+
+ALONE = Width(together=1, alone=1)
+
+
+async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: Mode = Mode.balanced) -> Cost:
+    """The same loop, but whatever a search returns is weighed, whether it was weighed before or not."""
+    model = Knowing(case.question, case.gold)
+    kit = setting.kit(model, mode, ALONE)
+    run = await done(Step.PLAN, await done(Step.ROUTE, asked(case, model, mode), kit), kit)
+    while not (run.satisfied or run.nothing_left or kit.limits.reached(run) or kit.limits.barren(run)):
+        before = len(run.events)
+        run = narrowed(await done(Step.DECIDE, run, kit), before, width)
+        if run.calls_waiting:
+            run = await done(Step.CALL, run, kit)
+        if hopping and sift.hop_due(run):
+            begun = len(run.events)
+            run = narrowed(await done(Step.HOP, run, kit), begun, width)
+            run = await done(Step.CALL, run, kit) if run.calls_waiting else run
+        results = [event for event in run.events[before:] if isinstance(event, ToolRan)]
+        unique = {found.passage.id: found for result in results for found in result.found}
+        run = await weighed(run, kit, setting, model, tuple(unique.values()))
+        if run.round_unjudged:
+            run = await done(Step.JUDGE, run, kit)
+    run = await play(run.then(Stopped(StopReason.sufficient)), kit)
+    assert run.delivered, run.events[-1]
+    return costed(case, model, [each.passage.doc_id for each in run.evidence])
+
+
+async def done(step: Step, run: Run, kit: Kit) -> Run:
+    async for event in STEPS[step](run, kit):
+        run = run.then(event)
+    return run
+
+
+def narrowed(run: Run, since: int, width: int) -> Run:
+    """The same, with searches that return this much at most."""
+    events = list(run.events)
+    for place in range(since, len(events)):
+        event = events[place]
+        if isinstance(event, Decided):
+            calls = [replace(each, arguments={**each.arguments, "k": width}) for each in event.calls]
+            events[place] = replace(event, calls=tuple(calls))
+    return replace(run, events=tuple(events))
+
+
+async def weighed(run: Run, kit: Kit, setting: Setting, model: Knowing, found: Sequence[Found]) -> Run:
+    """What the model says of these passages, each paid for anew. It would say the same again, so that is looked up."""
+    before = tuple(event for event in run.events if not isinstance(event, ToolRan | Gathered))
+    for each in found:
+        if each.passage.id not in setting.weights:
+            asked = model.spent
+            events = tuple([event async for event in gather(Run(run.id, (*before, ToolRan("c", (each,)))), kit)])
+            spent = Usage(1, model.spent.tokens_in - asked.tokens_in, model.spent.tokens_out - asked.tokens_out)
+            setting.weights[each.passage.id] = (spent, events)
+        else:
+            model.recall(each.passage.text)
+            model.spent += setting.weights[each.passage.id][0]
+        for event in setting.weights[each.passage.id][1]:
+            run = run.then(event)
+    return run

@@ -1,0 +1,412 @@
+"""Where a run waits for a person, what it does with what they say, and how modes, eagerness and wishes change its way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from island import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
+from island import script as scripted
+
+from assay.agent.limits import ROUNDS
+from assay.agent.loop import play
+from assay.answer.render import as_html, as_markdown, as_text
+from assay.asking import decided, kit_for
+from assay.errors import UserError
+from assay.events import (
+    ANSWER_NOW,
+    EACH,
+    GO_ON,
+    MORE_SOURCES,
+    OTHER_WORDS,
+    Checkpoint,
+    Critiqued,
+    Decided,
+    Drafted,
+    Eagerness,
+    Mode,
+    Paused,
+    Planned,
+    Resumed,
+    Route,
+    Routed,
+    Stopped,
+    StopReason,
+    ToolRan,
+)
+from assay.run import Run
+from assay.seating import seated
+from assay.store import records
+from assay.testing import (
+    ChatServer,
+    Script,
+    calls,
+    complete,
+    direct,
+    enough,
+    gap,
+    keeps,
+    lookup,
+    missing,
+    one_step,
+    research,
+    rests,
+    role_of,
+    says,
+    text_of,
+    writes,
+)
+from assay.testing import steps as plans
+from assay.types import Outcome
+
+TENDED = "Who tends the beacon?"
+NOTES = {
+    "lamp": PAINT,
+    "works": GROUND,
+    "tower": TALL,
+    "beacon": TENDS,
+    "path": "The path to the light is steep.",
+    "cliff": "The cliff below the light is soft and falls.",
+}
+
+
+@pytest.fixture(scope="module")
+def _notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("island") / "workspace"
+    asyncio.run(fill(folder, NOTES))
+    return folder
+
+
+@pytest.fixture
+def folder(_notes: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(_notes, tmp_path / "workspace")
+
+
+def model(**other: Any) -> Script:
+    """One that looks up who tends the beacon, and is content with that."""
+    lines: dict[str, Any] = {
+        "route": research(),
+        "plan": one_step(TENDED, "tends beacon"),
+        "decide": rests(),
+        "weigh": keeps(TENDS),
+        "judge": enough(),
+        "write": writes(CLAIMS[2]),
+        "critique": complete(),
+    }
+    return scripted(**lines | other)
+
+
+def events(run: Run, kind: type) -> list[Any]:
+    return [event for event in run.events if isinstance(event, kind)]
+
+
+def queries(run: Run) -> list[str]:
+    return [
+        str(call.arguments.get("query")) for event in events(run, Decided) if event.is_round for call in event.calls
+    ]
+
+
+# --- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_sources_are_shown_before_the_answer_and_a_choice_days_later_in_another_process_carries_on(
+    folder: Path,
+):
+    with ChatServer(model().answer) as server:
+        with opened(folder, server) as workspace:
+            run = await answered(workspace, TENDED, checkpoints=(Checkpoint.sources,))
+            assert run.waiting == Paused(Checkpoint.sources, run.waiting.question, (ANSWER_NOW, MORE_SOURCES))  # type: ignore[union-attr]
+            assert run.evidence and run.draft is None and server.counts["write"] == 0
+        with opened(folder, server) as workspace:
+            later = datetime.now(UTC) + timedelta(days=9)
+            clock = lambda: later.isoformat(timespec="milliseconds").replace("+00:00", "Z")  # noqa: E731
+            workspace.store = replace(workspace.store, now=clock)
+            run = await resumed(workspace, run, ANSWER_NOW)
+            assert run.answer is not None and run.answer.outcome is Outcome.answered
+            assert [type(event).__name__ for event in run.events].count("Paused") == 1
+            assert records.active_seconds(workspace.store, run.id) < 60  # nine days of waiting count for nothing
+    assert run.stopped is not None and run.stopped.reason is StopReason.sufficient
+
+
+async def test_more_sources_reopen_the_search_once_and_then_it_is_answered(folder: Path):
+    looks = model(decide=[calls("search", query="steep path")], weigh=keeps(TENDS, NOTES["path"]))
+    with ChatServer(looks.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, checkpoints=(Checkpoint.sources,))
+        run = await resumed(workspace, run, MORE_SOURCES)
+    assert queries(run)[-1] == "steep path" and run.answer is not None and run.answer.outcome is Outcome.answered
+    assert len(events(run, Paused)) == 1 and len(events(run, Stopped)) == 2
+
+
+async def test_when_nothing_was_found_a_persons_other_words_are_searched_for(folder: Path):
+    # The model rests whenever it is asked, and sees nothing in any passage until the words are there.
+    words: list[str] = []
+    finds = model(
+        plan=one_step("Who is the warden of the lantern?", "lantern warden"),
+        weigh=lambda text, schema: keeps(TENDS)(text, schema) if words else {"passages": []},
+    )
+    with ChatServer(finds.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "Who is the warden of the lantern?", checkpoints=(Checkpoint.nothing,))
+        assert run.waiting is not None and run.waiting.at is Checkpoint.nothing
+        assert run.waiting.options == (OTHER_WORDS, ANSWER_NOW) and not run.evidence
+        with pytest.raises(UserError, match="Which other words"):
+            await resumed(workspace, run, OTHER_WORDS)
+        words.append("beacon log")
+        run = await resumed(workspace, run, OTHER_WORDS, "beacon log")
+    assert queries(run)[-1] == "beacon log" and events(run, Resumed)[0].words == "beacon log"
+    assert len(events(run, Paused)) == 1 and run.answer is not None
+
+
+async def test_when_nothing_was_found_the_gap_is_said_if_that_is_what_the_person_wants(folder: Path):
+    with ChatServer(model(weigh={"passages": []}).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, checkpoints=(Checkpoint.nothing,))
+        run = await resumed(workspace, run, "2")  # by its number
+    assert run.answer is not None and run.answer.outcome is Outcome.abstained and run.answer.gaps
+    assert events(run, Resumed)[0].choice == ANSWER_NOW
+
+
+async def test_after_three_searches_a_person_may_go_on_or_have_the_answer_now(folder: Path):
+    def searcher() -> Script:
+        three = plans((TENDED, "tends log"), ("What is steep?", "steep path"), ("What is soft?", "soft cliff"))
+        return model(plan=three, judge=missing("more"), decide=[calls("search", query="tall tower"), rests()])
+
+    for choice, more in ((ANSWER_NOW, 0), (GO_ON, 1)):
+        with ChatServer(searcher().answer) as server, opened(folder, server) as workspace:
+            run = await answered(workspace, TENDED, checkpoints=(Checkpoint.searches,))
+            assert run.waiting is not None and run.waiting.at is Checkpoint.searches and len(run.results) >= 3
+            assert run.rounds == 1 and run.draft is None
+            run = await resumed(workspace, run, choice)
+        assert run.answer is not None and len(events(run, Paused)) == 1 and run.rounds == 1 + more
+        assert (events(run, Stopped)[-1].reason is StopReason.person) == (choice == ANSWER_NOW)
+
+
+READINGS = ("Which timeout does the gateway have?", "Which timeout does the lamp have?")
+
+
+@pytest.mark.parametrize("how", [{"checkpoints": (Checkpoint.reading,)}, {"eagerness": Eagerness.sparing}], ids=str)
+async def test_a_person_is_asked_which_reading_is_meant_and_the_others_are_left(folder: Path, how: dict[str, Any]):
+    with ChatServer(model(route=research(readings=READINGS)).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "Which timeout?", **how)
+        assert run.waiting is not None and run.waiting.options == (*READINGS, EACH)
+        assert server.counts["plan"] == 0
+        run = await resumed(workspace, run, READINGS[1])
+        planned = [text_of(request) for request in server.requests if role_of(request)[0] == "plan"]
+    assert run.readings == (READINGS[1],) and READINGS[1] in planned[0] and READINGS[0] not in planned[0]
+    assert len(events(run, Paused)) == 1 and run.delivered
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_each_reading_is_a_step_of_its_own_where_all_are_meant_or_nobody_is_to_be_asked(folder: Path, asks: bool):
+    how = {"checkpoints": (Checkpoint.reading,)} if asks else {}
+    with ChatServer(model(route=research(readings=READINGS)).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "Which timeout?", **how)
+        run = await resumed(workspace, run, EACH) if asks else run
+    assert [step.question for step in events(run, Planned)[0].plan.steps] == list(READINGS)
+    assert server.counts["plan"] == 0 and run.answer is not None and run.answer.readings == READINGS
+    assert len(events(run, Paused)) == asks
+
+
+async def test_a_run_that_was_killed_before_it_could_ask_which_reading_is_meant_still_asks(folder: Path):
+    with ChatServer(model(route=research(readings=READINGS)).answer) as server, opened(folder, server) as workspace:
+        steps = workspace.ask("Which timeout?", checkpoints=(Checkpoint.reading,))
+        run = [await anext(steps) for _ in range(3)][-1][0]
+        await steps.aclose()
+        assert run.kinds[-1] == "Routed"
+        run = await resumed(workspace, run)
+    assert run.waiting is not None and run.waiting.at is Checkpoint.reading
+
+
+async def test_a_choice_is_refused_in_words_that_say_what_to_do(folder: Path):
+    with ChatServer(model().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, checkpoints=(Checkpoint.sources,))
+        for choice, words, told in (
+            ("", "", "Choose with --choose: answer now · more sources"),
+            ("maybe", "", "'maybe' is none of the choices"),
+            ("3", "", "none of the choices"),
+        ):
+            with pytest.raises(UserError, match=told):
+                await resumed(workspace, run, choice, words)
+        done = await resumed(workspace, run, "ANSWER NOW ")
+        with pytest.raises(UserError, match="does not wait for a choice"):
+            decided(done, ANSWER_NOW, "", "local")
+        assert len(workspace.run(run.id).events) == len(done.events)
+
+
+async def test_waiting_takes_nothing_from_the_seconds_that_a_run_may_take(folder: Path):
+    with ChatServer(model().answer) as server:
+        with opened(folder, server, budget_run_seconds=30) as workspace:
+            run = await answered(workspace, TENDED, checkpoints=(Checkpoint.sources,))
+        with opened(folder, server, budget_run_seconds=30) as workspace:
+            late = (datetime.now(UTC) + timedelta(hours=5)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            workspace.store = replace(workspace.store, now=lambda: late)
+            run = await resumed(workspace, run, MORE_SOURCES)
+    assert run.answer is not None and run.answer.outcome is Outcome.answered
+    assert run.stopped is not None and run.stopped.reason is not StopReason.time
+
+
+# --- modes and eagerness --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_a_mode_is_a_number_of_rounds_and_reaching_it_is_said(folder: Path, mode: Mode):
+    words = iter("steep soft tall falls barrels orpiment painted lamp room log night metres tower cliff".split())
+    never = model(
+        judge=missing("more"),
+        weigh=lambda text, schema: {
+            "passages": [{"id": "P1", "quote": "", "score": 9, "note": ""}] if "P1," in text else []
+        },
+        decide=lambda text, schema: calls("search", query=f"{next(words)} light"),
+        critique=complete(),
+    )
+    with ChatServer(never.answer) as server, opened(folder, server, weigh_together=1) as workspace:
+        run = await answered(workspace, TENDED, mode=mode)
+    assert run.answer is not None
+    assert run.rounds <= ROUNDS[mode]
+    assert events(run, Stopped)[0].reason in {StopReason.rounds, StopReason.nothing_new}
+    if mode is Mode.quick:
+        assert run.rounds == ROUNDS[mode] and run.answer.outcome is Outcome.partial
+        assert server.counts["judge"] == ROUNDS[mode] and run.critiqued is None
+
+
+@pytest.mark.parametrize(
+    ("eagerness", "proposed", "taken"),
+    [
+        (Eagerness.normal, lookup(), Route.lookup),
+        (Eagerness.eager, lookup(), Route.research),
+        (Eagerness.sparing, lookup(), Route.lookup),
+        (Eagerness.normal, research(), Route.research),
+    ],
+)
+async def test_eagerness_changes_the_route_and_what_the_model_is_told(
+    folder: Path, eagerness: Eagerness, proposed: dict[str, Any], taken: Route
+):
+    with ChatServer(model(route=proposed).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, eagerness=eagerness)
+    told = next(text_of(request) for request in server.requests if role_of(request)[0] == "route")
+    assert ("wants few searches" in told, "wants everything" in told) == (
+        eagerness is Eagerness.sparing,
+        eagerness is Eagerness.eager,
+    )
+    assert run.route is taken and server.counts["plan"] == (taken is Route.research)
+    assert run.answer is not None and run.answer.outcome is Outcome.answered
+
+
+async def test_a_person_may_choose_the_route_and_no_model_is_asked_about_it(folder: Path):
+    for wish in (Route.lookup, Route.research):
+        with ChatServer(model().answer) as server, opened(folder, server) as workspace:
+            run = await answered(workspace, TENDED, route=wish)
+        assert run.route is wish and server.counts["route"] == 0 and run.answer is not None
+        assert (server.counts["judge"] > 0) == (wish is Route.research)
+
+
+# --- critique -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_critique_that_is_never_content_reopens_the_search_exactly_once(folder: Path):
+    never = model(
+        judge=enough(), critique=gap("how tall the tower is"), weigh=keeps(TENDS, TALL),
+    )  # fmt: skip
+    with ChatServer(never.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, mode=Mode.thorough)
+    assert len(events(run, Critiqued)) == 1 and not events(run, Critiqued)[0].complete
+    assert len(events(run, Stopped)) == 2 and queries(run)[-1] == "how tall the tower is"
+    assert len(events(run, Drafted)) == 2 and run.answer is not None and run.answer.outcome is Outcome.answered
+
+
+@pytest.mark.parametrize(
+    ("mode", "route"), [(Mode.quick, research()), (Mode.balanced, lookup())], ids=["quick", "look-up"]
+)
+async def test_what_was_done_in_haste_is_not_reviewed(folder: Path, mode: Mode, route: dict[str, Any]):
+    with ChatServer(model(route=route, critique=gap("all")).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, mode=mode)
+    assert run.critiqued is None and run.answer is not None and run.answer.outcome is Outcome.answered
+
+
+# --- whole sets -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_about_a_whole_set_is_exhausted_and_says_what_was_examined(folder: Path):
+    kept = keeps(TALL, NOTES["path"], NOTES["cliff"], TENDS)
+    lists = model(route=lookup(), weigh=kept, write=writes("The path to the light is steep [{steep}].", shape="list"))
+    with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "List every note about the light")
+    assert run.every and run.route is Route.research and server.counts["plan"] == server.counts["judge"] - 1 == 0
+    assert [call.tool for call in run.calls] == ["search_all"]
+    assert events(run, Stopped)[0].reason is StopReason.exhausted
+    examined = run.answer.examined if run.answer else None
+    assert examined is not None and examined.left == 0
+    assert examined.passages == len(events(run, ToolRan)[0].found) > 0
+    assert not any(event.skipped for event in run.events if hasattr(event, "skipped"))  # nothing is passed over
+
+
+async def test_what_is_left_of_a_set_is_said(folder: Path):
+    lists = model(route=lookup(), weigh=keeps(NOTES["path"]), write=writes("The path to the light is steep [{steep}]."))
+    with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
+        steps = workspace.ask("List every note about the light")
+        run = [await anext(steps) for _ in range(5)][-1][0]
+        await steps.aclose()
+        assert run.kinds[-1] == "Decided"
+        kit = await kit_for(workspace, run, await seated(workspace))
+        run = await play(run, replace(kit, desk=replace(kit.desk, most=1)))
+    examined = run.answer.examined if run.answer else None
+    assert examined is not None and examined.left > 0
+    assert events(run, Stopped)[0].reason is not StopReason.exhausted
+
+
+# --- without the documents ------------------------------------------------------------------------------------------
+
+
+def chatty() -> Script:
+    return model(route=direct(), direct=says("Good morning to you."))
+
+
+async def test_an_answer_that_is_not_from_the_documents_says_so_and_cites_nothing(folder: Path):
+    with ChatServer(chatty().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "Good morning!")
+    assert run.answer is not None and run.answer.outcome is Outcome.direct
+    assert run.answer.said == "Good morning to you." and not run.answer.claims and not run.calls
+    for shown in (as_text(run.answer, {}), as_markdown(run.answer, {}), as_html(run.answer, {})):
+        assert "not from" in shown.lower()
+
+
+async def test_answers_that_are_not_from_the_documents_can_be_switched_off(folder: Path):
+    with ChatServer(chatty().answer) as server, opened(folder, server, llm_general=False) as workspace:
+        run = await answered(workspace, "Good morning!")
+    assert run.answer is not None and run.answer.outcome is not Outcome.direct and not run.answer.said
+    assert run.calls and "switched off" in events(run, Routed)[0].why
+
+
+@pytest.mark.parametrize("question", ["Who is Ines Tallow?", "What is Carrow Point?", "Is 31 a prime number?"])
+async def test_what_the_documents_speak_of_is_not_answered_without_them(folder: Path, question: str):
+    with ChatServer(chatty().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, question)
+    assert events(run, Routed)[0].route is Route.lookup and "the documents speak of" in events(run, Routed)[0].why
+    assert run.calls and not (run.answer and run.answer.said)
+
+
+# --- why it stopped -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("why", ["money: there is none", "covered", "limit", "time: it is late"])
+async def test_a_model_that_rests_does_not_choose_the_reason_that_is_given(folder: Path, why: str):
+    with (
+        ChatServer(model(judge=missing("more"), decide=rests(why)).answer) as server,
+        opened(folder, server) as workspace,
+    ):
+        run = await answered(workspace, TENDED)
+    stopped = events(run, Stopped)[0]
+    assert stopped.reason is StopReason.nothing_new and stopped.why == why
+
+
+async def test_a_call_that_was_made_before_is_not_made_again_and_that_is_said(folder: Path):
+    same = model(judge=missing("more"), decide=calls("search", query="Beacon: who TENDS it?"))
+    with ChatServer(same.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED)
+    last = events(run, Decided)[-1]
+    assert not last.calls and last.refused and events(run, Stopped)[0].reason is StopReason.repeated
+    assert json.dumps(queries(run)).lower().count("tends") <= 2

@@ -1,0 +1,216 @@
+"""Errors of endpoints and processes, and models that know it all: a test for each, over the sample corpus and real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import pytest
+from gateway import QUESTION, run_with, script, told
+from rigs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
+
+from assay.codec import dumps
+from assay.errors import ModelError
+from assay.events import Event, Failed, Mode, Route
+from assay.run import Run
+from assay.store import budgets
+from assay.testing import (
+    ChatServer,
+    Fault,
+    FaultServer,
+    Script,
+    direct,
+    enough,
+    keeps,
+    one_step,
+    research,
+    rests,
+    says,
+    writes,
+)
+from assay.types import Outcome
+from assay.workspace import Workspace
+
+# --- endpoints and processes ----------------------------------------------------------------------------------------
+
+PASSING = (Fault.refuse, Fault.hang_up, Fault.reset_mid_body, Fault.limited_fraction, Fault.status_503, Fault.html)
+TROUBLE = {
+    "down": Fault.refuse,
+    "slow": Fault.hang,
+    "dripping": Fault.drip,
+    "rate-limited": Fault.limited_one,
+    "of the wrong shape": Fault.html,
+}
+
+
+@pytest.mark.parametrize("fault", PASSING, ids=str)
+async def test_an_endpoint_that_fails_once_is_asked_again_within_the_deadline(filled: Workspace, fault: Fault):
+    with FaultServer(script().answer, fault, at="weigh", times=1) as server:
+        ended = await asked(door(filled, server.url, llm_timeout=20.0), QUESTION)
+    assert server.struck == 1 and ended.run.answer and ended.run.answer.claims
+    assert not of(ended.run, Failed)
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+async def test_an_endpoint_down_slow_rate_limited_or_of_the_wrong_shape_ends_the_run_typed_and_resumable(
+    filled: Workspace, trouble: str
+):
+    with FaultServer(script().answer, TROUBLE[trouble], at="write") as server:
+        ended = await asked(door(filled, server.url, llm_timeout=2.0, budget_run_seconds=30.0), QUESTION)
+        assert isinstance(ended.last, Failed) and ended.last.error in ("ModelError", "Late"), ended.last
+        assert "\n" not in ended.last.detail and server.url in ended.last.detail
+        assert ended.seconds < 30.0 + 2.0 and ended.run.evidence
+        assert not kept(ended, filled) + secret(ended)
+        before = server.chat.counts.copy()
+        server.fault = None
+        again = await resumed(door(filled, server.url), ended.run)
+    assert again.run.answer and again.run.answer.claims and not sound(again.run, filled)
+    assert server.chat.counts - before == {"write": 1}  # and nothing that was recorded
+
+
+async def test_an_endpoint_that_is_down_before_anything_is_known_of_it_is_said_in_one_line(filled: Workspace):
+    """What it can do is found out before a run is begun; so there is none to resume, and nothing is lost."""
+    with FaultServer(script().answer, Fault.refuse) as server:
+        with pytest.raises(ModelError) as error:
+            await asked(door(filled, server.url, probed=None, llm_timeout=2.0), QUESTION)
+        assert "\n" not in str(error.value) and server.url in str(error.value) and KEY not in str(error.value)
+        server.fault = None
+        ended = await asked(door(filled, server.url, probed=None), QUESTION)
+    assert ended.run.answer and ended.run.answer.claims
+
+
+async def test_an_endpoint_that_is_slower_than_the_time_there_is_leaves_an_answer_that_is_quoted(filled: Workspace):
+    with FaultServer(script().answer, Fault.hang, at="write") as server:
+        ended = await asked(door(filled, server.url, llm_timeout=60.0, budget_run_seconds=6.0), QUESTION)
+    assert ended.seconds < 6.0 + 2.0
+    assert ended.run.answer and ended.run.answer.claims and all(claim.quote for claim in ended.run.answer.claims)
+    assert not sound(ended.run, filled)
+
+
+async def test_a_process_that_ends_after_any_event_is_resumed_and_nothing_recorded_is_requested_again(small: Workspace):
+    question = "How high may the water behind the Varn dam stand?"
+    model = Script(
+        route=research(),
+        plan=one_step(question),
+        weigh=keeps("may stand at 12 metres"),
+        judge=enough(),
+        write=writes("The water behind the Varn dam may stand at 12 metres. [{0}]"),
+    )
+    seen: list[str] = []
+
+    def answer(request: dict[str, Any]) -> Any:
+        seen.append(dumps(request["messages"]))
+        return model.answer(request)
+
+    with ChatServer(answer) as server:
+        place = door(small, server.url)
+        whole = await asked(place, question)
+        assert whole.run.answer and whole.run.answer.claims
+        for length in range(1, len(whole.run.events)):
+            seen.clear()
+            run = await begun(place, question, length)
+            again = await resumed(door(small, server.url), run)
+            assert again.run.events[:length] == run.events[:length], whole.run.kinds[length - 1]
+            assert same_words(again.run, whole.run), whole.run.kinds[length - 1]
+            assert len(seen) == len(set(seen)), whole.run.kinds[length - 1]
+            assert not kept(again, small)
+
+
+async def begun(opened: Workspace, question: str, length: int) -> Run:
+    """A run that nobody carries on after so many events."""
+    steps = cast(AsyncGenerator[tuple[Run, Event]], opened.ask(question, mode=Mode.quick, today="2026-01-01"))
+    run = [await anext(steps) for _ in range(length)][-1][0]
+    await steps.aclose()
+    return run
+
+
+ASKING = """
+import asyncio, sys
+from assay.workspace import open_workspace
+from assay.events import Mode
+async def main():
+    with open_workspace(sys.argv[1], llm_base_url=sys.argv[2], llm_model="scripted", llm_api_key=sys.argv[3]) as opened:
+        async for run, event in opened.ask(sys.argv[4], mode=Mode.quick):
+            print(run.id, flush=True)
+asyncio.run(main())
+"""
+
+
+def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repeated_and_counted(filled: Workspace):
+    with FaultServer(script().answer, Fault.hang, at="write") as server:
+        place = door(filled, server.url)
+        command = [sys.executable, "-c", ASKING, str(filled.path), server.url, KEY, QUESTION]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            began = time.monotonic()
+            while not server.struck and child.poll() is None and time.monotonic() - began < 60:
+                time.sleep(0.02)
+        finally:
+            child.kill()
+            printed, _ = child.communicate()
+        assert server.struck, "it never came to write"
+        run = filled.run(printed.split()[-1])
+        assert run.answer is None and run.evidence and not run.failed
+        before, server.fault = server.chat.counts.copy(), None
+        again = asyncio.run(resumed(place, run))
+    assert again.run.events[: len(run.events)] == run.events
+    assert again.run.answer and again.run.answer.claims and not kept(again, filled) + sound(again.run, filled)
+    assert server.chat.counts - before == {"write": 1}  # only what was in flight
+    paid = budgets.spent_by_run(filled.store, run.id)
+    assert paid.calls == again.run.usage.calls + 1  # both times it was sent
+    assert paid.tokens_in + paid.tokens_out > again.run.usage.tokens_in + again.run.usage.tokens_out
+
+
+# --- a model that knows it all --------------------------------------------------------------------------------------
+
+
+async def test_a_model_that_answers_a_factual_question_without_searching_is_made_to_search(filled: Workspace):
+    model = script(route=direct("everybody knows that"), judge=enough())
+    ended, server = await run_with(filled, model)
+    run = ended.run
+    assert run.route is not Route.direct and run.calls and "direct" not in server.counts
+    assert run.answer and run.answer.outcome is not Outcome.direct and run.answer.claims
+    assert not run.answer.said
+
+
+async def test_a_model_that_answers_a_factual_question_without_searching_abstains_where_nothing_is_found(
+    filled: Workspace,
+):
+    question = "What is the boiling point of tungsten at Brackwell?"
+    model = Script(
+        route=direct("general knowledge"),
+        plan=one_step(question),
+        weigh=keeps("boiling point"),
+        decide=rests("it boils at 5,555 degrees, no search is needed"),
+        write=writes("It boils at 5,555 degrees. [{0}]"),
+        direct=says("It boils at 5,555 degrees."),
+    )
+    with ChatServer(model.answer) as server:
+        run = (await asked(door(filled, server.url), question)).run
+    assert run.calls and run.answer and run.answer.outcome is Outcome.abstained
+    assert "5,555" not in dumps([run.answer.said, [claim.words for claim in run.answer.claims], list(run.answer.gaps)])
+
+
+async def test_what_a_model_says_without_searching_is_labelled_as_not_from_the_documents(filled: Workspace):
+    question = "what is the square root of two, roughly"
+    model = Script(route=direct(), direct=says("About one and a half."))
+    with ChatServer(model.answer) as server:
+        run = (await asked(door(filled, server.url), question)).run
+        assert run.answer and run.answer.outcome is Outcome.direct
+        assert run.answer.said == "About one and a half." and not run.answer.claims
+        assert "not from your documents" in told(run, filled).lower()
+        off = Script(route=direct(), weigh=keeps("square root"), decide=rests(), plan=one_step(question))
+        server.answer = off.answer
+        run = (await asked(door(filled, server.url, llm_general=False), question)).run
+    assert run.calls and run.answer and run.answer.outcome is Outcome.abstained and not run.answer.said
+
+
+async def test_a_model_that_makes_no_call_has_the_question_searched_in_its_own_words(filled: Workspace):
+    """Its plan asks for nothing, and it would rather write at once."""
+    model = script(plan=one_step("?", "?"), decide=rests("I know this"))
+    ended, _ = await run_with(filled, model)
+    assert ended.run.calls[0].tool == "search" and ended.run.calls[0].arguments["query"] == QUESTION

@@ -1,0 +1,57 @@
+"""Runs that a real small model made, gone through again: no model, no index, no network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay import replay
+from assay.answer.compose import faults
+from assay.types import Outcome
+
+TRACES = sorted((Path(__file__).parent / "traces").glob("*.jsonl"))
+NAMES = [path.stem for path in TRACES]
+
+
+def test_there_is_a_run_of_each_kind():
+    assert NAMES == ["multi-hop", "single-hop", "unanswerable"]
+
+
+@pytest.mark.parametrize("path", TRACES, ids=NAMES)
+async def test_a_recorded_run_comes_to_the_same_answer_again(path: Path):
+    run, kit = replay.load(path.read_text(encoding="utf-8"))
+    again = await replay.replay(run, kit, searchable=False)
+    assert again.answer == run.answer
+    assert not again.differences
+
+
+@pytest.mark.parametrize("path", TRACES, ids=NAMES)
+def test_whatever_the_model_wrote_only_what_holds_was_delivered(path: Path):
+    run, kit = replay.load(path.read_text(encoding="utf-8"))
+    assert run.answer is not None and not faults(run.answer, run, kit.document)
+    assert run.usage.calls >= 2 and all(not seat.tools for seat in run.asked.seats)
+    if path.stem == "unanswerable":
+        assert run.answer.outcome is not Outcome.answered
+    else:
+        assert run.answer.claims
+
+
+@pytest.mark.parametrize("path", TRACES, ids=NAMES)
+async def test_a_record_that_was_changed_does_not_come_out_the_same(path: Path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    changed = [_lied(line) if '"event":"Consulted"' in line and '"prompt":"weigh"' in line else line for line in lines]
+    assert changed != lines
+    run, kit = replay.load("\n".join(changed))
+    again = await replay.replay(run, kit, searchable=False)
+    assert again.differences
+
+
+def _lied(line: str) -> str:
+    """The same reply with every score turned round."""
+    event = json.loads(line)
+    reply = json.loads(event["text"])
+    for each in reply["passages"]:
+        each["score"] = 10 - each["score"]
+    return json.dumps(event | {"text": json.dumps(reply)})
