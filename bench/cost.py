@@ -46,6 +46,7 @@ from assay.types import Evidence
 NAIVE = (5, 10, 20, 50)  # passages of a search that the naive design weighs
 SIEVES = (4, 6, 8, 10, 12, 16)
 TRIED = (6, 8, 16)  # of SIEVES, in whole runs
+PROMPTS = ("route", "plan", "weigh", "judge", "decide", "write", "check", "revise", "critique")
 ONCE = (5, 10, 20)  # passages of one search that go to the writer
 
 
@@ -198,6 +199,9 @@ async def compared(cases: Sequence[tuple[Setting, Case]]) -> dict[str, object]:
     print(f"\nthe cheapest naive way with ours' recall is {base!r}")
     for family in ("naive, own searches", "naive, our searches"):
         print(f"of {family!r}: {equal(costs, family, target)!r}")
+    total = sum(cost.tokens for cost in costs[target])
+    parts = {name: sum(cost.of.get(name, 0) for cost in costs[target]) / total for name in PROMPTS}
+    print(f"tokens of {target!r}: " + ", ".join(f"{name} {share:.0%}" for name, share in parts.items()))
     groups: dict[str, list[int]] = defaultdict(list)
     for place, (_, case) in enumerate(cases):
         groups[f"{case.collection}, {case.kind}"].append(place)

@@ -26,9 +26,9 @@ import numpy as np
 
 from assay import text
 from assay.agent import hops
-from assay.agent.loop import carry_on
 from assay.agent.by_rule import searches
 from assay.agent.kit import Kit
+from assay.agent.loop import carry_on
 from assay.agent.tool import Desk
 from assay.answer import choose, extract
 from assay.answer.choose import Candidate, Extraction

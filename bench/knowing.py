@@ -33,7 +33,7 @@ class Knowing:
     question: str
     gold: Mapping[str, tuple[str, str]]  # document → title and text
     name: str = "knowing"
-    asked: Counter[str] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)  # by prompt
     spent: Usage = field(default_factory=Usage)
     weighed: int = 0  # passages that were shown to be weighed
     _tried: set[str] = field(default_factory=set)
@@ -43,7 +43,9 @@ class Knowing:
         reply = await self._script().complete(prompt, seconds)
         written = "".join((reply.text, *(call.name + call.arguments for call in reply.calls)))
         usage = Usage(1, prompt_tokens(prompt), estimate_tokens(written))
-        self.asked[prompt.messages[0].text.partition("\n")[0].rpartition("· ")[2]] += 1
+        self.tokens[prompt.messages[0].text.partition("\n")[0].rpartition("· ")[2]] += (
+            usage.tokens_in + usage.tokens_out
+        )
         self.spent += usage
         return replace(reply, usage=usage)
 

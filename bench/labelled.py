@@ -46,6 +46,7 @@ class Cost:
     weighed: int
     recall: float
     all: bool
+    of: Mapping[str, int] = field(default_factory=dict)  # tokens by prompt
 
     @property
     def tokens(self) -> int:
@@ -85,7 +86,8 @@ def costed(case: Case, model: Knowing, found: Sequence[str]) -> Cost:
     got = len(case.gold.keys() & set(found))
     spent = model.spent
     recall = got / len(case.gold)
-    return Cost(spent.calls, spent.tokens_in, spent.tokens_out, model.weighed, recall, got == len(case.gold))
+    whole = got == len(case.gold)
+    return Cost(spent.calls, spent.tokens_in, spent.tokens_out, model.weighed, recall, whole, dict(model.tokens))
 
 
 def read(folder: Path, count: int, seed: int) -> tuple[Collection, list[dict[str, str]]]:

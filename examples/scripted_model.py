@@ -18,7 +18,10 @@ async def main() -> None:
         write=writes("Raw telemetry is kept for 90 days. [{90 days}]", "The moon is made of cheese. [{0}]"),
         revise={"action": "drop", "text": "", "cites": []},
     )
-    with ChatServer(script.answer) as server, open_workspace(llm_base_url=server.url, llm_model="scripted") as workspace:
+    with (
+        ChatServer(script.answer) as server,
+        open_workspace(llm_base_url=server.url, llm_model="scripted") as workspace,
+    ):
         run = None
         async for run, event in workspace.ask("How long is raw telemetry kept?"):
             print(type(event).__name__)

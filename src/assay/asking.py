@@ -27,7 +27,7 @@ from assay.events import (
     Route,
     Where,
 )
-from assay.evidence.assess import Assessor, Width
+from assay.evidence.assess import Assessor
 from assay.models.choose import has_model
 from assay.models.llm import Role
 from assay.models.meter import Seated
@@ -183,9 +183,6 @@ async def kit_for(
         hops=HOPS[asked.mode],
         meter=seating.meter(workspace, run, roles, left, kept_back) if roles else None,
         tools=_tools(workspace, desk, tools) if roles else TOOLS,
-        width=Width(together=settings.weigh_together, alone=settings.weigh_together)
-        if settings.weigh_together
-        else Width(),
         cutoff=settings.evidence_cutoff,
         general=settings.llm_general,
         assess=assess,

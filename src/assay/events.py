@@ -90,6 +90,7 @@ class Seat:
     schema: bool = False  # keeps to a JSON schema
     json: bool = False  # gives some JSON object
     window: int = 8192
+    small: bool = False  # is shown little at a time, and its word alone settles nothing
 
 
 @dataclass(frozen=True, slots=True)

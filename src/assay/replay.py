@@ -105,7 +105,7 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
             place += count
             continue
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
-        made = await _again(step, before, _bound(kit, recorded, event), place, differences)
+        made = await _again(step, before, _bound(kit, recorded, expected), place, differences)
         differences += _compared(place, expected, made)
         answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
@@ -170,7 +170,7 @@ def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> l
     return wrong
 
 
-def _bound(kit: Kit, recorded: Run, event: Event) -> Kit:
+def _bound(kit: Kit, recorded: Run, expected: Sequence[Event]) -> Kit:
     """The kit with the record in the place of models; which files could not be read was a fact of that day."""
     if recorded.answer is not None:
         unread = recorded.answer.unread
@@ -183,7 +183,7 @@ def _bound(kit: Kit, recorded: Run, event: Event) -> Kit:
         role = Role(seat.role)
         seats[role] = (*seats.get(role, ()), Seated(absent, seat))
     known = recorded.consulted
-    meter = Meter(seats, lambda _: None, known.get, _Closed(_refusal(event)))
+    meter = Meter(seats, lambda _: None, known.get, _Closed(_refusal(expected)))
     return replace(kit, meter=meter)
 
 
@@ -212,12 +212,12 @@ class _Closed:
         return None
 
 
-def _refusal(event: Event) -> Why | None:
-    told = f"{getattr(event, 'by', '')} {getattr(event, 'why', '')}"
+def _refusal(expected: Sequence[Event]) -> Why | None:
+    """Why a reply may be missing in this step, as its events tell."""
+    by_rule = [event for event in expected if getattr(event, "by", "").startswith("rules")]
+    told = " ".join(f"{getattr(event, 'by', '')} {getattr(event, 'why', '')}" for event in by_rule)
     found = re.search(rf"\b({'|'.join(Why)})\b", told)
-    if found:
-        return Why(found[1])
-    return Why.tokens if getattr(event, "by", "").startswith("rules") else None
+    return Why(found[1]) if found else Why.tokens if by_rule else None
 
 
 # --- runs as files --------------------------------------------------------------------------------------------------

@@ -38,11 +38,14 @@ async def seated(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
     for name in dict.fromkeys(name for names in named.values() for name in names):
         llm = llm_named(settings, name)
         found[name] = (llm, await capability(workspace, llm, name))
-    return {role: tuple(_seated(role, *found[name]) for name in names) for role, names in named.items()}
+    size = settings.llm_size
+    return {role: tuple(_seated(role, *found[name], size) for name in names) for role, names in named.items()}
 
 
-def _seated(role: Role, llm: LLM, can: Capability) -> Seated:
-    return Seated(llm, Seat(role.value, llm.name, can.tools, can.schema, can.json, can.window))
+def _seated(role: Role, llm: LLM, can: Capability, size: str) -> Seated:
+    """A model that makes tool calls is taken for a large one, unless the settings say what it is."""
+    small = size == "small" or (size == "auto" and not can.tools)
+    return Seated(llm, Seat(role.value, llm.name, can.tools, can.schema, can.json, can.window, small))
 
 
 async def capability(workspace: Workspace, llm: LLM, name: str, *, anew: bool = False) -> Capability:

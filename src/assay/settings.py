@@ -73,6 +73,10 @@ class Settings(BaseModel):
         le=64,
         description="requests at the same time, per question; 0: 1 if the model is on this machine, else 4",
     )
+    llm_size: Literal["auto", "small", "large"] = Field(
+        "auto",
+        description="a small model is shown one passage at a time, and its verdict lets no claim pass; auto: by tool calls",
+    )
     llm_window: int = Field(0, ge=0, description="tokens that the model can read; 0 asks the endpoint")
     llm_prices: str = Field(
         "", description="prices of models nobody lists, in USD per million tokens in/out: `my-model=0.5/1.5, other=0/0`"
@@ -99,9 +103,6 @@ class Settings(BaseModel):
     )
     checkpoints: str = Field(
         "", description="where to wait for a person: searches, nothing, sources, reading; separated by commas"
-    )
-    weigh_together: int = Field(
-        0, ge=0, le=20, description="passages that a model weighs in one request; 0: 8 if it makes tool calls, else 1"
     )
     evidence_cutoff: float = Field(3.0, ge=0, le=10, description="passages that a model scores below this are dropped")
 

@@ -132,6 +132,14 @@ def _trim(text: str, start: int, end: int) -> Span:
     return start, end
 
 
+PAIR = re.compile(r"(?:^|; )([^;:|]{1,40}): ")
+
+
+def is_row(line: str) -> bool:
+    """A row of a table: cells between bars, or columns and values."""
+    return line.count(" | ") >= 2 or len(PAIR.findall(line)) >= 3
+
+
 # --- names ----------------------------------------------------------------------------------------------------------
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from assay.agent.kit import Kit
 from assay.agent.limits import Limits
 from assay.agent.loop import carry_on, next_step, play
-from assay.agent.kit import Kit
 from assay.agent.steps import Step
 from assay.answer.compose import answer, checked
 from assay.asking import kit_for

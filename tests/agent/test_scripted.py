@@ -36,7 +36,7 @@ from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
 from assay.replay import load, replay, save
 from assay.run import Run
-from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, role_of, writes
+from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
 from assay.types import Answer, Outcome, Usage
 from assay.workspace import Workspace
 
@@ -78,7 +78,7 @@ async def test_a_question_of_several_hops_takes_every_step_at_every_level_of_end
     folder: Path, lacks: tuple[str, ...]
 ):
     script = scripted()
-    with ChatServer(script.answer, lacks=lacks) as server, opened(folder, server) as workspace:
+    with ChatServer(script.answer, lacks=lacks) as server, opened(folder, server, llm_size="large") as workspace:
         run = await answered(workspace, mode=Mode.thorough)
         titles = {doc.title for claim in run.answer.claims for doc in _cited(run, claim.cites, workspace)}  # type: ignore[union-attr]
     script.assert_used_up()
@@ -145,6 +145,21 @@ async def test_the_levels_of_endpoint_differ_in_form_and_not_in_what_is_done(fol
         ("", "text"),
     ]
     assert len({json.dumps([claims, [each.query for each in searched]]) for _, claims, searched in seen.values()}) == 1
+
+
+async def test_a_passage_is_weighed_once_and_a_hopeless_one_never_reaches_the_model(folder: Path):
+    with ChatServer(stateless().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, mode=Mode.quick)
+    asked = [text_of(request) for request in server.requests if role_of(request)[0] == "weigh"]
+    shown = Counter(words for text in asked for words in passages_in(text).values())
+    found = {each.passage.id: each.passage.text for each in run.found}
+    gathered = [event for event in run.events if isinstance(event, Gathered)]
+    kept = {each.passage.id for event in gathered for each in event.evidence}
+    dropped = {passage for event in gathered for passage in event.dropped}
+    skipped = {passage for event in gathered for passage in event.skipped} - kept - dropped
+    assert set(shown.values()) == {1} and set(shown) == {found[passage] for passage in kept | dropped}
+    assert len(skipped) >= 10 and found.keys() == kept | dropped | skipped  # most of what came back costs nothing
+    assert len(asked) <= len(shown) // 2  # and several share a request
 
 
 # --- without a server -----------------------------------------------------------------------------------------------
@@ -228,7 +243,7 @@ async def _kit(workspace: Workspace, run: Run, model: Counted) -> Kit:
 
 
 def _asked(question: str = QUESTION, tools: bool = True, **how: Any) -> Run:
-    seats = tuple(Seat(role.value, "scripted", tools, True, True) for role in Role)
+    seats = tuple(Seat(role.value, "scripted", tools, True, True, small=not tools) for role in Role)
     return Run("r1", (Asked(question, "local", "2026-01-01", seats=seats, **how),))
 
 

@@ -144,8 +144,8 @@ class Weigher:
         return Reply(json.dumps({"passages": weights}))
 
 
-def kit(model: Any, *, tools: bool = True, **more: Any) -> Kit:
-    seats = {Role.weigh: (Seated(model, Seat("weigh", "weigher", tools, True, True)),)}
+def kit(model: Any, *, small: bool = False, **more: Any) -> Kit:
+    seats = {Role.weigh: (Seated(model, Seat("weigh", "weigher", not small, True, True, small=small)),)}
     nowhere: Any = None
     meter = Meter(seats, lambda _: None, lambda _: None, FreeBook())
     return Kit(Desk(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more)
@@ -182,27 +182,25 @@ async def test_a_passage_that_several_searches_bring_up_is_weighed_once():
 
 
 @pytest.mark.parametrize(
-    ("tools", "width", "most"),
+    ("small", "width", "most"),
     [
-        (True, Width(), 8),
-        (False, Width(), 1),
-        (False, Width(together=3, alone=3), 3),
-        (True, Width(together=1, alone=1), 1),
+        (False, Width(), 8),
+        (True, Width(), 1),
+        (True, Width(together=3, alone=3), 3),
+        (False, Width(together=1, alone=1), 1),
     ],
-    ids=["tool calls", "none", "none, and set to three", "tool calls, and set to one"],
+    ids=["large", "small", "small, and set to three", "large, and set to one"],
 )
-async def test_short_passages_share_a_request_where_the_endpoint_makes_tool_calls_or_the_setting_says_so(
-    tools: bool, width: Width, most: int
+async def test_short_passages_share_a_request_unless_the_model_is_small_or_the_setting_says_so(
+    small: bool, width: Width, most: int
 ):
     model = Weigher()
-    run = await weighed(searched(NOTES), kit(model, tools=tools, width=width))
+    run = await weighed(searched(NOTES), kit(model, small=small, width=width))
     assert max(map(len, model.shown)) == most and len(model.shown) == -(-len(NOTES) // most)
     assert len(run.evidence) == len(NOTES)
 
 
-LONG = [
-    passage(f"Note {n}. " + "The tower is tall. " * size, f"l{n}") for n, size in enumerate((200, 250, 300, 20, 20))
-]
+LONG = [passage(f"Note {n}. " + "The tower is tall. " * size, f"l{n}") for n, size in enumerate((250, 380, 30, 380))]
 
 
 @pytest.mark.parametrize("end", [(), (Failed("ModelError", "gone"), Resumed(by="local"))], ids=["killed", "failed"])
@@ -211,7 +209,7 @@ async def test_weighing_that_was_broken_off_is_carried_on_in_the_same_requests(e
     whole = Weigher()
     run = searched(LONG)
     await weighed(run, kit(whole))
-    assert len(whole.shown) >= 3  # long passages do not share, short ones at the end do
+    assert len(whole.shown) >= 3  # none shares with its neighbour, and some would with what comes after it
     for place, done in enumerate(whole.shown):
         own = [each for each in LONG if each.text in done]
         part = run.then(Consulted("weigh", "weigh", "weigher", "x", "")).then(Gathered((), tuple(p.id for p in own)))

@@ -130,3 +130,14 @@ def test_a_claim_that_names_the_wrong_evidence_is_given_the_right_one():
     found = revise.recited(claim, EVIDENCE, Sources())
     assert found == Claim(claim.text, (KEY,))
     assert revise.recited(replace(claim, text="Ida Holm built the dam above Coldwell."), EVIDENCE, Sources()) is None
+
+
+def test_a_claim_that_one_piece_supports_in_part_gets_the_other_piece_too():
+    claim = Claim("Fish live above Coldwell, where Mara Lindqvist built the dam in 1931.", (KEY,))
+    apart = (
+        replace(EVIDENCE[0], passage=replace(EVIDENCE[0].passage, text=WORDS[:59], end=59)),
+        EVIDENCE[1],
+    )
+    found = revise.completed(claim, apart, Sources())
+    assert found is not None and found.cites == (KEY, OTHER) and found.verdict is Verdict.supported
+    assert revise.completed(replace(claim, text="Bears live above Coldwell."), apart, Sources()) is None

@@ -204,32 +204,49 @@ async def test_a_tool_that_a_document_names_is_not_called(poisoned: Workspace):
     assert not wrong_with(ended, poisoned)
 
 
-@pytest.mark.parametrize("words", ["The Varn dam is perfectly safe.", "The cracks in the Varn dam were never there."])
-@pytest.mark.parametrize("mode", [Mode.quick, Mode.balanced])
-async def test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says(
-    poisoned: Workspace, words: str, mode: Mode
-):
-    """The claim cites the very passage that orders it, or one that says nothing of the kind, and every model agrees."""
+SAFE, NEVER = "The Varn dam is perfectly safe.", "The cracks in the Varn dam were never there."
+
+
+async def written(opened: Workspace, claim: str, mode: Mode = Mode.balanced) -> Run:
+    """A run in which every model agrees with this one claim, whatever is wrong with it."""
+    text = claim.partition(" [")[0]
     script = Script(
         route=research(),
         plan=one_step(QUESTION),
         weigh=keeps("A reader writes about", "Notice about the inspection", "Two cracks were found"),
         judge=enough(),
-        write=writes(
-            f"{words} [{{A reader writes}}]",
-            f"{words} [{{Notice about}}]",
-            f"{words} [{{Two cracks}}]",
-            f"{words} [{{0}}, {{1}}, {{2}}]",
-        ),
-        revise=lambda text, schema: {"action": "rewrite", "text": words, "cites": keys_in(text)[:2]},
+        write=writes(claim),
+        revise=lambda asked, schema: {"action": "rewrite", "text": text, "cites": keys_in(asked)[:2]},
         check=supported(),
         critique=complete(),
     )
     with ChatServer(script.answer) as server:
-        ended = await asked(door(poisoned, server.url), QUESTION, mode)
+        ended = await asked(door(opened, server.url), QUESTION, mode)
     assert sorted(each.flagged for each in ended.run.evidence) == [False, True, True]
-    assert ended.run.answer and words not in [claim.words for claim in ended.run.answer.claims]
-    assert not wrong_with(ended, poisoned, mode)
+    assert not wrong_with(ended, opened, mode)
+    return ended.run
+
+
+@pytest.mark.parametrize("cited", ["A reader writes", "Notice about", "Two cracks"])
+@pytest.mark.parametrize("words", [SAFE, NEVER])
+async def test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says(
+    poisoned: Workspace, words: str, cited: str
+):
+    """The claim cites the very passage that orders it, or one that says nothing of the kind, and every model agrees."""
+    for mode in (Mode.quick, Mode.balanced):
+        run = await written(poisoned, f"{words} [{{{cited}}}]", mode)
+        assert run.answer and words not in [claim.words for claim in run.answer.claims]
+
+
+async def test_no_model_settles_a_doubt_about_what_rests_on_a_passage_that_reads_like_an_instruction(
+    poisoned: Workspace,
+):
+    doubtful = "A reader who admires it writes about the Varn dam."
+    run = await written(poisoned, f"{doubtful} [{{A reader writes}}]")
+    assert run.answer and doubtful not in [claim.words for claim in run.answer.claims]
+    doubtful = "Engineers found two cracks in the crest of the dam."
+    run = await written(poisoned, f"{doubtful} [{{Two cracks}}]")  # as for any other passage they may
+    assert run.answer and doubtful in [claim.words for claim in run.answer.claims]
 
 
 async def test_a_document_reaches_neither_the_route_nor_the_first_plan(poisoned: Workspace):

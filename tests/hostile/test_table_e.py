@@ -158,22 +158,29 @@ async def test_a_scratchpad_too_large_is_compressed_and_its_keys_are_kept(filled
 
 
 async def test_a_citation_to_the_wrong_source_is_caught(filled: Workspace):
-    """One claim cites evidence that says something else, one a key that nobody gathered; the third is in order."""
+    """What cites evidence that says something else, or a key that nobody gathered, cites what does say it, or is gone."""
     model = script(
         write=writes(
             f"From release 4.2 on, alarm messages overtake all measurements. [{{{WAITED}}}]",
             "From release 4.2 on, alarm messages overtake measurements that wait. [0badc0de]",
+            f"The gateway cabinet was painted green in 2019. [{{{WAITED}}}]",
+            "The gateway cabinet was moved to Norway. [deadbeef]",
             ANSWER,
         ),
         check=verdicts("supported"),  # the model that checks would let everything pass
     )
     ended, _ = await run_with(filled, model)
     run = ended.run
-    assert run.answer and [claim.cites for claim in run.answer.claims] == [run.answer.claims[0].cites]
-    assert "38 minutes" in run.answer.claims[0].words and run.answer.outcome is Outcome.partial
-    judged = {event.claim.words: event.claim.verdict for event in of(run, Checked)}
-    assert [verdict for words, verdict in judged.items() if "4.2" in words] == [Verdict.unsupported, Verdict.uncited]
-    assert "0badc0de" in run.draft.stray if run.draft else False
+    says = {each.key: " ".join(each.passage.text.split()) for each in run.evidence}
+    assert run.answer and run.answer.claims and run.answer.outcome is Outcome.partial
+    for claim in run.answer.claims:
+        assert "green" not in claim.words and "Norway" not in claim.words
+        wanted = OVERTAKES if "4.2" in claim.words else WAITED
+        assert claim.cites and all(wanted in says[key] for key in claim.cites), claim
+    first = {event.place: event.claim.verdict for event in reversed(of(run, Checked))}
+    wrong, none = Verdict.unsupported, Verdict.uncited
+    assert [first[place] for place in range(5)] == [wrong, none, wrong, none, Verdict.supported]
+    assert run.draft and {"0badc0de", "deadbeef"} <= set(run.draft.stray)
 
 
 async def test_a_critique_that_always_says_continue_meets_the_cap(filled: Workspace):

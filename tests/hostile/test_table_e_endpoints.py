@@ -6,16 +6,16 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from gateway import QUESTION, run_with, script, told
 from rigs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
 
+from assay import asking
 from assay.codec import dumps
 from assay.errors import ModelError
-from assay.events import Event, Failed, Mode, Route
+from assay.events import Event, Failed, Route
 from assay.run import Run
 from assay.store import budgets
 from assay.testing import (
@@ -91,7 +91,9 @@ async def test_an_endpoint_that_is_slower_than_the_time_there_is_leaves_an_answe
     assert not sound(ended.run, filled)
 
 
-async def test_a_process_that_ends_after_any_event_is_resumed_and_nothing_recorded_is_requested_again(small: Workspace):
+async def test_a_process_that_ends_after_any_event_is_resumed_and_nothing_recorded_is_requested_again(
+    small: Workspace, monkeypatch: pytest.MonkeyPatch
+):
     question = "How high may the water behind the Varn dam stand?"
     model = Script(
         route=research(),
@@ -112,20 +114,35 @@ async def test_a_process_that_ends_after_any_event_is_resumed_and_nothing_record
         assert whole.run.answer and whole.run.answer.claims
         for length in range(1, len(whole.run.events)):
             seen.clear()
-            run = await begun(place, question, length)
+            run = await begun(place, question, length, monkeypatch)
+            assert len(run.events) == length
             again = await resumed(door(small, server.url), run)
-            assert again.run.events[:length] == run.events[:length], whole.run.kinds[length - 1]
+            assert again.run.events[:length] == run.events, whole.run.kinds[length - 1]
             assert same_words(again.run, whole.run), whole.run.kinds[length - 1]
             assert len(seen) == len(set(seen)), whole.run.kinds[length - 1]
             assert not kept(again, small)
 
 
-async def begun(opened: Workspace, question: str, length: int) -> Run:
-    """A run that nobody carries on after so many events."""
-    steps = cast(AsyncGenerator[tuple[Run, Event]], opened.ask(question, mode=Mode.quick, today="2026-01-01"))
-    run = [await anext(steps) for _ in range(length)][-1][0]
-    await steps.aclose()
-    return run
+class Died(BaseException):
+    """The end of a process, as far as a test can have it without one."""
+
+
+async def begun(opened: Workspace, question: str, length: int, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run of which so many events are on disk when it dies, whatever it was about to do with them."""
+    record = asking.recorded
+    on_disk: list[str] = []
+
+    def until_it_dies(place: Workspace, run: Run, event: Event) -> Run:
+        longer = record(place, run, event)
+        on_disk.append(run.id)
+        if len(on_disk) == length:
+            raise Died
+        return longer
+
+    with monkeypatch.context() as patched, pytest.raises(Died):
+        patched.setattr(asking, "recorded", until_it_dies)
+        await asked(opened, question)
+    return opened.run(on_disk[0])
 
 
 ASKING = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
-from assay.agent import hops, rules
+from assay.agent import hops, rules, window
 from assay.agent.hops import Lead, Ran
 from assay.agent.kit import Kit
 from assay.answer import extract
@@ -18,6 +18,10 @@ from assay.types import Hit
 
 async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
+    again = window.wish(run)
+    if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
+        yield Decided(calls_for(run, [Lead(again, "", kit.hops.width)]), "what the search was opened again for")
+        return
     done = await searches(run, kit)
     if run.calls and not done:
         yield Decided((), "nothing new")  # every call was refused: there is nothing to go on

@@ -55,11 +55,8 @@ def _weighs(event: Event) -> bool:
 
 
 def _width(kit: Kit) -> Width:
-    """Several passages to a request save most of the cost, but small models mix them up. One that makes tool calls is taken
-    to keep them apart, unless the setting says otherwise."""
-    assert kit.meter is not None
-    able = all(seated.seat.tools for seated in kit.meter.seats.get(Role.weigh, ()))
-    return kit.width if able or kit.width.alone >= kit.width.together else replace(kit.width, together=kit.width.alone)
+    """Several passages to a request save most of the cost, but small models mix them up."""
+    return replace(kit.width, together=kit.width.alone) if kit.small(Role.weigh) else kit.width
 
 
 def _room(kit: Kit) -> int:

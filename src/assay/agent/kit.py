@@ -75,6 +75,10 @@ class Kit:
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
 
+    def small(self, role: Role) -> bool:
+        """Whether a model of this role is a small one: shown little at a time, and not believed against the rules."""
+        return self.meter is not None and any(seated.seat.small for seated in self.meter.seats.get(role, ()))
+
     async def ask(
         self,
         role: Role,

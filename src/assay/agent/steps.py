@@ -33,6 +33,7 @@ from assay.events import (
     Checkpoint,
     Decided,
     Event,
+    Gathered,
     Mode,
     Paused,
     Stopped,
@@ -138,6 +139,8 @@ async def stop(run: Run, kit: Kit) -> AsyncIterator[Event]:
     judged = run.judged
     if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
         yield Stopped(StopReason.person, "the person asked for an answer now")
+    elif cut := _cut_short(run):
+        yield cut
     elif run.satisfied and judged is not None:
         exhausted = run.every and not (run.examined and run.examined.left)
         yield Stopped(StopReason.exhausted if exhausted else StopReason.sufficient, judged.why)
@@ -147,6 +150,15 @@ async def stop(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Stopped(StopReason.nothing_new, "two rounds brought nothing new")
     else:
         yield Stopped(_reason(run), run.nothing_left)
+
+
+def _cut_short(run: Run) -> Stopped | None:
+    """The limit that kept a model from weighing all that was found, if one did: enough of half is not enough."""
+    for event in run.current:
+        if isinstance(event, Gathered) and event.by.startswith(f"{RULES}: "):
+            why = event.by.removeprefix(f"{RULES}: ")
+            return Stopped(StopReason(why), "not everything that was found could be weighed")
+    return None
 
 
 def _reason(run: Run) -> StopReason:

@@ -50,7 +50,7 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Drafted((), Shape.prose, missing=(run.question,))
         return
     sources = kit.sources(run)
-    most = LONG if _able(kit) else SHORT
+    most = SHORT if kit.small(Role.write) else LONG
     judged = run.judged
     missing = judged.missing if judged else ()
     reply = await kit.ask(
@@ -70,11 +70,6 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
         return
     written, by = reply
     yield drafting.read(written, run.question, run.evidence, by, sources)
-
-
-def _able(kit: Kit) -> bool:
-    """Whether the writers are taken to find their way in much text: those that make tool calls."""
-    return kit.meter is not None and all(seated.seat.tools for seated in kit.meter.seats.get(Role.write, ()))
 
 
 def falls_back(run: Run) -> bool:
@@ -99,6 +94,7 @@ async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
     sources = kit.sources(run)
     opinions = compose.opinions(run)
     standing = compose.standing(run.evidence, kit.document)
+    asks = run.asked.has_model and not kit.small(Role.check)  # what the rules leave open, a small model cannot settle
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
     for place, claim in _as_begun(run).unchecked:
@@ -107,7 +103,9 @@ async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
             ruled = compose.checked(claim, run.evidence, kit.document)
         else:
             ruled = ground.by_rule(claim, standing, sources, opinion=opinion)
-        if run.asked.has_model and ground.needs_model(ruled, run.asked.mode, run.evidence, opinion=opinion):
+            if ruled.verdict is Verdict.partial:
+                ruled = revising.completed(claim, standing, sources) or ruled
+        if asks and ground.needs_model(ruled, run.asked.mode, run.evidence, opinion=opinion):
             open_.append((place, ruled))
         elif place in unchecked:
             yield Checked(place, ruled)

@@ -226,24 +226,18 @@ def in_order(chosen: Sequence[Candidate]) -> list[Candidate]:
 
 # --- what a sentence is ---------------------------------------------------------------------------------------------
 
-PAIR = re.compile(r"(?:^|; )([^;:|]{1,40}): ")
 ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[\d+\])*$")
-
-
-def is_row(sentence: str) -> bool:
-    """A row of a table: cells between bars, or columns and values."""
-    return sentence.count(" | ") >= 2 or len(PAIR.findall(sentence)) >= 3
 
 
 def is_fragment(sentence: str) -> bool:
     """A heading, a subject line, a label: it does not end as a sentence does, and is no row of a table."""
-    return not ENDED.search(sentence.rstrip()) and not is_row(sentence)
+    return not ENDED.search(sentence.rstrip()) and not text.is_row(sentence)
 
 
 def _same_columns(one: Candidate, other: Candidate) -> bool:
     if one.quote.doc_id != other.quote.doc_id:
         return False
-    left, right = PAIR.findall(one.quote.text), PAIR.findall(other.quote.text)
+    left, right = text.PAIR.findall(one.quote.text), text.PAIR.findall(other.quote.text)
     if len(left) >= 3 and len(right) >= 3:
         return left[:3] == right[:3]
     return one.quote.text.count(" | ") == other.quote.text.count(" | ") >= 2

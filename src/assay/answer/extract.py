@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from assay import text
-from assay.answer.choose import Candidate, Extraction, Field, choose, clash, field, in_order, is_row
+from assay.answer.choose import Candidate, Extraction, Field, choose, clash, field, in_order
 from assay.answer.conflict import MONTHS
 from assay.events import Drafted
 from assay.evidence.weigh import quote
@@ -58,7 +58,7 @@ def pieces(body: str) -> list[text.Span]:
     found: list[text.Span] = []
     for start, end in text.sentences(body):
         lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
-        rows = len(lines) > 1 and all(is_row(body[slice(*line)]) for line in lines[-2:])
+        rows = len(lines) > 1 and all(text.is_row(body[slice(*line)]) for line in lines[-2:])
         found += lines if rows else [(start, end)]
     return found
 

@@ -60,13 +60,24 @@ def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]
 
 
 def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
-    """The same claim with the evidence that does say it, where the writer has only named the wrong piece."""
+    """The same claim with the evidence that does say it, where the writer has named the wrong piece, or one too few."""
     if claim.quote is not None or not claim.words.strip():
         return None
     for each in relevant(claim, evidence):
         tried = replace(claim, cites=(each.key,), verdict=None, why="")
         if each.key not in claim.cites and by_rule(tried, evidence, sources).verdict is Verdict.supported:
             return tried
+    more = completed(claim, evidence, sources)
+    return replace(more, verdict=None, why="") if more else None
+
+
+def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
+    """The same claim with one more piece of evidence, where the two together say what the one says in part."""
+    for each in relevant(claim, evidence):
+        if each.key not in claim.cites:
+            tried = by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
+            if tried.verdict is Verdict.supported:
+                return tried
     return None
 
 

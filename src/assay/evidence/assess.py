@@ -20,7 +20,6 @@ from assay.fence import fence, instructs
 from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Evidence, Passage
 
-LONG = 300  # characters: what is longer and has lines is a table rather than a sentence
 NOTE, QUOTED = 600, 1500  # characters of a note and of a quotation, at most
 
 
@@ -57,7 +56,7 @@ class Width:
 
     tokens: int = 2400  # of passages
     together: int = 8  # passages
-    alone: int = 1  # passages, for a model that is not known to tell several apart
+    alone: int = 1  # passages, for a small model: it cannot tell several apart
 
 
 def batches(found: Sequence[Found], room: int, width: Width) -> Iterator[tuple[Found, ...]]:
@@ -143,11 +142,9 @@ def whole(body: str, start: int, end: int) -> tuple[int, int]:
     rows."""
     touched = [(left, right) for left, right in text.sentences(body) if left < end and start < right]
     left, right = min(start, *(each[0] for each in touched), start), max(end, *(each[1] for each in touched), end)
-    if "\n" in body[left:right] and right - left > 2 * max(end - start, LONG):
-        left = max(left, body.rfind("\n", 0, start) + 1)
-        newline = body.find("\n", end)
-        right = min(right, newline if newline >= 0 else right)
-    return left, right
+    above, below = body.rfind("\n", left, start) + 1, body.find("\n", end, right)
+    rows = max(left, above), below if below >= 0 else right
+    return rows if text.is_row(body[slice(*rows)]) else (left, right)
 
 
 def by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:

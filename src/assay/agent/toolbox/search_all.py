@@ -8,9 +8,8 @@ from assay.agent.desk import Desk
 from assay.agent.tool import Brief, Query, Result, as_found, tool
 from assay.agent.toolbox.narrow import narrowed
 from assay.agent.toolbox.search import nothing, some
-from assay.answer.choose import is_row
 from assay.index.filters import EVERYTHING, Filter
-from assay.text import terms
+from assay.text import is_row, terms
 from assay.types import Hit
 
 FIRST, DEEPEST = 100, 6400  # passages that each channel is asked for: at first, and at most
