@@ -106,8 +106,9 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
             continue
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
         made = await _again(step, before, _bound(kit, recorded, expected), place, differences)
-        differences += _compared(place, expected, made)
-        answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
+        if made is not None:
+            differences += _compared(place, expected, made)
+            answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
     return Replayed(recorded, answer, tuple(differences))
 
@@ -149,25 +150,25 @@ def _needs_index(step: Step, event: Event, before: Run) -> bool:
     return by_rule and step in (Step.DECIDE, Step.GATHER, Step.DRAFT) and bool(before.found)
 
 
-async def _again(step: Step, before: Run, kit: Kit, place: int, differences: list[str]) -> list[Event]:
+async def _again(step: Step, before: Run, kit: Kit, place: int, differences: list[str]) -> list[Event] | None:
     try:
         return [event async for event in STEPS[step](before, kit) if isinstance(event, CONCLUDED)]
     except AssayError as error:
         differences.append(f"step {place} ({step.name.lower()}) could not be made again: {error}")
-        return []
+        return None
 
 
 def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
-    """What was recorded and not made again, in words. Side by side work comes in any order."""
+    """What was recorded and not made again, and the other way round, in words. Side by side work comes in any order."""
     left = [dumps(to_json(event)) for event in made]
     wrong: list[str] = []
     for event in expected:
         spelled = dumps(to_json(event))
         if spelled in left:
             left.remove(spelled)
-        elif made:
+        else:
             wrong.append(f"record {place}: {type(event).__name__} came out differently")
-    return wrong
+    return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
 
 
 def _bound(kit: Kit, recorded: Run, expected: Sequence[Event]) -> Kit:

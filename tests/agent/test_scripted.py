@@ -137,6 +137,8 @@ async def test_the_levels_of_endpoint_differ_in_form_and_not_in_what_is_done(fol
         asked = [request for request in server.requests if role_of(request)[0] == "decide"]
         forms = {(request.get("response_format") or {}).get("type", "text") for request in asked}
         native = any(request.get("tools") for request in asked)
+        weighed = [passages_in(text_of(request)) for request in server.requests if role_of(request)[0] == "weigh"]
+        assert (max(map(len, weighed)) > 1) == native  # who calls tools is taken to tell several passages apart
         seen[level] = ("tools" if native else "", *forms), [claim.text for claim in run.answer.claims], run.searched  # type: ignore[union-attr]
     assert [form for form, _, _ in seen.values()] == [
         ("tools", "text"),

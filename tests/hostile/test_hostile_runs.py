@@ -169,12 +169,15 @@ async def test_a_call_that_is_nearly_the_same_is_refused_too(poisoned: Workspace
     assert run.stopped and run.stopped.reason is StopReason.repeated
 
 
+REFUSED = ("There are: compare_documents, ", "should be the name of a tool")  # the latter where it has no name at all
+
+
 async def test_a_tool_that_does_not_exist_is_never_called_and_the_model_is_told_which_there_are(poisoned: Workspace):
     for lacks in LEVELS.values():
         ended, server = await run_of(poisoned, UnknownTools(otherwise=AlwaysContinue().answer), lacks)
         assert {call.tool for call in ended.run.calls} <= TOOLS.keys()
         told = [text_of(each) for each in server.requests if role_of(each)[0] == "decide"]
-        assert any("There is no tool called" in words and "There are: compare_documents, " in words for words in told)
+        assert told[1:] and all(any(wrong in words for wrong in REFUSED) for words in told if "cannot be used" in words)
         assert ended.run.stopped and ended.run.stopped.reason is StopReason.unusable
         assert ended.run.answer and ended.run.answer.outcome is not Outcome.answered  # somebody meant to search on
 

@@ -101,7 +101,18 @@ def searched(run: Run, room: int) -> str:
             lines.append(fence(mark_of(run.id), f"what {call.tool} said", fitting(told_by_tool, NOTE)))
     if not lines:
         return "Nothing was searched yet."
-    return fitting("Tried so far:\n" + "\n".join(lines), room)
+    return "\n".join(["Tried so far:", *_latest(lines, room - 8)])
+
+
+def _latest(lines: Sequence[str], room: int) -> list[str]:
+    """As many of the last lines as fit, each whole: a fence that is cut would not end."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        room -= estimate_tokens(line) + 1
+        if room < 0:
+            break
+        kept.insert(0, line)
+    return kept
 
 
 def spelled(call: Call) -> str:
