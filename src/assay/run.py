@@ -296,9 +296,10 @@ class Run:
     @property
     def drafting(self) -> tuple[Event, ...]:
         """What has happened since the draft was written."""
-        for place in range(len(self.current) - 1, -1, -1):
-            if isinstance(self.current[place], Drafted):
-                return self.current[place + 1 :]
+        current = self.current
+        for place in range(len(current) - 1, -1, -1):
+            if isinstance(current[place], Drafted):
+                return current[place + 1 :]
         return ()
 
     @property

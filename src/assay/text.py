@@ -293,6 +293,8 @@ def stem(word: str) -> str:
 
 def fold(text: str) -> str:
     """Lower case without accents, so that "Tekezé" and "Tekeze" are the same name."""
+    if text.isascii():  # nearly everything is, and has no accents to take off
+        return text.casefold()
     return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
 
 

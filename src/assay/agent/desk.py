@@ -106,6 +106,10 @@ class Desk:
         """The titles of those of these documents that this person may read now."""
         return documents.titles(self.shelf.store, ids, self.scope())
 
+    def dates(self, ids: Sequence[str]) -> dict[str, str]:
+        """The dates of those of these documents that this person may read now."""
+        return documents.dates(self.shelf.store, ids, self.scope())
+
     def passage(self, name: str) -> Passage:
         """A passage that this run has found, by its id or its key; whatever else is asked for is not there."""
         keys = {each.key: each.passage for each in self.evidence}

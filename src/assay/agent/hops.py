@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -111,8 +112,13 @@ class Page:
 
 
 def read(hit: Hit) -> Page:
-    whole = f"{hit.title} {hit.passage.text}"
-    return Page(key(bare_title(hit.title)), f" {key(whole)} ", frozenset(text.terms(whole)))
+    return _page(hit.title, hit.passage.text)
+
+
+@lru_cache(maxsize=2048)  # a run scores all that it found again after every round
+def _page(title: str, words: str) -> Page:
+    whole = f"{title} {words}"
+    return Page(key(bare_title(title)), f" {key(whole)} ", frozenset(text.terms(whole)))
 
 
 def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:

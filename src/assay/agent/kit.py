@@ -101,7 +101,11 @@ class Kit:
 
     def sources(self, run: Run) -> Sources:
         """What is known of the documents that the evidence is from, beside their text."""
-        for doc in sorted({each.passage.doc_id for each in run.evidence} - self._dates.keys()):
+        new = sorted({each.passage.doc_id for each in run.evidence} - self._dates.keys())
+        if new and self.titled is None:
+            known = self.desk.dates(new)  # in one go: whole documents would be fetched for a few dates
+            self._dates.update({doc: known.get(doc, "") for doc in new})
+        for doc in new if self.titled is not None else ():
             document = self.document(doc)
             self._dates[doc] = (document.date if document else None) or ""
         return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date})

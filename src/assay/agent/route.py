@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
@@ -21,6 +22,13 @@ HINTS = {
     Eagerness.normal: "",
     Eagerness.eager: "The person wants everything that can be found: prefer research.",
 }
+
+
+ALL = re.compile(
+    r"^\W*(?:[Ll]ist|[Ee]numerate|[Nn]ame (?:all|every|each))\b|\b[Ww]hich all\b|\b(?:complete|full|whole) list\b"
+    r"|\b(?:[Ee]very|[Ee]ach) (?:single )?[a-z]+ (?:that|which|who|whose|with|in|of|at|for|from|on|under)\b"
+    r"|\b[Aa]ll (?:of )?(?:the|our|my|these|those|their) [a-z]+(?: [a-z]+)?s\b",
+)
 
 
 class Routing(BaseModel):
@@ -96,12 +104,8 @@ async def spoken_of(question: str, kit: Kit) -> str:
 
 
 def asks_for_all(question: str) -> bool:
-    """Whether a whole set is asked for, in so many words."""
-    words = set(text.fold(question).replace("?", " ").split())
-    opening = text.fold(question).strip()
-    return bool(words & {"all", "every", "each"}) or opening.startswith(
-        ("list ", "how many ", "name the ", "enumerate ")
-    )
+    """Whether a whole set is asked for, in so many words. "How many" alone may ask for a number that stands somewhere."""
+    return ALL.search(question) is not None
 
 
 def distinct(question: str, readings: list[str]) -> tuple[str, ...]:

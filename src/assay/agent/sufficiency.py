@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +14,7 @@ from assay.agent import window
 from assay.agent.kit import Kit
 from assay.agent.limits import Limits
 from assay.events import Bound, Critiqued, Event, Judged, Mode, Route, Routed
+from assay.fence import instructs
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.run import Run
@@ -80,7 +83,7 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
     for each in bindings(before, judged):
         if each[0] not in run.bound:
             yield Bound(*each, by)
-    missing = tuple(each.strip() for each in judged.missing if each.strip())
+    missing = tuple(each.strip() for each in judged.missing if each.strip() and not instructs(each))
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
 
 
@@ -101,9 +104,14 @@ def _lay_out(run: Run, kit: Kit, room: int) -> Mapping[str, str]:
     }
 
 
+@cache
+def _form() -> str:
+    return json.dumps(Sufficiency.model_json_schema())
+
+
 def schema(run: Run) -> dict[str, Any]:
     """The reply's form, with the steps and keys that there are."""
-    made = Sufficiency.model_json_schema()
+    made = json.loads(_form())
     found = made["$defs"]["Found"]["properties"]
     found["step"] = {"type": "string", "enum": [step.id for step in (run.plan.steps if run.plan else ())] or ["s1"]}
     found["key"] = {"type": "string", "enum": [each.key for each in run.evidence]}
@@ -120,7 +128,7 @@ def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, .
         value, evidence = each.value.strip(), known.get(each.key)
         if each.step not in steps or each.step in good or evidence is None or not value:
             continue
-        if text.fold(value) in text.fold(evidence.passage.text):
+        if text.fold(value) in text.fold(evidence.passage.text) and not instructs(value):
             good[each.step] = (each.step, value, (each.key,))
     return list(good.values())
 

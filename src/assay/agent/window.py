@@ -12,6 +12,7 @@ from assay.run import Run
 from assay.types import Evidence, Step
 
 ROUNDS = 3  # results are told in full this many rounds long
+TRIED = 8  # tokens of the words above what was tried
 NOTE = 400  # tokens of what a tool says
 SEARCHES = frozenset({"search", "search_all", "search_by_source", "follow", "read_on"})  # their passages speak for them
 PLACE = re.compile(r"\{\s*([\w-]+)\s*\}")
@@ -101,14 +102,15 @@ def searched(run: Run, room: int) -> str:
             lines.append(fence(mark_of(run.id), f"what {call.tool} said", fitting(told_by_tool, NOTE)))
     if not lines:
         return "Nothing was searched yet."
-    return "\n".join(["Tried so far:", *_latest(lines, room - 8)])
+    kept = _latest(lines, room - TRIED)
+    return "\n".join(["Tried so far:", *kept]) if kept else ""
 
 
 def _latest(lines: Sequence[str], room: int) -> list[str]:
     """As many of the last lines as fit, each whole: a fence that is cut would not end."""
     kept: list[str] = []
     for line in reversed(lines):
-        room -= estimate_tokens(line) + 1
+        room -= estimate_tokens(line) + 2
         if room < 0:
             break
         kept.insert(0, line)

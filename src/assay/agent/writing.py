@@ -34,6 +34,7 @@ from assay.types import Claim, Shape, Verdict
 TOGETHER = 6  # claims that one request checks
 LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
 RECITED = "cited anew, since other evidence says it"
+REVISED = 6  # claims that a model is asked to write anew; of what is more, nothing can be expected
 SOUGHT = 3  # claims that support is searched for
 
 
@@ -176,13 +177,13 @@ async def seek(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """What did not hold is written anew from its evidence, hedged, or dropped; then it is checked again, for the last time."""
-    for place, claim in run.unsupported:
-        yield await _revised(run, kit, place, claim)
+    for number, (place, claim) in enumerate(run.unsupported):
+        yield await _revised(run, kit, place, claim, asks=len(run.revised) + number < REVISED)
 
 
-async def _revised(run: Run, kit: Kit, place: int, claim: Claim) -> Revised:
+async def _revised(run: Run, kit: Kit, place: int, claim: Claim, *, asks: bool) -> Revised:
     sources = kit.sources(run)
-    if not run.asked.has_model or claim.quote is not None:
+    if not asks or not run.asked.has_model or claim.quote is not None:
         return revising.without_model(place, claim, run, sources)
     evidence = revising.relevant(claim, run.evidence)
     reply = await kit.ask(

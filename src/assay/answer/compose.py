@@ -139,6 +139,9 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
+    judged = run.judged
+    given_up = reason in {StopReason.repeated, StopReason.nothing_new} and judged is not None and bool(judged.missing)
+    limited = limited or (run.asked.has_model and given_up)
     open_ = bool(draft.missing) or is_partial(run.question, gaps)
     return Outcome.partial if lost or limited or open_ else Outcome.answered
 

@@ -16,6 +16,7 @@ from assay.answer import facts, polarity
 from assay.answer.show import Sources, quotations
 from assay.answer.source import Grounding, Source, beyond, orders, share, spoken_of
 from assay.events import Mode
+from assay.fence import instructs
 from assay.models.tokens import estimate_tokens
 from assay.types import Claim, Evidence, Verdict
 
@@ -71,8 +72,10 @@ def by_rule(
     if wrong := [each for each in strange if not _counted(each, claim)]:
         return _not(claim, f"“{wrong[0]}” is not in what it cites")
     terms = spoken_of(words)
-    if not terms:
+    if len(terms) + sum(sign.isdigit() for sign in words) < 2:
         return _not(claim, "it says nothing that could be checked")
+    if instructs(words):
+        return _not(claim, "it reads like an instruction")
     if _ordered(beyond(terms, source.terms), evidence):
         return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
     whole, hedged = share(terms, source.terms), words != claim.text

@@ -6,8 +6,10 @@ same way.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -95,9 +97,14 @@ def lay_out(
     }
 
 
+@cache
+def _form() -> str:
+    return json.dumps(Weights.model_json_schema())
+
+
 def schema(count: int) -> dict[str, Any]:
     """The reply's form, with the ids that there are."""
-    made = Weights.model_json_schema()
+    made = json.loads(_form())
     weight = made["$defs"]["Weight"]
     weight["properties"]["id"] = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
     weight["required"] = ["id", "quote", "score", "note"]

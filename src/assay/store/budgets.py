@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, select, update
 
 from assay.store.open import Store
 from assay.store.schema import spending
@@ -43,6 +43,15 @@ class Ceilings:
     day_tokens: int = 0  # of one person
     day_money: float = 0.0
     call_tokens: int = 0
+
+
+# Spelt once: putting a statement together takes longer than running it.
+_PLACE = insert(spending).returning(spending.c.id)
+_SETTLE = (
+    update(spending)
+    .where(spending.c.id == bindparam("place"))
+    .values({name: bindparam(name) for name in ("state", "calls", "tokens_in", "tokens_out", "money", "seconds")})
+)
 
 
 def reserve(
@@ -92,16 +101,16 @@ def settle(store: Store, id: int, usage: Usage) -> None:
     """What the request took, in the place of what was reserved; more than that is kept as it is."""
     with store.write() as connection:
         connection.execute(
-            update(spending)
-            .where(spending.c.id == id)
-            .values(
-                state=State.settled.value,
-                calls=usage.calls,
-                tokens_in=usage.tokens_in,
-                tokens_out=usage.tokens_out,
-                money=usage.money,
-                seconds=usage.seconds,
-            )
+            _SETTLE,
+            {
+                "place": id,
+                "state": State.settled.value,
+                "calls": usage.calls,
+                "tokens_in": usage.tokens_in,
+                "tokens_out": usage.tokens_out,
+                "money": usage.money,
+                "seconds": usage.seconds,
+            },
         )
 
 
@@ -195,7 +204,7 @@ def _insert(
     row = {"who": who, "run": run, "role": role, "model": model, "day": day, "state": state.value, "calls": 1}
     price = {"reserved_tokens": tokens, "reserved_money": money}
     taken = {"tokens_in": 0, "tokens_out": 0, "money": 0.0, "seconds": 0.0}
-    made = connection.execute(insert(spending).values(row | price | taken).returning(spending.c.id))
+    made = connection.execute(_PLACE, row | price | taken)
     return int(made.scalar_one())
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
 
 from assay.access import Base, Scope
 from assay.codec import from_json, to_json
@@ -108,14 +108,41 @@ def _entries(store: Store, query: Select[Any]) -> list[Entry]:
         return [_entry(row) for row in connection.execute(query).mappings()]
 
 
+def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
+    """The dates of those of these documents that this person may read now, where they have one."""
+    found: dict[str, str] = {}
+    with store.read() as connection:
+        for part in _parts(sorted(set(ids))):
+            rows = connection.execute(
+                select(documents.c.id, documents.c.date).where(documents.c.id.in_(part), _within(scope))
+            )
+            found |= {row.id: row.date for row in rows if row.date}
+    return found
+
+
+# Spelt once: every claim that is checked fetches what it cites.
+_ONE = (
+    select(documents, texts.c.text)
+    .join(texts, texts.c.document == documents.c.id)
+    .where(
+        documents.c.id == bindparam("document"),
+        documents.c.base.in_(bindparam("bases", expanding=True)),
+        documents.c.label.in_(bindparam("labels", expanding=True)),
+    )
+)
+
+
 def get(store: Store, document: str, scope: Scope) -> Document | None:
     """A document with its text, also one that a newer version has replaced: old citations still lead somewhere."""
     with store.read() as connection:
         row = (
             connection.execute(
-                select(documents, texts.c.text)
-                .join(texts, texts.c.document == documents.c.id)
-                .where(documents.c.id == document, _within(scope))
+                _ONE,
+                {
+                    "document": document,
+                    "bases": [base.id for base in scope.bases],
+                    "labels": sorted(scope.labels),
+                },
             )
             .mappings()
             .first()

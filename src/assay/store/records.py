@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from assay.codec import Texts, digest, dumps, from_json, to_json
 from assay.errors import StoreError, UserError
@@ -18,6 +18,15 @@ from assay.store.open import Store
 from assay.store.schema import heads, mentions, payloads, records, runs
 
 START = "0" * 64
+
+# Spelt once: putting a statement together takes longer than running it.
+_LAST = (
+    select(records.c.seq, records.c.hash)
+    .where(records.c.run == bindparam("of"))
+    .order_by(records.c.seq.desc())
+    .limit(1)
+)
+_RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +64,21 @@ def begin(store: Store, who: str) -> str:
 def append(store: Store, run: str, seq: int, event: Event) -> Record:
     """One event at its place in the chain, on disk when this returns. A place that is taken is refused."""
     kind = type(event).__name__
-    body = dumps(to_json(event, words=False))
+    plain = to_json(event, words=False)
+    body = dumps(plain)
     with store.write() as connection:
-        last = connection.execute(
-            select(records.c.seq, records.c.hash).where(records.c.run == run).order_by(records.c.seq.desc()).limit(1)
-        ).first()
+        last = connection.execute(_LAST, {"of": run}).first()
         expected, prev = (last.seq + 1, last.hash) if last else (0, START)
         if seq != expected:
             raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
         at = store.now()
-        record = Record(run, seq, at, kind, digest(body), prev, link(run, seq, at, kind, digest(body), prev))
-        connection.execute(insert(records).values(to_json(record)))
-        connection.execute(insert(payloads).values(run=run, seq=seq, body=body))
-        spoken_of = sorted(documents_in(json.loads(body)))
+        covered = digest(body)
+        record = Record(run, seq, at, kind, covered, prev, link(run, seq, at, kind, covered, prev))
+        connection.execute(_RECORD, to_json(record))
+        connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
+        spoken_of = sorted(documents_in(plain))
         if spoken_of:
-            connection.execute(insert(mentions), [{"document": each, "run": run, "seq": seq} for each in spoken_of])
+            connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
         if isinstance(event, Answered):
             connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
             _log_head(connection, record)
