@@ -9,7 +9,7 @@ from assay.agent import hops, rules, window
 from assay.agent.hops import Lead, Ran
 from assay.agent.kit import Kit
 from assay.answer import extract
-from assay.events import Call, Decided, Event, Gathered, Judged
+from assay.events import Call, Decided, Drafted, Event, Gathered, Judged
 from assay.evidence import weigh
 from assay.index.retrieve import fetch, query_vectors
 from assay.run import Run
@@ -109,7 +109,7 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
     yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")
 
 
-async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def draft(run: Run, kit: Kit) -> AsyncIterator[Drafted]:
     """The sentences that answer, as they stand; or none, and the ones that came nearest."""
     done = await searches(run, kit)
     ranked = hops.order(run.question, done, kit.hops) if done else []

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from assay.agent import by_rule
 from assay.agent.decide import WIDTH, made_before
 from assay.agent.kit import Kit, mark
-from assay.answer import compose, ground
+from assay.answer import complete, compose, extract, ground
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
 from assay.events import (
@@ -43,9 +43,13 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
     if run.route is Route.direct:
         yield await _directly(run, kit)
         return
-    if not run.asked.has_model or falls_back(run):
+    if not run.asked.has_model:
         async for event in by_rule.draft(run, kit):
             yield event
+        return
+    if falls_back(run):
+        async for event in by_rule.draft(run, kit):
+            yield extract.only_if_whole(event, run.question, run.evidence, kit.titles(run))
         return
     if not run.evidence:
         yield Drafted((), Shape.prose, missing=(run.question,))
@@ -70,7 +74,9 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
             yield event
         return
     written, by = reply
-    yield drafting.read(written, run.question, run.evidence, by, sources)
+    drafted = drafting.read(written, run.question, run.evidence, by, sources)
+    small = kit.small(Role.write)
+    yield complete.completed(drafted, run.question, run.evidence, sources) if small else drafted
 
 
 def falls_back(run: Run) -> bool:

@@ -176,7 +176,12 @@ def read(
     blocks, noticed = _with_other_sides(blocks, question, evidence, sources)
     known_pairs = {frozenset((each.left, each.right)) for each in conflicts}
     conflicts += [each for each in noticed if frozenset((each.left, each.right)) not in known_pairs]
-    told = (claims.gap(each, question, evidence) for each in reply.missing[: claims.GAPS])
+    stated = [frozenset(text.terms(claim.text)) for block in blocks for claim in block.claims]
+    told = (
+        claims.gap(each, question, evidence)
+        for each in reply.missing[: claims.GAPS]
+        if not any(frozenset(text.terms(each)) <= said for said in stated)  # what is stated is not missing
+    )
     if blocks:  # who has answered and then repeats the question names no gap
         told = (each for each in told if set(text.terms(each)) != set(text.terms(question)))
     return Drafted(

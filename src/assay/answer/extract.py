@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -96,6 +97,15 @@ def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
     return Drafted(
         (Block(claims),), Shape.list if len(claims) > 1 else Shape.sentence, _conflicts(question, of, chosen)
     )
+
+
+def only_if_whole(draft: Drafted, question: str, evidence: Sequence[Evidence], titles: Mapping[str, str]) -> Drafted:
+    """The draft, if it speaks of all that was asked; otherwise its sentences are what came nearest. For where a model has
+    tried and failed: then a part is more likely to be beside the point."""
+    claims = [claim for block in draft.blocks for claim in block.claims]
+    if not claims or not missing(question, evidence, claims, titles):
+        return draft
+    return replace(draft, blocks=(), conflicts=(), near=tuple(claims[:NEAR]))
 
 
 def _claim(candidate: Candidate) -> Claim:

@@ -23,6 +23,7 @@ from assay.run import Run
 from assay.types import Claim, Evidence, Verdict
 
 AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
+TELLING = 2  # words that a further piece of evidence must add
 CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
 
 
@@ -72,9 +73,12 @@ def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
 
 
 def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
-    """The same claim with one more piece of evidence, where the two together say what the one says in part."""
+    """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
+    at least two of the words that the first has not."""
+    cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
+    lacking = spoken_of(claim.words) - frozenset(text.terms(cited))
     for each in relevant(claim, evidence):
-        if each.key not in claim.cites:
+        if each.key not in claim.cites and len(lacking & frozenset(text.terms(each.passage.text))) >= TELLING:
             tried = by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
             if tried.verdict is Verdict.supported:
                 return tried

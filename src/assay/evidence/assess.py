@@ -22,6 +22,7 @@ from assay.fence import fence, instructs
 from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Evidence, Passage
 
+SAYS = 3  # words that a quotation must have
 NOTE, QUOTED = 600, 1500  # characters of a note and of a quotation, at most
 
 
@@ -135,7 +136,10 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
         key = key_of(passage)
         if span is None:
             inexact.append(key)
-        words = quote(passage, *whole(passage.text, *span)) if span else best_sentence(passage, rare)
+        span = whole(passage.text, *span) if span else None
+        if span and len(passage.text[slice(*span)].split()) < SAYS:
+            span = None  # a heading, or a lone name: there are words that say more
+        words = quote(passage, *span) if span else best_sentence(passage, rare)
         evidence[weight.id] = Evidence(
             key, passage, words, float(weight.score), question, weight.note.strip(), instructs(passage.text)
         )
