@@ -132,12 +132,35 @@ def test_a_claim_that_names_the_wrong_evidence_is_given_the_right_one():
     assert revise.recited(replace(claim, text="Ida Holm built the dam above Coldwell."), EVIDENCE, Sources()) is None
 
 
-def test_a_claim_that_one_piece_supports_in_part_gets_the_other_piece_too():
-    claim = Claim("Fish live above Coldwell, where Mara Lindqvist built the dam in 1931.", (KEY,))
-    apart = (
-        replace(EVIDENCE[0], passage=replace(EVIDENCE[0].passage, text=WORDS[:59], end=59)),
-        EVIDENCE[1],
+def piece(key: str, words: str) -> Evidence:
+    return Evidence(key, Passage(key, key, words, 0, len(words)), Quote(key, 0, len(words), words), 8.0, "q")
+
+
+ALARM = piece(KEY, "The first alarm in the flood of May was raised at noon by the sensor KX-40.")
+RIGHT = piece(OTHER, "Sensor KX-40 is a Sundal Compact and stands at the weir.")
+WRONG = piece("0000ffff", "Sensor KX-51 is a Torvik Compact and stands at the weir.")
+SENSORS = (ALARM, RIGHT, WRONG)
+
+
+def test_a_claim_that_one_piece_supports_in_part_gets_the_piece_that_a_name_ties_to_it():
+    joined = Claim("The first alarm in the flood of May was raised by a Sundal Compact.", (OTHER,))
+    found = revise.completed(joined, SENSORS, Sources())
+    assert found is not None and set(found.cites) == {KEY, OTHER} and found.verdict is Verdict.supported
+
+
+def test_a_claim_does_not_join_what_nothing_ties_together():
+    joined = Claim("The first alarm in the flood of May was raised by a Torvik Compact.", ("0000ffff",))
+    assert revise.completed(joined, SENSORS, Sources()) is None
+    both = ground.by_rule(replace(joined, cites=(KEY, "0000ffff")), SENSORS, Sources())
+    assert both.verdict is not Verdict.supported
+
+
+def test_what_a_small_model_meant_is_said_in_the_documents_words():
+    meant = Claim("KX-40 raised the first alarm in May.", (OTHER,), Verdict.partial, "not all of it")
+    run = Run("r", (Asked("Who raised the first alarm?", "me", "2025-01-01"), Gathered(SENSORS)))
+    made = revise.in_its_words(0, meant, run, Sources())
+    assert made.claim is not None and made.claim.quote == ALARM.quote
+    assert (
+        revise.in_its_words(0, replace(meant, text="KX-51 raised the first alarm in May."), run, Sources()).claim
+        is None
     )
-    found = revise.completed(claim, apart, Sources())
-    assert found is not None and found.cites == (KEY, OTHER) and found.verdict is Verdict.supported
-    assert revise.completed(replace(claim, text="Bears live above Coldwell."), apart, Sources()) is None

@@ -114,6 +114,7 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Drafted]:
     done = await searches(run, kit)
     ranked = hops.order(run.question, done, kit.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
-    found = extract.candidates(run.evidence, ties, kit.titles(run))
+    evidence = weigh.rescored(run.evidence, {each.hit.passage.id: each.score for each in ranked})
+    found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, kit.titles(run))
     vectors = await kit.desk.shelf.embedder.queries([run.question, *(each.said for each in found)])
     yield extract.draft(run.question, found, vectors)

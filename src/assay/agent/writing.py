@@ -191,6 +191,8 @@ async def _revised(run: Run, kit: Kit, place: int, claim: Claim, *, asks: bool) 
     sources = kit.sources(run)
     if not asks or not run.asked.has_model or claim.quote is not None:
         return revising.without_model(place, claim, run, sources)
+    if kit.small(Role.write):
+        return revising.in_its_words(place, claim, run, sources)
     evidence = revising.relevant(claim, run.evidence)
     reply = await kit.ask(
         Role.write,

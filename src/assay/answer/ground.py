@@ -6,12 +6,14 @@ open. Thresholds are measured: docs/decisions/0007-grounding.md. Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from assay import text
 from assay.answer import facts, polarity
 from assay.answer.show import Sources, quotations
 from assay.answer.source import Grounding, Source, beyond, orders, share, spoken_of
@@ -88,7 +90,8 @@ def by_rule(
         return replace(claim, verdict=Verdict.contradicted, why=why)
     if opinion:
         return replace(claim, verdict=Verdict.supported, why="an opinion; the facts in it are in what it cites")
-    doubt = _doubt(words, source, aligned, near, denied, "".join(strange[:1]), by)
+    common = _common(evidence, len(cited)) if len(cited) > 1 else frozenset()
+    doubt = _doubt(words, source, aligned, near, denied, "".join(strange[:1]), common, by)
     if doubt and any(each.flagged for each in cited):  # no model settles that
         return _not(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
     if not doubt or hedged:
@@ -96,13 +99,24 @@ def by_rule(
     return replace(claim, verdict=Verdict.partial, why=doubt)
 
 
-def _doubt(words: str, source: Source, aligned: str, near: float, denied: str, counted: str, by: Grounding) -> str:
+def _doubt(
+    words: str,
+    source: Source,
+    aligned: str,
+    near: float,
+    denied: str,
+    counted: str,
+    common: frozenset[str],
+    by: Grounding,
+) -> str:
     """Why rules alone cannot vouch for a claim."""
     terms = spoken_of(words)
     if denied:
         return f"it turns “{denied}” round twice"
     if counted:
         return f"“{counted}” is counted, not quoted"
+    if source.untied(words, terms, common, by):
+        return "each piece says a part of it, and nothing that both name ties them together"
     if near < by.near:
         return f"{near:.0%} of its words are in the sentences it is nearest to"
     if source.miscounted(words, terms):
@@ -110,6 +124,12 @@ def _doubt(words: str, source: Source, aligned: str, near: float, denied: str, c
     if pointing := polarity.unclear(words, aligned):
         return f"what it cites points both ways, and it says “{pointing}”"
     return source.apart(words, terms, near * by.beside)
+
+
+def _common(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
+    """Words that more of this run's evidence has than a claim cites: they tie nothing to anything."""
+    counts = Counter(term for each in evidence for term in set(text.terms(each.passage.text)))
+    return frozenset(term for term, count in counts.items() if count > cited)
 
 
 def _strange(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:

@@ -24,6 +24,7 @@ from assay.types import Claim, Evidence, Verdict
 
 AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
 TELLING = 2  # words that a further piece of evidence must add
+MEANT = 0.6  # the same, where it must also have all names and numbers
 CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
 
 
@@ -133,7 +134,18 @@ def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revis
     return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
 
 
-def closest(claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources) -> Claim | None:
+def in_its_words(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
+    """What a small model meant to say, in the document's own words: a sentence that has all the names and numbers of the
+    claim and most of its words. It would only say the same again if it were asked to write it anew."""
+    best = closest(claim, run.evidence, run.question, sources, MEANT)
+    if best is None or facts.strangers(claim.words, best.words):
+        return Revised(place, None, claim.why, RULES)
+    return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
+
+
+def closest(
+    claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
+) -> Claim | None:
     """The closest sentence as a quotation; it must speak of what was asked, too."""
     terms, asked = spoken_of(claim.words), frozenset(text.terms(question))
     best: tuple[float, Claim] | None = None
@@ -143,7 +155,7 @@ def closest(claim: Claim, evidence: Sequence[Evidence], question: str, sources: 
             words = each.passage.text[start:end]
             spoken = frozenset(text.terms(words))
             share = len(terms & spoken) / len(terms) if terms else 0.0
-            if share < CLOSE or not asked & (spoken | frozenset(text.terms(above))):
+            if share < close or not asked & (spoken | frozenset(text.terms(above))):
                 continue
             if not says_something(words) or COMMANDS.search(words):
                 continue

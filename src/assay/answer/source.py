@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from assay import text
 from assay.answer import facts, polarity
-from assay.answer.extract import COMMANDS
+from assay.answer.extract import COMMANDS, pieces
 from assay.answer.show import Sources
 from assay.types import Evidence
 
@@ -72,6 +72,20 @@ class Source:
         aligned = [window.words for own in scored for share, window in own if share >= by.aligned * top]
         return share(terms, union), "\n".join(aligned)
 
+    def untied(self, words: str, terms: frozenset[str], common: frozenset[str], by: Grounding) -> bool:
+        """Whether a claim joins pieces of evidence that have nothing to do with each other: no piece says it alone, and the
+        nearest sentences share no name and no word that is not common in this run. What the claim itself names joins
+        nothing, unless it is a designation: that two things are in one place does not make them one."""
+        best = [max(own, key=lambda window: share(terms, window.terms)) for own in self.windows if own]
+        if len(best) < 2 or max(share(terms, window.terms) for window in best) >= by.near:
+            return False
+        own = text.fold(words)
+        named = [frozenset(text.fold(name) for name in facts.names(window.own)) for window in best]
+        ties = {name for name in frozenset.union(*named) if _coded(name) or name not in own}
+        places = {term for name in frozenset.union(*named) - ties for term in text.terms(name)}
+        told = [_words(window.own) - common - places for window in best]
+        return not (_shared(named) & ties or _shared(told))
+
     @property
     def all_windows(self) -> list[Window]:
         return [window for own in self.windows for window in own]
@@ -116,6 +130,19 @@ def orders(passage: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(text.terms(sentence)) for sentence in told if COMMANDS.search(sentence))
 
 
+def _shared(sets: Sequence[frozenset[str]]) -> set[str]:
+    """What stands in more than one of them."""
+    return {each for own in sets for each in own if sum(each in other for other in sets) > 1}
+
+
+def _words(sentence: str) -> frozenset[str]:
+    return frozenset(term for term in text.terms(sentence) if not term.isdigit())
+
+
+def _coded(name: str) -> bool:
+    return any(sign.isdigit() for sign in name)
+
+
 def beyond(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
     """What of `terms` is not there."""
     return frozenset(term for term in terms if not _there(term, there))
@@ -123,7 +150,7 @@ def beyond(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _windows(above: str, passage: str) -> tuple[Window, ...]:
-    spans = text.sentences(passage) or [(0, len(passage))]
+    spans = pieces(passage) or [(0, len(passage))]  # the rows of a table one by one
     found: list[Window] = []
     for place, (start, end) in enumerate(spans):
         own = passage[start:end]

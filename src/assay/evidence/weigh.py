@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from assay import text
 from assay.codec import digest
@@ -21,12 +22,22 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
             key=key_of(hit.passage),
             passage=hit.passage,
             quote=best_sentence(hit.passage, rare),
-            score=round(10 * (1 - math.exp(-worth)), 4),
+            score=score_of(worth),
             question=question,
         )
         for hit, worth in ranked[:KEPT]
     )
     return tuple(evidence for evidence in weighed if before.get(evidence.key) != evidence)
+
+
+def rescored(evidence: Sequence[Evidence], worth: Mapping[str, float]) -> tuple[Evidence, ...]:
+    """The same evidence as the rules would score it, best first: where what a model made of it has come to nothing."""
+    scored = (replace(each, score=score_of(worth.get(each.passage.id, 0.0))) for each in evidence)
+    return tuple(sorted(scored, key=lambda each: -each.score))
+
+
+def score_of(worth: float) -> float:
+    return round(10 * (1 - math.exp(-worth)), 4)
 
 
 def key_of(passage: Passage) -> str:
