@@ -7,7 +7,8 @@ Add some documents first, for example with examples/add_and_search.py.
 
 import asyncio
 
-from assay.testing import ChatServer, Script, keeps, lookup, writes
+from assay.run import Run
+from assay.testing import ChatServer, Script, drops, keeps, lookup, writes
 from assay.workspace import open_workspace
 
 
@@ -16,14 +17,12 @@ async def main() -> None:
         route=lookup(),
         weigh=keeps("Raw telemetry is kept for"),
         write=writes("Raw telemetry is kept for 90 days. [{90 days}]", "The moon is made of cheese. [{0}]"),
-        revise={"action": "drop", "text": "", "cites": []},
+        revise=drops(),
     )
-    with (
-        ChatServer(script.answer) as server,
-        open_workspace(llm_base_url=server.url, llm_model="scripted") as workspace,
-    ):
-        run = None
-        async for run, event in workspace.ask("How long is raw telemetry kept?"):
+    with ChatServer(script.answer) as server, open_workspace(llm_base_url=server.url, llm_model="scripted") as opened:
+        run: Run | None = None
+        async for now, event in opened.ask("How long is raw telemetry kept?"):
+            run = now
             print(type(event).__name__)
         assert run is not None and run.answer is not None
         for claim in run.answer.claims:

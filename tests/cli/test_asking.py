@@ -276,6 +276,7 @@ def test_runs_say_how_each_stands_and_what_it_took(typed: Typed, noted: Workspac
     assert past["waiting"].usage.calls > 0
     lines = typed("runs").out.splitlines()
     assert len(lines) == 4 and "  failed " in lines[0] and " tok  " in lines[0] and "  waiting " in lines[2]
+    assert typed("runs", "--review").out.splitlines() == lines[:1]
     listed = json.loads(typed("runs", "--json").out)
     assert listed[0]["state"] == "failed" and not listed[0]["delivered"] and listed[0]["usage"]["calls"]
 

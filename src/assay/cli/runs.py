@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 def runs(
     workspace: Workspace = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 20,
+    review: Annotated[
+        bool, typer.Option("--review", help="Only those that a limit cut short, and those that failed.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """List what was asked, newest first, with how it ended and what it took."""
@@ -29,6 +32,8 @@ def runs(
 
     with open_workspace(workspace) as opened:
         entries = history(opened.store, opened.principal.id, limit)
+    if review:
+        entries = [each for each in entries if each.cut_short or each.state == "failed"]
     if json:
         print_json([{"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in entries])
         return

@@ -10,12 +10,13 @@ from itertools import groupby
 from sqlalchemy import and_, select
 
 from assay.codec import from_json
-from assay.events import Asked, Route
+from assay.events import BUDGETS, Asked, Route, StopReason
 from assay.store import budgets
 from assay.store.open import Store
 from assay.store.schema import payloads, records, runs
 from assay.types import Usage
 
+CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
 STANDS = {"Paused": "waiting", "Failed": "failed"}
 
 
@@ -30,6 +31,13 @@ class Past:
     state: str
     delivered: bool
     usage: Usage
+    stopped: str = ""  # why its search ended, where it was delivered
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a limit, or replies that nobody could use, ended it: for whoever looks after quality. Without a model a
+        full round of searches is the usual end."""
+        return self.stopped in CUT_SHORT and self.usage.calls > 0
 
 
 def history(store: Store, who: str, limit: int = 20) -> list[Past]:
@@ -53,6 +61,7 @@ def history(store: Store, who: str, limit: int = 20) -> list[Past]:
             _state(last.kind, last.body),
             bool(first.delivered),
             budgets.spent_by_run(store, first.id),
+            json.loads(last.body)["answer"].get("stopped", "") if last.kind == "Answered" and last.body else "",
         )
         for first, last in ((each[0], each[-1]) for each in found)
     ]
