@@ -32,7 +32,7 @@ check: dev
 	$(BIN)/basedpyright --level error
 
 test: dev check
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

@@ -87,7 +87,8 @@ def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
 def searched(run: Run, room: int) -> str:
     """What was tried and what came of it: the last rounds in full, the others in short."""
     told = {call for event in run.compacted for call in event.calls}
-    lines = [event.summary for event in run.compacted]
+    short = [event.summary for event in run.compacted]
+    lines: list[str] = []
     results = run.results
     kept = {each.passage.id for each in run.evidence}
     for call in run.calls:
@@ -100,9 +101,11 @@ def searched(run: Run, room: int) -> str:
         told_by_tool = result.error or (result.note if call.tool not in SEARCHES else "")
         if told_by_tool:  # it names documents, so it is data like them
             lines.append(fence(mark_of(run.id), f"what {call.tool} said", fitting(told_by_tool, NOTE)))
-    if not lines:
+    if not lines and not short:
         return "Nothing was searched yet."
-    kept = _latest(lines, room - TRIED)
+    told_short = fitting("\n".join(short), max(0, (room - TRIED) // 2))  # no fence in it that could be cut
+    before = [told_short] if told_short else []
+    kept = before + _latest(lines, room - TRIED - sum(estimate_tokens(line) + 2 for line in before))
     return "\n".join(["Tried so far:", *kept]) if kept else ""
 
 

@@ -25,6 +25,8 @@ from assay.types import Claim, Evidence, Verdict
 HEDGE = "The documents suggest, but do not state, that "
 BATCH = 4  # claims that share a request
 
+SENTENCE = 4  # words of a statement that names and counts nothing
+
 
 class Judge(Protocol):
     """How claims are judged. `evidence` is all that the run has; what a claim cites of it is what counts."""
@@ -76,6 +78,8 @@ def by_rule(
     terms = spoken_of(words)
     if len(terms) + sum(sign.isdigit() for sign in words) < 2:
         return _not(claim, "it says nothing that could be checked")
+    if len(words.split()) < SENTENCE and not facts.names(words) and not any(sign.isdigit() for sign in words):
+        return _not(claim, "it is no statement")
     if instructs(words):
         return _not(claim, "it reads like an instruction")
     if _ordered(beyond(terms, source.terms), evidence):
