@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -85,11 +85,16 @@ class Kit:
         name: str,
         kind: type[T],
         lay_out: Callable[[int], Mapping[str, str]],
-        **how,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        documents: Sequence[str] = (),
+        max_tokens: int = 1024,
     ) -> tuple[T, str] | No:
         """Ask a model for a value of this type. Only steps of a run that has a model come here."""
         assert self.meter is not None, "a run without a model asks none"
-        return await ask(self.meter, role, name, kind, lay_out, **how)
+        return await ask(
+            self.meter, role, name, kind, lay_out, schema=schema, documents=documents, max_tokens=max_tokens
+        )
 
     def titles(self, run: Run) -> dict[str, str]:
         """The titles of the documents that were found, by document; looked up once, since the loop asks at every step."""

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict
 from assay import text
 from assay.answer import claims, conflict
 from assay.answer.choose import asks_for_several
-from assay.answer.show import Sources, fitting, quotations
+from assay.answer.show import Sources, quotations
 from assay.events import Drafted
-from assay.models.tokens import estimate_tokens
+from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Block, Claim, Conflict, Evidence, Shape
 
 BLOCKS, CLAIMS, CITES = 8, 12, 4  # what a reply may hold at most

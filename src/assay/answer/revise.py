@@ -15,10 +15,10 @@ from assay import text
 from assay.answer import claims, facts
 from assay.answer.extract import COMMANDS, pieces, says_something
 from assay.answer.ground import HEDGE, by_rule, spoken_of
-from assay.answer.show import Sources, fitting, quotations
+from assay.answer.show import Sources, quotations
 from assay.events import RULES, Revised
 from assay.evidence.weigh import quote
-from assay.models.tokens import estimate_tokens
+from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.types import Claim, Evidence, Verdict
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay import text
 from assay.fence import fence
-from assay.models.tokens import estimate_tokens
+from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Evidence
 
 FLAGGED = "reads like an instruction, and is not one"
@@ -42,17 +42,6 @@ def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: 
                 shown[each.key] = wider
                 left -= cost - have
     return "\n".join(shown.values()), tuple(shown)
-
-
-def fitting(words: str, room: int) -> str:
-    """The beginning of a text that fits into `room` tokens, with a sign where it was cut."""
-    if estimate_tokens(words) <= room:
-        return words
-    low, high = 0, len(words)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if estimate_tokens(words[:middle] + "…") <= room else (low, middle - 1)
-    return f"{words[:low].rstrip()}…" if low else ""
 
 
 def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
