@@ -9,8 +9,8 @@ import assay
 
 ROOT = Path(assay.__file__).parent
 LAYERS = [
-    {"types", "errors"},
-    {"events", "codec", "access", "settings", "dates", "text", "fence", "prompts"},
+    {"types", "errors", "accounts"},
+    {"events", "stages", "codec", "access", "settings", "dates", "text", "fence", "prompts"},
     {"run"},
     {"store"},
     {"models"},
@@ -20,9 +20,10 @@ LAYERS = [
     {"evidence"},
     {"answer"},
     {"agent"},
+    {"synthesis"},
     {"testing"},
     {"archive", "replay"},
-    {"seating", "asking", "workspace"},
+    {"seating", "asking", "synthesising", "workspace"},
     {"evaluate"},
     {"cli"},
 ]

@@ -59,7 +59,7 @@ async def ask(workspace: Workspace, question: str, how: How) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
     scope = workspace.scope(how.where.bases)  # an unknown base is said before anything is written down
-    roles = await _roles(workspace) if how.model and has_model(workspace.settings) else {}
+    roles = await roles_of(workspace) if how.model and has_model(workspace.settings) else {}
     who = workspace.principal.id
     asked = Asked(
         question.strip(),
@@ -75,7 +75,7 @@ async def ask(workspace: Workspace, question: str, how: How) -> Steps:
     )
     run = recorded(workspace, Run(records.begin(workspace.store, who), ()), asked)
     yield run, asked
-    async for step in _carried_on(workspace, run, roles, how.tools, how.assess):
+    async for step in carried_on(workspace, run, roles, how.tools, how.assess):
         yield step
 
 
@@ -102,8 +102,8 @@ async def resume(workspace: Workspace, run: Run, choice: str = "", words: str = 
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = seating.as_recorded(await _roles(workspace), run)
-    async for step in _carried_on(workspace, run, roles):
+        roles = seating.as_recorded(await roles_of(workspace), run)
+    async for step in carried_on(workspace, run, roles):
         yield step
 
 
@@ -126,12 +126,12 @@ def decided(run: Run, choice: str, words: str, who: str) -> Resumed | None:
     return Resumed(fitting[0], words.strip(), who)
 
 
-async def _roles(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
+async def roles_of(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
     workspace.models_agreed()
     return await seating.seated(workspace)
 
 
-async def _carried_on(
+async def carried_on(
     workspace: Workspace,
     run: Run,
     roles: Mapping[Role, tuple[Seated, ...]],
@@ -139,11 +139,20 @@ async def _carried_on(
     assess: Assessor | None = None,
 ) -> Steps:
     kit = await kit_for(workspace, run, roles, tools, assess)
-    async for event in carry_on(run, kit):
+    async for event in loop_of(run)(run, kit):
         run = run.then(event)
         if run.delivered:
             budgets.give_back(workspace.store, run.id)  # what was set aside for a draft that needed less, or none
         yield run, event
+
+
+def loop_of(run: Run) -> Callable[[Run, Kit], AsyncIterator[Event]]:
+    """The loop that carries a run on: the agent's, or that of a synthesis."""
+    if run.asked.brief is None:
+        return carry_on
+    from assay.synthesis import pipeline
+
+    return pipeline.carry_on
 
 
 def recorded(workspace: Workspace, run: Run, event: Event) -> Run:
@@ -163,13 +172,14 @@ async def kit_for(
     bases = asked.where.bases
     scope = workspace.scope(bases)
     desk = Desk(await workspace.shelf(scope), lambda: workspace.scope(bases))
-    left = _clock(workspace, run)
+    allowed = seating.allowance(settings, run)
+    left = _clock(workspace, run, allowed.seconds)
     limits = Limits(
         rounds=settings.search_rounds or ROUNDS[asked.mode],
-        calls=settings.budget_run_calls,
-        tokens=settings.budget_run_tokens,
-        money=settings.budget_run_money,
-        seconds=settings.budget_run_seconds,
+        calls=allowed.calls,
+        tokens=allowed.tokens,
+        money=allowed.money,
+        seconds=allowed.seconds,
         seconds_left=left,
         room=min((seat.window for seat in asked.seats if seat.role == Role.decide), default=8192),
     )
@@ -195,8 +205,8 @@ def _tools(workspace: Workspace, desk: Desk, own: Sequence[Tool]) -> Mapping[str
     return tools_for(named, desk.bases, settings.search_per_base, (*load_tools(settings.own_tools), *own))
 
 
-def _clock(workspace: Workspace, run: Run) -> Callable[[], float]:
+def _clock(workspace: Workspace, run: Run, seconds: float) -> Callable[[], float]:
     """Seconds left of those that the run may take: active ones, in this process and in those before."""
     before = records.active_seconds(workspace.store, run.id)
     begun = time.monotonic()
-    return lambda: workspace.settings.budget_run_seconds - before - (time.monotonic() - begun)
+    return lambda: seconds - before - (time.monotonic() - begun)

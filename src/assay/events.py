@@ -11,9 +11,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import get_args
 
-from assay.types import Answer, Block, Claim, Conflict, Evidence, Passage, Plan, Scalar, Shape, Usage
-
-RULES = "rules"
+from assay.accounts import Brief
+from assay.stages import (
+    RULES,
+    Covered,
+    Described,
+    Drew,
+    Found,
+    Looked,
+    Merged,
+    Paired,
+    Questioned,
+    Related,
+    Spun,
+    Translated,
+)
+from assay.types import Answer, Block, Claim, Conflict, Evidence, Plan, Scalar, Shape, Usage
 
 
 class Mode(StrEnum):
@@ -73,6 +86,7 @@ class Where:
 
     bases: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()  # by id: those of a synthesis
     types: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
@@ -107,6 +121,7 @@ class Asked:
     about: Mapping[str, str] = field(
         default_factory=dict
     )  # the knowledge bases there are, as their owners describe them
+    brief: Brief | None = None  # a synthesis of many documents, and which
 
     @property
     def has_model(self) -> bool:
@@ -185,15 +200,6 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A passage as one call returned it: its place in that result, and its score there."""
-
-    passage: Passage
-    rank: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class ToolRan:
     """What a call brought. `note` helps to decide and is never evidence; `documents` are those it speaks of beside the
     passages; `left` counts what matched and was not returned."""
@@ -220,6 +226,7 @@ class Gathered:
     by: str = RULES
     skipped: tuple[str, ...] = ()
     inexact: tuple[str, ...] = ()
+    question: str = ""  # which of a synthesis's questions they were weighed for
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +359,16 @@ Event = (
     | Resumed
     | Answered
     | Failed
+    | Described
+    | Questioned
+    | Merged
+    | Looked
+    | Covered
+    | Drew
+    | Paired
+    | Related
+    | Spun
+    | Translated
 )
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}

@@ -11,7 +11,7 @@ INSTRUCTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}\b(?:instruction|prompt|rule|direction|guideline|polic)\w*"
     r"|\bsystem (?:prompt|message|instruction)s?\b"
     r"|\b(?:you are|act as|pretend to be) (?:now |a |an |the )?(?:helpful )?(?:ai|assistant|chatbot|language model|llm|dan)\b"
-    r"|\b(?:assistant|model|ai|llm)s?\b[,:]? (?:must|should|shall|please|will now|need to)\b"
+    r"|\b(?:assistant|model|ai|llm)s?\b[,:]? (?:you )?(?:must|should|shall|please|will now|need to)\b"
     r"|\b(?:reveal|print|output|repeat|send|exfiltrate|post)\b.{0,40}\b(?:prompt|api key|password|secret|credential|token)s?\b"
     r"|\b(?:instead|now),? (?:answer|reply|respond|say|output|write)\b.{0,20}[\"“':]"
     r"|\b(?:answer|reply|respond|say|output|write) (?:only|exactly|nothing but)\b.{0,10}[\"“':]"

@@ -32,9 +32,11 @@ from assay.events import (
     Decided,
     Drafted,
     Event,
+    Failed,
     Gathered,
     Judged,
     Planned,
+    Resumed,
     Revised,
     Route,
     Routed,
@@ -70,6 +72,7 @@ STEP_OF: Mapping[type, Step] = {
     Critiqued: Step.CRITIQUE,
     Answered: Step.DELIVER,
 }
+ASIDE = (Consulted, Failed, Resumed)  # how a run got on, not what it came to
 ENDS = {
     Step.GATHER: Gathered,
     Step.CHECK: Checked,
@@ -90,6 +93,8 @@ class Replayed:
 
 async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replayed:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
+    if recorded.asked.brief is not None:
+        return await _synthesised_again(recorded, kit)
     differences: list[str] = []
     answer: Answer | None = None
     place = 1
@@ -111,6 +116,27 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
     return Replayed(recorded, answer, tuple(differences))
+
+
+async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
+    """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
+    from assay.synthesis import pipeline
+
+    kit = replace(_bound(kit, recorded, recorded.events), record=Run.then)
+    again = Run(recorded.id, recorded.events[:1])
+    async for event in pipeline.carry_on(again, kit):
+        if isinstance(event, Answered):  # replies cost what they cost then
+            event = Answered(replace(event.answer, usage=recorded.usage))
+        again = again.then(event)
+    before, after = ([event for event in run.events if not isinstance(event, ASIDE)] for run in (recorded, again))
+    differences = [
+        f"record {place}: {type(one).__name__} came out differently"
+        for place, (one, other) in enumerate(zip(before, after, strict=False))
+        if dumps(to_json(one)) != dumps(to_json(other))
+    ]
+    if len(before) != len(after):
+        differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
+    return Replayed(recorded, again.answer, tuple(differences))
 
 
 def _step_of(event: Event) -> Step:

@@ -24,6 +24,7 @@ from assay.events import (
     Found,
     Gathered,
     Judged,
+    Looked,
     Paused,
     Planned,
     Resumed,
@@ -190,8 +191,8 @@ class Run:
 
     @property
     def found(self) -> tuple[Found, ...]:
-        """Everything that any call returned, in order; a passage may be there more than once."""
-        return tuple(found for event in self.events if isinstance(event, ToolRan) for found in event.found)
+        """Everything that any call, or any search of a synthesis, returned, in order; a passage may be there more than once."""
+        return tuple(found for event in self.events if isinstance(event, ToolRan | Looked) for found in event.found)
 
     @property
     def unweighed(self) -> tuple[Found, ...]:

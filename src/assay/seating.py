@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -76,15 +76,50 @@ def as_recorded(roles: Mapping[Role, tuple[Seated, ...]], run: Run) -> Mapping[R
     }
 
 
-def ceilings(settings: Settings) -> Ceilings:
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one run may take; 0 is no ceiling."""
+
+    calls: int
+    tokens: int
+    money: float
+    seconds: float
+
+
+def allowance(settings: Settings, run: Run) -> Allowance:
+    """A synthesis reads many documents, and may take more than a question."""
+    if run.asked.brief is not None:
+        return Allowance(
+            settings.synthesis_calls, settings.synthesis_tokens, settings.synthesis_money, settings.synthesis_seconds
+        )
+    return Allowance(
+        settings.budget_run_calls, settings.budget_run_tokens, settings.budget_run_money, settings.budget_run_seconds
+    )
+
+
+def ceilings(settings: Settings, run: Run) -> Ceilings:
+    allowed = allowance(settings, run)
     return Ceilings(
-        run_calls=settings.budget_run_calls,
-        run_tokens=settings.budget_run_tokens,
-        run_money=settings.budget_run_money,
+        run_calls=allowed.calls,
+        run_tokens=allowed.tokens,
+        run_money=allowed.money,
         day_tokens=settings.budget_day_tokens,
         day_money=settings.budget_day_money,
         call_tokens=settings.budget_call_tokens,
     )
+
+
+def prices(settings: Settings) -> Callable[[str, int, int], float | None]:
+    """USD for a model and so many tokens in and out; none where no price is known."""
+    own = read_prices(settings.llm_prices)
+    elsewhere = reached_by_models(settings)
+
+    def price(model: str, tokens_in: int, tokens_out: int) -> float | None:
+        if not elsewhere and model not in own:
+            return 0.0  # on this machine nobody sends a bill, whatever the model is called
+        return price_of(model, Usage(tokens_in=tokens_in, tokens_out=tokens_out), own)
+
+    return price
 
 
 def meter(
@@ -96,15 +131,9 @@ def meter(
 ) -> Meter:
     """The run's way out to its models. Searching may not use up the seconds, nor the money, that writing needs."""
     settings = workspace.settings
-    own = read_prices(settings.llm_prices)
-    elsewhere = reached_by_models(settings)
-
-    def price(model: str, tokens_in: int, tokens_out: int) -> float | None:
-        if not elsewhere and model not in own:
-            return 0.0  # on this machine nobody sends a bill, whatever the model is called
-        return price_of(model, Usage(tokens_in=tokens_in, tokens_out=tokens_out), own)
-
-    book = StoreBook(workspace.store, run.asked.who, run.id, ceilings(settings), workspace.store.now()[:10], price)
+    book = StoreBook(
+        workspace.store, run.asked.who, run.id, ceilings(settings, run), workspace.store.now()[:10], prices(settings)
+    )
     writer = roles[Role.write][0].seat
     if run.draft is None:
         book.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
@@ -122,6 +151,6 @@ def meter(
         book=book,
         seconds=seconds,
         timeout=settings.llm_timeout,
-        gate=Gate(settings.llm_concurrency or (AT_ONCE if elsewhere else AT_HOME)),
+        gate=Gate(settings.llm_concurrency or (AT_ONCE if reached_by_models(settings) else AT_HOME)),
         temperature=settings.llm_temperature,
     )

@@ -94,6 +94,10 @@ class Settings(BaseModel):
         0, ge=0, description="tokens that one request may take, in and out; 0 for no ceiling"
     )
     budget_run_seconds: float = Field(900.0, gt=0, description="active seconds that one question may take")
+    synthesis_calls: int = Field(5000, ge=0, description="model calls that one synthesis may take; 0 for no ceiling")
+    synthesis_tokens: int = Field(5_000_000, ge=0, description="tokens that one synthesis may take; 0 for no ceiling")
+    synthesis_money: float = Field(0.0, ge=0, description="USD that one synthesis may cost; 0 for no ceiling")
+    synthesis_seconds: float = Field(14_400.0, gt=0, description="active seconds that one synthesis may take")
 
     tools: str = Field("", description="the tools that a model may use, separated by commas; empty for all")
     own_tools: str = Field("", description="read-only tools of your own, as package.module:name, separated by commas")

@@ -26,6 +26,7 @@ from assay.types import Document, Hit
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from assay.accounts import Account
     from assay.asking import How
     from assay.index.lance import LanceIndex
     from assay.index.retrieve import Shelf
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from assay.intake import Intake, Progress, Reader
     from assay.models.embed import Embedder
     from assay.run import Run
+    from assay.synthesising import Wish
 
 STATE, CACHE, ORIGINALS, INDEX = "state.db", "cache.db", "originals", "index"
 DEFAULT_BASE = "default"
@@ -347,21 +349,11 @@ class Workspace:
 
     def named(self, name: str, scope: Scope, entries: Sequence[Entry] | None = None) -> list[Entry]:
         """Documents that go by this name; one name may fit several, a folder's name fits all below it."""
-        if not name.strip():
-            raise UserError("A document's name cannot be empty. `assay sources` lists them.")
-        wanted = os.path.realpath(name if not name.startswith("~/") else Path.home() / name[2:])
+        from assay.store.naming import named
+
         if entries is None:
             entries = documents.listing(self.store, scope, documents.READY, documents.PENDING, documents.UNREADABLE)
-        for fits in (
-            lambda entry: entry.id == name or entry.uri in {name, wanted},
-            lambda entry: Path(entry.uri).is_relative_to(wanted),
-            lambda entry: entry.name == name,
-            lambda entry: entry.title.casefold() == name.casefold(),
-        ):
-            found = [entry for entry in entries if fits(entry)]
-            if found:
-                return found
-        raise UserError(f"There is no document called {name!r}. `assay sources` lists them.")
+        return named(name, entries)
 
     def sources(self, bases: Sequence[str] = ()) -> list[Entry]:
         """Every document this person may read, and every file that could not be read."""
@@ -381,19 +373,11 @@ class Workspace:
 
     async def boxes(self, document: str, start: int, end: int) -> list[Box]:
         """Where a span stands on the pages of a PDF; nothing for formats without pages of their own."""
-        from assay.ingest import ocr
-        from assay.ingest.jail import Jail
+        from assay.ingest.ocr import boxes_of
 
         found = self.document(document)
         data = self.original(found) if found and found.kind == "pdf" else None
-        if found is None or data is None:
-            return []
-        with Jail(limits=limits_from(self.settings)) as jail:
-            if ocr.MARK in found.meta:
-                boxes = await ocr.boxes(jail, data, found.pages, start, end, found.meta[ocr.MARK])
-            else:
-                boxes = await jail.boxes(data, start, end)
-        return boxes if isinstance(boxes, list) else []
+        return await boxes_of(found, data, start, end, limits_from(self.settings)) if found and data else []
 
     # Searching
 
@@ -437,6 +421,18 @@ class Workspace:
         from assay import asking
 
         return asking.resume(self, self.run(run_id), choice, words)
+
+    def synthesise(self, documents: Sequence[str], wish: Wish | None = None) -> AsyncIterator[tuple[Run, Event]]:
+        """Read these documents, by id, and write one account of them; `resume` carries it on like any run."""
+        from assay import synthesising
+
+        return synthesising.synthesise(self, documents, wish or synthesising.Wish())
+
+    def account(self, run_id: str) -> Account:
+        """What a synthesis has come to, as a page, a file or a program wants it."""
+        from assay import synthesising
+
+        return synthesising.account(self, self.run(run_id))
 
     def run(self, run_id: str) -> Run:
         """A run as it was recorded, with the words of the documents that this person may still read."""

@@ -21,8 +21,10 @@ from assay.run import Run
 async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
     log = Log(run, kit.record)
-    if kit.meter is not None:
-        kit = replace(kit, meter=replace(kit.meter, record=log.add, recalled=log.recalled))
+    if (meter := kit.meter) is not None:
+        # What the run has not recorded itself may be recorded by the synthesis that it is a part of.
+        known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
+        kit = replace(kit, meter=replace(meter, record=log.add, recalled=known))
     try:
         while (step := next_step(log.run, kit.limits)) is not None:
             async for event in STEPS[step](log.run, kit):

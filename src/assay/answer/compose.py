@@ -121,7 +121,7 @@ def _passed(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, 
 def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[str, str]) -> tuple[str, ...]:
     """What is not answered: for quotations as the rules see it; for a written answer as its writer says, and every name of the
     question that nothing cited speaks of."""
-    if draft.said:
+    if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
     found = missing(run.question, run.evidence, delivered, titles)
     if draft.by == RULES and not draft.missing:
@@ -136,6 +136,9 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
     would ever do."""
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
+    if run.asked.brief is not None:
+        short = any(f"{RULES}: " in getattr(event, "by", "") for event in run.events)  # rules, for want of something
+        return Outcome.partial if lost or short else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual

@@ -45,7 +45,7 @@ def _same_thing(question: str, left: Told, right: Told) -> bool:
     common = len(ours & theirs)
     if common < 2 or common < SHARED * max(len(ours), len(theirs)):
         return False
-    return marks(left[0]) == marks(right[0]) and not _series(left[1], right[1])
+    return marks(left[0]) == marks(right[0]) and not series(left[1], right[1])
 
 
 def marks(sentence: str) -> frozenset[str]:
@@ -57,7 +57,7 @@ def marks(sentence: str) -> frozenset[str]:
     return frozenset(text.fold(word) for word in (*inside, *coded, *dated))
 
 
-def _series(left: str, right: str) -> bool:
+def series(left: str, right: str) -> bool:
     """Titles that differ in nothing but a date or a number: each issue speaks of its own time."""
     ours, theirs = (frozenset(WORD.findall(text.fold(each))) for each in (left, right))
     return bool(ours ^ theirs) and all(word in MONTHS or word.isdigit() for word in ours ^ theirs)

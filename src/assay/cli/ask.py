@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,12 +16,15 @@ from assay.cli.options import (
     MaxSeconds,
     MaxTokens,
     Meta,
+    Out,
     Quiet,
     Since,
     Sources,
     Types,
     Until,
     Workspace,
+    again,
+    synthesis_limits,
     where_of,
     whole,
 )
@@ -110,8 +111,8 @@ def ask(
     with open_workspace(workspace, **limits) as opened:
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
-            _say_what_has_no_price(opened.settings)
-        show = Show(format, json, quiet, _again(workspace, max_cost, max_tokens, max_seconds))
+            say_what_has_no_price(opened.settings)
+        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds))
         raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 
 
@@ -125,22 +126,30 @@ def resume(
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
     format: Formatted = Format.text,
+    out: Out = None,
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Carry on a run that was stopped, has failed or waits for you; what is recorded is not done again."""
-    from assay.cli import consent
+    """Carry on a run that was stopped, has failed or waits for you; what is recorded is not done again.
+
+    Of a synthesis it writes the files again, into --out.
+    """
+    from assay.cli import account, consent
     from assay.workspace import open_workspace
 
-    with open_workspace(workspace, **_limits(max_cost, max_tokens, max_seconds)) as opened:
+    limits = _limits(max_cost, max_tokens, max_seconds) | synthesis_limits(max_cost, max_tokens, max_seconds)
+    with open_workspace(workspace, **limits) as opened:
         known = opened.run(run)
+        if known.asked.brief is not None:
+            account.refuse(account.folder_of(known, out), run)
         if not known.delivered:
             consent.settle(opened, model=known.asked.has_model)
-        show = Show(format, json, quiet, _again(workspace, max_cost, max_tokens, max_seconds))
+        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
         undecided = known.waiting is not None and not choose
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
-        raise end(opened, follow(opened, steps, show, known), show)
+        ended = follow(opened, steps, show, known)
+        raise end(opened, ended, show) if known.asked.brief is None else account.end(opened, ended, show, out)
 
 
 def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> dict[str, Any]:
@@ -148,7 +157,7 @@ def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float |
     return {"budget_run_money": max_cost, "budget_run_tokens": max_tokens, "budget_run_seconds": max_seconds}
 
 
-def _say_what_has_no_price(settings: Settings) -> None:
+def say_what_has_no_price(settings: Settings) -> None:
     """A ceiling on money that cannot hold must not look as if it did."""
     from assay.cli.doctor_models import unpriced
 
@@ -156,14 +165,3 @@ def _say_what_has_no_price(settings: Settings) -> None:
         say(
             f"Note: no price is known for {', '.join(names)}, so that a ceiling on cost does not hold. Set `llm_prices`."
         )
-
-
-def _again(workspace: Path | None, max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> str:
-    """The flags that a later `assay resume` needs to mean the same: limits are not part of a run's record."""
-    given = {
-        "--workspace": workspace,
-        "--max-cost": max_cost,
-        "--max-tokens": max_tokens,
-        "--max-seconds": max_seconds,
-    }
-    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given.items() if value is not None)

@@ -39,6 +39,19 @@ def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = Non
     _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
+Cases = Annotated[
+    Path, typer.Option("--data", help="A file of JSON lines: a question, and documents with `text` and `type`.")
+]
+
+
+@app.command()
+def conflicts(data: Cases, json: Json = False) -> None:
+    """Contradictions between documents, found without a model: precision and recall, beside plain rules."""
+    from assay.evaluate.conflicts import load, measure
+
+    _print(data.name, measure(load(data), _say), json=json)
+
+
 def _folder(cache: Path | None) -> Path:
     import platformdirs
 
@@ -54,8 +67,16 @@ def _print(name: str, figures: dict[str, Any], *, json: bool) -> None:
         print_json(figures, indent=None)
         return
     typer.echo(name)
+    wide = max(11, *(len(key) + 1 for key in figures))
     for key, value in figures.items():
-        if isinstance(value, dict):
-            typer.echo(f"  {key:<11}" + "  ".join(f"{part} {figure:.3f}" for part, figure in value.items()))
-        else:
-            typer.echo(f"  {key:<11}{value:.3f}" if isinstance(value, float) else f"  {key:<11}{value}")
+        typer.echo(f"  {key:<{wide}}{_written(value)}")
+
+
+def _written(value: Any) -> str:
+    """Figures of figures in brackets, shares to three places, counts as they are."""
+    if isinstance(value, dict):
+        inner = ((part, _written(each)) for part, each in value.items())
+        return "  ".join(
+            f"{part} ({each})" if isinstance(value[part], dict) else f"{part} {each}" for part, each in inner
+        )
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -143,9 +143,10 @@ def _as_json(run: Run, event: Event) -> None:
 
 
 def _in_lines(run: Run, event: Event) -> None:
+    from assay.cli import progress
     from assay.cli.told import told
 
-    if line := told(event):
+    if line := progress.line(run, event) if run.asked.brief else told(event):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 
 
@@ -155,18 +156,22 @@ def _live(watched: Watched) -> Iterator[See]:
     from rich.live import Live
     from rich.text import Text
 
+    from assay.cli import progress
     from assay.cli.live import rows_for, view
     from assay.events import Gathered
 
     def now() -> RenderableType:
         if watched.run is None:
             return Text("Looking at what the model can do …", style="dim")
-        return view(watched.run, watched.titles, watched.seconds, rows_for(screen.height))
+        rows = rows_for(screen.height)
+        if watched.run.asked.brief is not None:
+            return progress.view(watched.run, watched.seconds, rows)
+        return view(watched.run, watched.titles, watched.seconds, rows)
 
     screen = aside()
 
     def see(run: Run, event: Event) -> None:
-        if isinstance(event, Gathered):
+        if isinstance(event, Gathered) and run.asked.brief is None:
             watched.look_up()  # here, and not while it is drawn: that is another thread
 
     with Live(get_renderable=now, console=screen, refresh_per_second=4) as live:

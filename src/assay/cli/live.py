@@ -26,13 +26,13 @@ DONE, OPEN, WRONG = "✓", "·", "✗"
 def view(run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS) -> RenderableType:
     """The run as it now stands, a line each; `titles` are of documents, by id."""
     return Group(
-        _line(run.question, "bold"),
+        row(run.question, "bold"),
         *_route(run),
         *_plan(run, rows + 3),
         *_searches(run, rows),
         *_evidence(run.evidence, titles, rows),
         *_claims(run, rows),
-        _line(footer(run, seconds), "dim"),
+        row(footer(run, seconds), "dim"),
     )
 
 
@@ -41,23 +41,23 @@ def rows_for(height: int) -> int:
     return min(ROWS, max(1, (height - 11) // 4))
 
 
-def _line(words: str, style: str = "", *, indent: int = 0) -> Text:
+def row(words: str, style: str = "", *, indent: int = 0) -> Text:
     """One line, whatever is in it: what does not fit is cut off, what steers a terminal is left out."""
     flat = " ".join(plain(words).split())
     return Text(" " * indent + flat, style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
+def part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
     if not rows:
         return []
-    return [_line(f"{name} ({hidden} more)" if hidden > 0 else name, "dim"), *rows]
+    return [row(f"{name} ({hidden} more)" if hidden > 0 else name, "dim"), *rows]
 
 
 def _route(run: Run) -> Iterable[Text]:
     routed = run.routed
     if routed is not None:
         dates = f" · dated {routed.since or '…'} to {routed.until or '…'}" if routed.since or routed.until else ""
-        yield _line(f"{routed.route}{dates} · {routed.why}" if routed.why else f"{routed.route}{dates}", "dim")
+        yield row(f"{routed.route}{dates} · {routed.why}" if routed.why else f"{routed.route}{dates}", "dim")
 
 
 def _plan(run: Run, most: int) -> list[Text]:
@@ -69,12 +69,12 @@ def _plan(run: Run, most: int) -> list[Text]:
         return []
     bound = run.bound
     rows = [
-        _line(f"{DONE} {filled(step.question, run)} → {bound[step.id].value}", "green", indent=2)
+        row(f"{DONE} {filled(step.question, run)} → {bound[step.id].value}", "green", indent=2)
         if step.id in bound
-        else _line(f"{OPEN} {filled(step.question, run)}", indent=2)
+        else row(f"{OPEN} {filled(step.question, run)}", indent=2)
         for step in steps[:most]
     ]
-    return _part("Plan", rows, len(steps) - most)
+    return part("Plan", rows, len(steps) - most)
 
 
 def _searches(run: Run, most: int) -> list[Text]:
@@ -85,18 +85,18 @@ def _searches(run: Run, most: int) -> list[Text]:
     ]
     results, kept = run.results, {each.passage.id for each in run.evidence}
     rows = [_search(calls, [results.get(call.id) for call in calls], kept) for calls in made[-most:]]
-    return _part("Searches", rows, len(made) - most)
+    return part("Searches", rows, len(made) - most)
 
 
 def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Collection[str]) -> Text:
     words = _named(calls)
     ran = [each for each in results if each is not None]
     if len(ran) < len(calls):
-        return _line(f"{OPEN} {words}", indent=2)
+        return row(f"{OPEN} {words}", indent=2)
     if all(each.error for each in ran):
-        return _line(f"{WRONG} {words}: {ran[0].error}", "yellow", indent=2)
+        return row(f"{WRONG} {words}: {ran[0].error}", "yellow", indent=2)
     found = {each.passage.id for result in ran for each in result.found}
-    return _line(f"{DONE} {len(found)} found, {sum(each in kept for each in found)} kept: {words}", indent=2)
+    return row(f"{DONE} {len(found)} found, {sum(each in kept for each in found)} kept: {words}", indent=2)
 
 
 def _named(calls: Sequence[Call]) -> str:
@@ -107,10 +107,8 @@ def _named(calls: Sequence[Call]) -> str:
 
 
 def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str], most: int) -> list[Text]:
-    rows = [
-        _line(f"{each.score:4.1f}  {place(each, titles)}: “{each.quote.text}”", indent=2) for each in evidence[:most]
-    ]
-    return _part("Evidence", rows, len(evidence) - most)
+    rows = [row(f"{each.score:4.1f}  {place(each, titles)}: “{each.quote.text}”", indent=2) for each in evidence[:most]]
+    return part("Evidence", rows, len(evidence) - most)
 
 
 def place(evidence: Evidence, titles: Mapping[str, str]) -> str:
@@ -122,12 +120,12 @@ def _claims(run: Run, most: int) -> list[Text]:
     """What has passed the check, and what has not."""
     claims = list(run.checked.values())
     rows = [
-        _line(f"{DONE} {claim.words}", "green", indent=2)
+        row(f"{DONE} {claim.words}", "green", indent=2)
         if claim.verdict is Verdict.supported
-        else _line(f"{WRONG} {claim.words} ({claim.why or claim.verdict})", "yellow", indent=2)
+        else row(f"{WRONG} {claim.words} ({claim.why or claim.verdict})", "yellow", indent=2)
         for claim in claims[-most:]
     ]
-    return _part("Claims", rows, len(claims) - most)
+    return part("Claims", rows, len(claims) - most)
 
 
 def footer(run: Run, seconds: float) -> str:

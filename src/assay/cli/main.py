@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 
 from assay import __version__
-from assay.cli import add, ask, backup, base, config, doctor, evaluate, init, runs, search, sources, workspace
+from assay.cli import (
+    add,
+    ask,
+    backup,
+    base,
+    config,
+    doctor,
+    evaluate,
+    init,
+    runs,
+    search,
+    sources,
+    synthesise,
+    workspace,
+)
 from assay.cli.options import plain
 from assay.errors import AssayError, UserError
 
@@ -50,6 +64,8 @@ app.command("remove")(sources.remove)
 app.command("show")(sources.show)
 app.command("search")(search.search)
 app.command("ask")(ask.ask)
+app.command("synthesise")(synthesise.synthesise)
+app.command("synthesize", hidden=True)(synthesise.synthesise)  # the same, as others spell it
 app.command("runs")(runs.runs)
 app.command("trace")(runs.trace)
 app.command("replay")(runs.replay)

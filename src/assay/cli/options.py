@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import sys
 from collections.abc import Coroutine
 from datetime import date
@@ -57,6 +58,10 @@ MaxTokens = Annotated[
 MaxSeconds = Annotated[
     float | None,
     typer.Option("--max-seconds", min=0.1, help="Active seconds that a question may take. Default: the setting."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The folder for the files of a synthesis. Default: ./assay-account-RUN."),
 ]
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but the tab and the end of a line
@@ -115,6 +120,25 @@ def where_of(
         until=last,
         meta=dict(whole(pair).split("=", 1) for pair in meta or []),
     )
+
+
+def synthesis_limits(cost: float | None, tokens: int | None, seconds: float | None) -> dict[str, Any]:
+    """The settings that a synthesis's limits stand for."""
+    return {"synthesis_money": cost, "synthesis_tokens": tokens, "synthesis_seconds": seconds}
+
+
+def again(
+    workspace: Path | None, cost: float | None, tokens: int | None, seconds: float | None, out: Path | None = None
+) -> str:
+    """The flags that a later `assay resume` needs to mean the same: limits and places are not part of a run's record."""
+    given = {
+        "--workspace": workspace,
+        "--out": out,
+        "--max-cost": cost,
+        "--max-tokens": tokens,
+        "--max-seconds": seconds,
+    }
+    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given.items() if value is not None)
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:

@@ -39,7 +39,8 @@ def runs(
         return
     for each in entries:
         cost = f"{_cost(each.usage):>10}"
-        line = f"{each.id}  {each.started[:19]}  {each.state:<10}  {cost}  {each.question}"
+        many = f"[{each.documents} documents] " if each.documents else ""
+        line = f"{each.id}  {each.started[:19]}  {each.state:<10}  {cost}  {many}{each.question}"
         console().print(plain(line), markup=False)
 
 
@@ -79,8 +80,9 @@ def trace(
             }
         )
         raise typer.Exit(1 if faults else 0)
+    wide = max([9, *(len(record.kind) for record in chain)])
     for record, event in zip(chain, events, strict=True):
-        head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<9}"
+        head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<{wide}}"
         console().print(plain(f"{head}  {in_a_line(event)}"), markup=False)
     console().print(
         "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False

@@ -11,20 +11,30 @@ from assay.events import (
     Checked,
     Compacted,
     Consulted,
+    Covered,
     Critiqued,
     Decided,
+    Described,
     Drafted,
+    Drew,
     Event,
     Failed,
     Gathered,
     Judged,
+    Looked,
+    Merged,
+    Paired,
     Paused,
     Planned,
+    Questioned,
+    Related,
     Resumed,
     Revised,
     Routed,
+    Spun,
     Stopped,
     ToolRan,
+    Translated,
 )
 from assay.types import Answer, Claim, Usage, Verdict
 
@@ -69,10 +79,11 @@ def in_a_line(event: Event) -> str:
 def _said(event: Event) -> str:
     match event:
         case Asked():
-            models = sorted({seat.model for seat in event.seats})
-            return _parts(
-                event.question, f"mode {event.mode}", f"eagerness {event.eagerness}", ", ".join(models) or "no model"
-            )
+            models = ", ".join(sorted({seat.model for seat in event.seats})) or "no model"
+            if event.brief is not None:
+                made = f"{event.brief.pipeline} of {counted(len(event.brief.documents), 'document')}"
+                return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
+            return _parts(event.question, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
         case Routed():
             dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
@@ -98,7 +109,7 @@ def _said(event: Event) -> str:
                 f"{len(event.inexact)} not quoted exactly" if event.inexact else "",
             )
             best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
-            return _parts(f"{len(event.evidence)} kept", best, *others, by=event.by)
+            return _parts(event.question, f"{len(event.evidence)} kept", best, *others, by=event.by)
         case Judged():
             lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
             surprise = "the plan no longer fits" if event.surprise else ""
@@ -133,6 +144,53 @@ def _said(event: Event) -> str:
             return _answered(event.answer)
         case Failed():
             return _parts(event.error, event.detail)
+        case _:
+            return _said_of_synthesis(event)
+
+
+def _said_of_synthesis(
+    event: Described | Questioned | Merged | Looked | Covered | Drew | Paired | Related | Spun | Translated,
+) -> str:
+    """The events that only a synthesis has."""
+    match event:
+        case Described(portrait=portrait):
+            abstract = "no abstract: made of its own sentences" if portrait.made else ""
+            known = (", ".join(portrait.authors), portrait.year, abstract, portrait.empty)
+            return _parts(portrait.doc_id, portrait.title, *known, by=portrait.by)
+        case Questioned():
+            return _parts(event.doc_id or "all documents", *again(event.pass_), "; ".join(event.questions), by=event.by)
+        case Merged(questions=questions):
+            asked = "; ".join(f"{each.id} {each.text}" for each in questions)
+            return _parts(counted(len(questions), "question"), *again(event.pass_), asked)
+        case Looked():
+            others = ", ".join(event.others)
+            chosen = f"{len(event.found)} of {counted(event.considered, 'passage')} chosen"
+            return _parts(event.question, chosen, f"compared with {others}" if others else "", by=event.by)
+        case Covered(rows=rows, thin=thin):
+            found = f"{sum(row.evidence > 0 for row in rows)} of {counted(len(rows), 'document')} with evidence"
+            return _parts(found, *again(event.pass_), f"{len(thin)} asked about again" if thin else "")
+        case Drew():
+            missing = f"{len(event.missing)} quoted instead" if event.missing else ""
+            return _parts(event.question, counted(len(event.insights), "insight"), missing, by=event.by)
+        case Paired():
+            left = f"{event.left:,} left out" if event.left else ""
+            return _parts(f"{counted(len(event.pairs), 'pair')} compared", left, event.how)
+        case Related():
+            types = ", ".join(f"{each.left.doc_id} {each.type} {each.right.doc_id}" for each in event.relations)
+            dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
+            found = f"block {event.block}: {counted(len(event.relations), 'relation')}"
+            return _parts(found, types, dropped, by=event.by)
+        case Spun():
+            themes = counted(len(event.themes), "theme") if len(event.themes) > 1 else ""
+            return _parts(event.theme, counted(len(event.spine), "sentence"), themes, by=event.by)
+        case Translated(translation=done):
+            grade = f"grade {done.before.grade:.0f} before, {done.after.grade:.0f} after"
+            return _parts(f"for {done.audience}", counted(len(done.paragraphs), "paragraph"), grade, by=done.by)
+
+
+def again(pass_: int) -> tuple[str, ...]:
+    """Which pass it is, where it is not the first."""
+    return (f"pass {pass_}",) if pass_ > 1 else ()
 
 
 def _parts(*parts: str, by: str = "") -> str:

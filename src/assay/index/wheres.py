@@ -13,6 +13,8 @@ def filter_for(where: Where) -> Filter:
         parts.append(
             Or(tuple(part for name in where.sources for part in (Contains("source", name), Contains("title", name))))
         )
+    if where.documents:
+        parts.append(In("doc", where.documents))
     if where.types:
         parts.append(In("type", where.types))
     if dated := _dated(where):

@@ -21,6 +21,7 @@ from assay.ingest.jail import Jail
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.pdf_box import Box
 from assay.text import clean
+from assay.types import Document
 
 PROGRAM = "tesseract"
 MARK = "ocr"  # in a document's metadata: read through OCR, in these languages
@@ -96,6 +97,16 @@ async def boxes(
             if begin + at < end and begin + at + length > start:
                 found.append(Box(number, word.x0, word.y0, word.x1, word.y1))
     return found
+
+
+async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[Box]:
+    """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
+    with Jail(limits=limits) as jail:
+        if MARK in document.meta:
+            found = await boxes(jail, data, document.pages, start, end, document.meta[MARK])
+        else:
+            found = await jail.boxes(data, start, end)
+    return found if isinstance(found, list) else []
 
 
 def words_on(picture: bytes, languages: str, limits: Limits) -> list[Seen] | Unreadable:

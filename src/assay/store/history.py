@@ -32,6 +32,7 @@ class Past:
     delivered: bool
     usage: Usage
     stopped: str = ""  # why its search ended, where it was delivered
+    documents: int = 0  # of a synthesis, how many
 
     @property
     def cut_short(self) -> bool:
@@ -57,14 +58,19 @@ def history(store: Store, who: str, limit: int = 20) -> list[Past]:
         Past(
             first.id,
             first.started,
-            from_json(Asked, json.loads(first.body)).question if first.body else "",
+            asked.question if asked else "",
             _state(last.kind, last.body),
             bool(first.delivered),
             budgets.spent_by_run(store, first.id),
             json.loads(last.body)["answer"].get("stopped", "") if last.kind == "Answered" and last.body else "",
+            len(asked.brief.documents) if asked and asked.brief else 0,
         )
-        for first, last in ((each[0], each[-1]) for each in found)
+        for first, last, asked in ((each[0], each[-1], _asked(each[0].body)) for each in found)
     ]
+
+
+def _asked(body: str | None) -> Asked | None:
+    return from_json(Asked, json.loads(body)) if body else None
 
 
 def _state(kind: str, body: str | None) -> str:

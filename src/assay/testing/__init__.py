@@ -4,6 +4,7 @@ Script       a model that says what it is told to, by role        (in process, o
 ChatServer   a chat endpoint on the loopback, with a function in the model's place
 FaultServer  the same, going wrong on request: every `Fault` that endpoints have
 AtRandom, AlwaysContinue, SameCall, UnknownTools, InventsKeys, Obedient      models that mean no good
+reviewer     a model that can write a whole synthesis, in the documents' own words
 WordEmbedder an embedder that knows words and nothing else
 """
 
@@ -42,6 +43,7 @@ from assay.testing.replies import (
     verdicts,
     writes,
 )
+from assay.testing.reviewer import reviewer
 from assay.testing.scripted import Script, Unexpected, calls, rests
 from assay.testing.words import WordEmbedder
 
@@ -77,6 +79,7 @@ __all__ = [
     "passages_in",
     "research",
     "rests",
+    "reviewer",
     "rewrites",
     "role_of",
     "says",

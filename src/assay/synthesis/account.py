@@ -1,0 +1,90 @@
+"""The account of a synthesis, computed from its events: what a page, a file and a program are made of. Pure."""
+
+from __future__ import annotations
+
+from assay.accounts import Account, Pipeline
+from assay.events import RULES, Event
+from assay.run import Run
+from assay.stages import Translated
+from assay.synthesis import diagnostics, retell, views
+from assay.synthesis.coverage import ledger
+from assay.synthesis.readability import readability
+
+OF_WHAT = {
+    "money": "the money",
+    "tokens": "the tokens",
+    "calls": "the calls of a model",
+    "time": "the time",
+    "unusable": "",
+}
+
+
+def account(run: Run) -> Account:
+    """All that a delivered synthesis has come to."""
+    answer = run.answer
+    assert answer is not None, "a synthesis that is not delivered has no account"
+    brief, spun, paired = views.brief(run), views.spun(run), views.paired(run)
+    known = views.portraits(run)
+    words = "\n\n".join(claim.words for claim in answer.claims)
+    return Account(
+        run=run.id,
+        brief=brief,
+        question=run.question,
+        made_on=run.asked.today,
+        models=tuple(dict.fromkeys(seat.model for seat in run.asked.seats)),
+        documents=tuple(known[doc] for doc in brief.documents if doc in known),
+        questions=views.questions(run),
+        answers={question: tuple(each.key for each in own) for question, own in views.answers(run).items()},
+        evidence=run.evidence,
+        insights=tuple(views.insights(run).values()),
+        relations=views.relations(run),
+        pairing=paired.how if paired else "",
+        theme=spun.theme if spun else "",
+        spine=spun.spine if spun else (),
+        themes=spun.themes if spun else (),
+        narrative=answer,
+        readability=readability(words),
+        translations=tuple(retell.as_delivered(each, run) for each in views.translations(run).values()),
+        ledger=ledger(run),
+        diagnostics=diagnostics.diagnostics(run),
+        notes=notes(run),
+        usage=run.usage,
+    )
+
+
+def notes(run: Run) -> tuple[str, ...]:
+    """What a reader should know of how this came about: that there was no model, or where one could not be asked."""
+    brief = views.brief(run)
+    said: list[str] = []
+    if not run.asked.has_model:
+        said.append(
+            "Made without a language model: what stands here are quotations, chosen and ordered by rule. "
+            + ("Of relations only contradictions and close parallels are recognised." if _deep(run) else "")
+        )
+        if set(brief.audiences) != {"expert"}:
+            said.append("Texts for other readers need a model; they hold the same quotations.")
+    made = [by for event in run.events for by in _makers(event)]
+    cut = {by.removeprefix(f"{RULES}: ") for by in made if by.startswith(f"{RULES}: ")}
+    for why in sorted(cut):
+        what = OF_WHAT.get(why, "")
+        said.append(
+            f"A limit on {what.removeprefix('the ')} was reached: from there on it went by rule."
+            if what
+            else "Some replies of the model could not be used: there it went by rule."
+        )
+    inexact = sum(len(event.inexact) for event in views.weighed(run).values())
+    if inexact:
+        said.append(
+            f"{inexact} quotations that a model gave were not in the passage; its best sentence stands instead."
+        )
+    return tuple(each.strip() for each in said)
+
+
+def _deep(run: Run) -> bool:
+    return views.brief(run).pipeline is Pipeline.synthesis
+
+
+def _makers(event: Event) -> list[str]:
+    """Who made an event; what was made in several requests may have several makers."""
+    by = event.translation.by if isinstance(event, Translated) else getattr(event, "by", "")
+    return str(by).split("; ")

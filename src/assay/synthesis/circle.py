@@ -1,0 +1,184 @@
+"""Where documents and their names stand on the map: on a circle, theme by theme, so that no name lies on another. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, count
+from math import ceil, cos, degrees, hypot, pi, radians, sin
+
+FEW = 14  # places up to which names stand upright, in lines; above that they are turned outwards
+LARGE, SMALL = 14.0, 12.0  # letters of upright and of turned names
+LEADING = 17.0
+WIDE, LONG = 185.0, 250.0  # the room of a line of an upright name, and of a turned one
+LINES = 3
+NODE, DOT = 17.0, 6.5  # how large a node is among few and among many
+APART = 17.0  # from one turned name to the next
+GAP = 8.0  # from a node to its name
+NARROW = frozenset("ijlftrI.,:;'’|!()[] -·")
+BROAD = frozenset("mwMW@%&…—")
+TOP = -pi / 2
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What is to have a place: a document's label and title; or, without a document, the name of a theme."""
+
+    doc_id: str
+    label: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place on the circle: the node, and its name in lines that begin at `at`, turned by `turn` degrees."""
+
+    named: Named
+    angle: float
+    node: Point
+    at: Point
+    anchor: str  # start, middle or end
+    turn: float
+    size: float
+    lines: tuple[str, ...]
+
+    def corners(self) -> tuple[Point, ...]:
+        """The corners of the name's box as it lies on the map."""
+        wide = max(width(line, self.size) for line in self.lines)
+        left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[self.anchor]
+        top, bottom = -self.size * 0.85, (len(self.lines) - 1) * LEADING + self.size * 0.3
+        c, s = cos(radians(self.turn)), sin(radians(self.turn))
+        box = ((left, top), (left + wide, top), (left + wide, bottom), (left, bottom))
+        return tuple((self.at[0] + x * c - y * s, self.at[1] + x * s + y * c) for x, y in box)
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """All places, the circle's radius, and how large its nodes are."""
+
+    spots: tuple[Spot, ...]
+    radius: float
+    node: float
+
+    @property
+    def upright(self) -> bool:
+        return self.node == NODE
+
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom of everything that is drawn."""
+        points = [corner for spot in self.spots for corner in spot.corners()]
+        points += [(x + dx, y + dx) for x, y in (spot.node for spot in self.spots) for dx in (-self.node, self.node)]
+        xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
+        return min(xs), min(ys), max(xs), max(ys)
+
+
+def around(places: Sequence[Named]) -> Circle:
+    """The places in the order given, clockwise from the top. No name lies on another, however many there are."""
+    if len(places) > FEW:
+        return _turned(places)
+    return next(
+        circle
+        for radius in count(130.0 + 8.0 * len(places), 10.0)
+        if not overlapping((circle := _upright(places, radius)).spots)
+    )
+
+
+def overlapping(spots: Sequence[Spot]) -> list[tuple[Spot, Spot]]:
+    """Pairs of names that lie on each other."""
+    boxes = [(spot, spot.corners()) for spot in spots]
+    return [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if meet(first, second)]
+
+
+def meet(first: Sequence[Point], second: Sequence[Point]) -> bool:
+    """Whether two rectangles, each turned as it may be, share any ground: no side of either parts them."""
+    for box in (first, second):
+        for (ax, ay), (bx, by) in ((box[0], box[1]), (box[1], box[2])):
+            length = hypot(bx - ax, by - ay) or 1.0
+            ux, uy = (bx - ax) / length, (by - ay) / length
+            one, two = ([x * ux + y * uy for x, y in points] for points in (first, second))
+            if max(one) <= min(two) or max(two) <= min(one):
+                return False
+    return True
+
+
+def width(words: str, size: float) -> float:
+    """About how wide words are, rather too wide than too narrow: which font will be used is not known."""
+    return size * sum(_advance(sign) for sign in words)
+
+
+def _advance(sign: str) -> float:
+    if unicodedata.east_asian_width(sign) in "WF":
+        return 1.05
+    if unicodedata.combining(sign):
+        return 0.0
+    if sign in NARROW:
+        return 0.42
+    if sign in BROAD:
+        return 1.0
+    return 0.74 if sign.isupper() else 0.64
+
+
+def cut(words: str, size: float, room: float) -> str:
+    """Words that fit into the room, with an ellipsis where some were cut off."""
+    if width(words, size) <= room:
+        return words
+    while words and width(words + "…", size) > room:
+        words = words[:-1]
+    whole = words.rpartition(" ")[0]  # rather a word less than half a word, where the word is not a long one
+    return (whole if len(whole) > 0.6 * len(words) else words).rstrip(" ,;:.-–—") + "…"
+
+
+def wrapped(words: str, size: float, room: float, lines: int) -> tuple[str, ...]:
+    """Words in at most so many lines."""
+    made: list[str] = []
+    rest = words.split()
+    while rest and len(made) < lines - 1:
+        line = rest.pop(0)
+        while rest and width(f"{line} {rest[0]}", size) <= room:
+            line += f" {rest.pop(0)}"
+        made.append(cut(line, size, room))
+    return (*made, cut(" ".join(rest), size, room)) if rest else tuple(made) or ("",)
+
+
+def _angles(places: int) -> list[float]:
+    first = pi if places == 2 else TOP
+    return [first + 2 * pi * place / max(1, places) for place in range(places)]
+
+
+def _upright(places: Sequence[Named], radius: float) -> Circle:
+    """Names beside their nodes, above the topmost one and below the lowest."""
+    spots: list[Spot] = []
+    for named, angle in zip(places, _angles(len(places)), strict=True):
+        x, y = radius * cos(angle), radius * sin(angle)
+        lines = wrapped(named.name, LARGE, WIDE, LINES)
+        tall = (len(lines) - 1) * LEADING
+        away = NODE + GAP if named.doc_id else 0.0
+        if abs(cos(angle)) < 0.2:
+            anchor, tx = "middle", x
+            ty = y - away - tall - 3.0 if sin(angle) < 0 else y + away + LARGE * 0.85
+        else:
+            anchor = "start" if cos(angle) > 0 else "end"
+            tx = x + away * (1 if cos(angle) > 0 else -1)
+            ty = y - tall / 2 + LARGE * 0.33 + sin(angle) * tall * 0.3
+        spots.append(Spot(named, angle, (x, y), (tx, ty), anchor, 0.0, LARGE, lines))
+    return Circle(tuple(spots), radius, NODE)
+
+
+def _turned(places: Sequence[Named]) -> Circle:
+    """Names turned outwards like spokes; on the left side they are turned round, so that none stands on its head."""
+    radius = max(280.0, ceil(len(places) * APART / (2 * pi)))
+    spots: list[Spot] = []
+    for named, angle in zip(places, _angles(len(places)), strict=True):
+        begins = radius + DOT + GAP
+        left = cos(angle) < -1e-9
+        turn = degrees(angle) + (180.0 if left else 0.0)
+        shift = SMALL * 0.35  # letters stand on their line; the spoke goes through their middle
+        sx, sy = -sin(radians(turn)) * shift, cos(radians(turn)) * shift
+        at = (begins * cos(angle) + sx, begins * sin(angle) + sy)
+        words = cut(f"{named.label} {named.name}".strip(), SMALL, LONG)
+        node = (radius * cos(angle), radius * sin(angle))
+        spots.append(Spot(named, angle, node, at, "end" if left else "start", turn, SMALL, (words,)))
+    return Circle(tuple(spots), radius, DOT)

@@ -1,0 +1,68 @@
+"""What a document is called: D1, D2, … where a model reads or writes, its title where a person does. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from assay import text
+from assay.answer import facts
+from assay.run import Run
+from assay.synthesis import views
+from assay.types import Claim, Evidence
+
+LONGEST = 60  # characters of a title in a sentence
+LABEL = re.compile(r"\bD[1-9][0-9]{0,3}\b")
+
+
+def short(title: str) -> str:
+    """A title as it stands in a sentence: on one line, without quotation marks of its own, cut between words."""
+    tidy = " ".join(re.sub(r"[“”\"⟦⟧|]", " ", text.clean(title)).split())
+    if len(tidy) <= LONGEST:
+        return tidy
+    return f"{tidy[: LONGEST - 1].rsplit(' ', 1)[0].rstrip(' ,;:.-–')}…"
+
+
+def names(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
+    """Document → its title in short. A title that was read off a document counts only if the one it is filed under has the
+    same names and numbers: a sentence that calls it otherwise would not hold against what it cites."""
+    found: dict[str, str] = {}
+    for doc, portrait in views.portraits(run).items():
+        filed, read = short(titles.get(doc, "")), short(portrait.title)
+        found[doc] = filed if not read or facts.strangers(f"“{read}”", titles.get(doc, "")) else read
+    return found
+
+
+def in_titles(
+    claim: Claim, documents: Mapping[str, str], called: Mapping[str, str], known: Mapping[str, Evidence]
+) -> tuple[Claim, tuple[str, ...]] | None:
+    """The claim with titles in the place of labels, and the documents that it so names. None where it names a document that
+    it does not cite, or that has no title: nobody could tell whose words these are.
+
+    documents: label → document
+    called: document → its title in short
+    known: the evidence by key
+    """
+    cited = [known[key] for key in claim.cites if key in known]
+    own = {each.quote.doc_id for each in cited}
+    there = frozenset(LABEL.findall(" ".join(each.passage.text for each in cited)))  # vitamin D3 is no document
+    named: dict[str, None] = {}
+    wrong: list[str] = []
+
+    def title(match: re.Match[str]) -> str:
+        if match[0] in there:
+            return match[0]
+        doc = documents.get(match[0], "")
+        if doc not in own or not called.get(doc):
+            wrong.append(match[0])
+            return match[0]
+        named[doc] = None
+        return f"“{called[doc]}”"
+
+    words = LABEL.sub(title, re.sub(r"\b[Dd]ocument (?=D[1-9])", "", claim.text))
+    return None if wrong else (Claim(words, claim.cites), tuple(named))
+
+
+def said_by(parts: list[str]) -> str:
+    """Who made something of several parts: each once, models before rules, and why the rules had to."""
+    return "; ".join(sorted(dict.fromkeys(parts), key=lambda each: each.startswith("rules"))) or "rules"

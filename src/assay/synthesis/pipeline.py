@@ -1,0 +1,145 @@
+"""The loop of a synthesis: look at the events so far → name the next stage (pure) → do it, each event on disk first.
+
+Summary: describe, question, merge, look, weigh, cover, narrate, check, translate, deliver. Synthesis adds, before the
+narrative, insights, pairs, relations and the spine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from enum import Enum, auto
+
+from assay.accounts import EXPERT, Pipeline
+from assay.agent import writing
+from assay.agent.kit import Kit, Log
+from assay.errors import ModelError
+from assay.events import Consulted, Event, Failed, Resumed, Revised
+from assay.run import Run
+from assay.synthesis import (
+    answers,
+    audience,
+    coverage,
+    describe,
+    insights,
+    narrative,
+    questions,
+    relations,
+    spine,
+    views,
+)
+
+PASSES = 2  # the second one asks about documents that the first has covered thinly
+
+
+class Stage(Enum):
+    DESCRIBE = auto()
+    QUESTION = auto()
+    MERGE = auto()
+    LOOK = auto()
+    WEIGH = auto()
+    COVER = auto()
+    DRAW = auto()
+    PAIR = auto()
+    RELATE = auto()
+    SPIN = auto()
+    NARRATE = auto()
+    CHECK = auto()
+    REVISE = auto()
+    TRANSLATE = auto()
+    DELIVER = auto()
+
+
+Doing = Callable[[Run, Kit], AsyncIterator[Event]]
+STAGES: Mapping[Stage, Doing] = {
+    Stage.DESCRIBE: describe.describe,
+    Stage.QUESTION: questions.question,
+    Stage.MERGE: questions.merge,
+    Stage.LOOK: answers.look,
+    Stage.WEIGH: answers.weigh,
+    Stage.COVER: coverage.cover,
+    Stage.DRAW: insights.draw,
+    Stage.PAIR: relations.pair,
+    Stage.RELATE: relations.relate,
+    Stage.SPIN: spine.spin,
+    Stage.NARRATE: narrative.narrate,
+    Stage.CHECK: writing.check,
+    Stage.REVISE: narrative.revise,
+    Stage.TRANSLATE: audience.translate,
+    Stage.DELIVER: narrative.deliver,
+}
+
+
+async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Carry a synthesis forward until it is delivered, or an endpoint fails it; then it can be resumed."""
+    log = Log(run, kit.record)
+    if (meter := kit.meter) is not None:
+        known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
+        kit = replace(kit, meter=replace(meter, record=log.add, recalled=known))
+    try:
+        while (stage := next_stage(log.run)) is not None:
+            async for event in STAGES[stage](log.run, kit):
+                log.add(event)  # on disk before anyone sees it
+                for each in log.unseen():
+                    yield each
+    except ModelError as error:
+        log.add(Failed(type(error).__name__, str(error)))
+        for each in log.unseen():
+            yield each
+
+
+def next_stage(run: Run) -> Stage | None:
+    if run.delivered or run.failed:
+        return None
+    if len(views.portraits(run)) < len(views.brief(run).documents):
+        return Stage.DESCRIBE
+    if (asking := _asking(run)) is not None:
+        return asking
+    if views.brief(run).pipeline is Pipeline.synthesis and (relating := _relating(run)) is not None:
+        return relating
+    return _telling(run)
+
+
+def _asking(run: Run) -> Stage | None:
+    """From questions to evidence, once for all documents and once more for those that were thinly covered."""
+    done = views.covered(run)
+    if len(done) == PASSES or (done and not done[-1].thin):
+        return None
+    pass_ = len(done) + 1
+    if questions.unasked(run, pass_):
+        return Stage.QUESTION
+    if len(views.merged(run)) < pass_:
+        return Stage.MERGE
+    asked = {question.id for question in views.questions(run)}
+    if asked - views.looked(run).keys():
+        return Stage.LOOK
+    return Stage.WEIGH if asked - views.weighed(run).keys() else Stage.COVER
+
+
+def _relating(run: Run) -> Stage | None:
+    if insights.undrawn(run):
+        return Stage.DRAW
+    if views.paired(run) is None:
+        return Stage.PAIR
+    if relations.unrelated(run):
+        return Stage.RELATE
+    return Stage.SPIN if views.spun(run) is None else None
+
+
+def _telling(run: Run) -> Stage:
+    if run.draft is None:
+        return Stage.NARRATE
+    if run.unsupported and _revising(run):
+        return Stage.REVISE  # all of them, before any is checked again
+    if run.unchecked:
+        return Stage.CHECK
+    if run.unsupported:
+        return Stage.REVISE
+    wanted = set(views.brief(run).audiences) - {EXPERT}
+    return Stage.TRANSLATE if wanted - views.translations(run).keys() else Stage.DELIVER
+
+
+def _revising(run: Run) -> bool:
+    """Whether the last thing done was to revise a claim."""
+    done = (event for event in reversed(run.events) if not isinstance(event, Consulted | Failed | Resumed))
+    return isinstance(next(done), Revised)

@@ -1,0 +1,247 @@
+"""How two insights stand to each other: what a model said, held against both documents; or what the rules can tell. Pure.
+
+Nothing is kept that is not borne out by words of either document, found where they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from assay import text
+from assay.accounts import Insight, Pair, Relation, Side, Tie
+from assay.answer import conflict, ground, polarity
+from assay.answer.extract import pieces, says_something
+from assay.answer.show import Sources
+from assay.evidence.assess import SAYS, whole
+from assay.evidence.quote import locate, stands
+from assay.evidence.weigh import quote
+from assay.fence import instructs
+from assay.types import Claim, Document, Evidence, Verdict
+
+MOULD = 0.6  # of the words of the passage that has fewer
+PARALLEL = 0.8  # of cosine: from here on two sentences say the same, if they differ in no figure and deny nothing
+SHARED = 4  # words that a reason names
+REASON, TITLE = 400, 120  # characters
+OPENING = 5  # lines in which a document says what it is
+SENTENCES = 12  # of a passage that are held against another
+Documents = Callable[[str], Document | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Couple:
+    """A pair with all that belongs to it: both insights, what each rests on, and what each document is called."""
+
+    pair: Pair
+    left: Insight
+    right: Insight
+    ours: tuple[Evidence, ...]
+    theirs: tuple[Evidence, ...]
+    labels: tuple[str, str]
+    question: str = ""  # that both answer, if it is the same one
+
+    @property
+    def odd(self) -> bool:
+        """Whether one side rests on a passage that reads like an instruction: no model is shown that."""
+        return any(each.flagged for each in (*self.ours, *self.theirs))
+
+    @property
+    def name(self) -> str:
+        return f"{self.pair.left} and {self.pair.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A relation as a model has put it."""
+
+    type: Tie
+    reason: str
+    left: str
+    right: str
+
+
+# --- what a model said ----------------------------------------------------------------------------------------------
+
+
+def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small: bool) -> Relation | str:
+    """The relation, if words of both documents bear it out; else why it is dropped. A small model's word that two documents
+    contradict each other counts only where the rules see it too."""
+    about = f"{said.type} between {couple.name}"
+    if couple.left.doc_id == couple.right.doc_id:
+        return f"{about}: both are of the same document"
+    sides: list[Side] = []
+    for label, words, insight, evidence in (
+        (couple.labels[0], said.left, couple.left, couple.ours),
+        (couple.labels[1], said.right, couple.right, couple.theirs),
+    ):
+        side = _found(words, insight, evidence, document)
+        if isinstance(side, str):
+            return f"{about}: {side} {label}"
+        sides.append(side)
+    left, right = sides
+    at_odds = _at_odds(left, right, couple, document) if said.type is Tie.contradiction else ""
+    if said.type is Tie.contradiction and small and not at_odds:
+        return f"{about}: a small model says so, and no rule bears it out"
+    reason = _given(couple, said) or reason_of(couple, said.type, left, right, at_odds)
+    return Relation(left, right, said.type, reason, by)
+
+
+def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | str:
+    """Where the words stand in what this side rests on, widened to whole sentences; or what is wrong with them."""
+    if not words.strip():
+        return "nothing is quoted from"
+    if len(words.split()) < SAYS:
+        return "too little is quoted from"
+    # Of several pieces whose passages have the words, the one that quotes them comes first.
+    for each in sorted(evidence, key=lambda each: locate(words, each.quote.text) is None):
+        if each.passage.doc_id == insight.doc_id and (span := locate(words, each.passage.text)):
+            found = quote(each.passage, *whole(each.passage.text, *span))
+            if instructs(found.text):
+                return "an instruction is quoted from"
+            source = document(insight.doc_id)
+            if source is not None and stands(found, source):
+                return Side(insight.id, insight.doc_id, each.key, found)
+    return "what is quoted does not stand in the evidence of"
+
+
+def _at_odds(left: Side, right: Side, couple: Couple, document: Documents) -> str:
+    """What the rules see the two disagree about, given that they speak of the same."""
+    ours, theirs = left.quote.text, right.quote.text
+    found = _disputed(left, right, couple, document, 1.0)
+    return found or polarity.turn(ours, theirs) or polarity.denial(ours, theirs)
+
+
+def _disputed(left: Side, right: Side, couple: Couple, document: Documents, alike: float) -> str:
+    from assay.answer.dispute import Statement, disputed
+
+    around = {each.key: each.passage.text for each in (*couple.ours, *couple.theirs)}
+    ours, theirs = (
+        Statement(side.quote.text, around.get(side.key, ""), _opening(document(side.doc_id))) for side in (left, right)
+    )
+    if found := disputed(ours, theirs, alike, couple.question):
+        return found
+    if of_one_mould(ours.around, theirs.around):
+        return ""
+    return disputed(replace(ours, around=""), replace(theirs, around=""), alike)
+
+
+def of_one_mould(ours: str, theirs: str) -> bool:
+    """Whether two passages say much the same throughout. Then what differs in them may be what they are about (two towns, each
+    with its census); texts of two hands that meet in one sentence speak of one thing there."""
+    mine, other = frozenset(text.terms(ours)), frozenset(text.terms(theirs))
+    return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))
+
+
+def _opening(source: Document | None) -> str:
+    """What a document calls itself in its first line, whatever its title says: by that, issues of a series are known."""
+    lines = (line.strip("#*>= \t") for line in source.text.split("\n", OPENING)[:OPENING]) if source else ()
+    return next((line[:TITLE] for line in lines if line), "")
+
+
+# Words that say how two things stand to each other; they need not be in either.
+RELATING = re.compile(
+    r"\b(?:D\d+|left|right|both|former|latter|documents?|insights?|whereas|while|respectively|contradict\w*|disagree\w*"
+    r"|conflict\w*|extend\w*|extension|complement\w*|improve\w*|improvement|parallel\w*|similar\w*|likewise|agree\w*"
+    r"|differ\w*|contrast\w*|oppos\w*|builds?|adds?|further|focus\w*|address\w*|emphasi[sz]\w*|aspects?|sides?|same"
+    r"|different|other|another|related?|relation\w*|compar\w*|approach\w*|topic|subject|describ\w*|discuss\w*|provid\w*)\b",
+    re.I,
+)
+
+
+def _given(couple: Couple, said: Proposed) -> str:
+    """The reason as it was given, if it states nothing that neither side says. Of two that contradict each other a reason may
+    well deny one."""
+    reason = " ".join(text.clean(said.reason).split())
+    stated = " ".join(RELATING.sub(" ", reason).split())
+    evidence = (*couple.ours, *couple.theirs)
+    claim = Claim(stated, tuple(dict.fromkeys(each.key for each in evidence)))
+    passes = {Verdict.supported, Verdict.partial} | (
+        {Verdict.contradicted} if said.type is Tie.contradiction else set()
+    )
+    holds = len(reason) <= REASON and not instructs(reason)
+    return reason if holds and ground.by_rule(claim, evidence, Sources()).verdict in passes else ""
+
+
+# --- by rule --------------------------------------------------------------------------------------------------------
+
+
+def by_rule(couple: Couple, document: Documents) -> Relation | None:
+    """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
+    same question, in what they rest on. Parallel where they say the same. No rule can tell the other ties."""
+    left = _own(couple.left, couple.ours, document)
+    right = _own(couple.right, couple.theirs, document)
+    if left is None or right is None or left.doc_id == right.doc_id:
+        return None
+    if about := _disputed(left, right, couple, document, couple.pair.alike):
+        return Relation(left, right, Tie.contradiction, reason_of(couple, Tie.contradiction, left, right, about))
+    if couple.pair.alike >= PARALLEL and _agree(left.quote.text, right.quote.text):
+        return Relation(left, right, Tie.parallel, reason_of(couple, Tie.parallel, left, right))
+    beside = product(_told(left, couple.ours, document), _told(right, couple.theirs, document))
+    for one, other in beside if couple.question else ():
+        if about := _disputed(one, other, couple, document, 1.0):
+            return Relation(one, other, Tie.contradiction, reason_of(couple, Tie.contradiction, one, other, about))
+    return None
+
+
+def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | None:
+    """An insight as its document has it: the quotation that it is, or the best one that it cites."""
+    source = document(insight.doc_id)
+    words = insight.claim.quote or (evidence[0].quote if evidence else None)
+    if not evidence or words is None or source is None or not stands(words, source) or instructs(words.text):
+        return None
+    return Side(insight.id, insight.doc_id, evidence[0].key, words)
+
+
+def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list[Side]:
+    """The sentences of what a side rests on."""
+    source = document(side.doc_id)
+    found = [
+        replace(side, key=each.key, quote=quote(each.passage, *span))
+        for each in evidence
+        for span in pieces(each.passage.text)[:SENTENCES]
+        if each.passage.doc_id == side.doc_id
+    ]
+    return [
+        each
+        for each in found
+        if source is not None
+        and stands(each.quote, source)
+        and says_something(each.quote.text)
+        and not instructs(each.quote.text)
+    ]
+
+
+def _agree(left: str, right: str) -> bool:
+    """Whether two sentences that are near in meaning have the same figures, and deny nothing of each other."""
+    ours, theirs = conflict.numbers(left), conflict.numbers(right)
+    return ours == theirs and not polarity.denial(left, right) and not polarity.turn(left, right)
+
+
+SAID = {
+    Tie.contradiction: "they cannot both be right",
+    Tie.extension: "one goes further than the other",
+    Tie.improvement: "one betters the other",
+    Tie.complement: "each says what the other does not",
+    Tie.parallel: "they say much the same",
+}
+
+
+def reason_of(couple: Couple, tie: Tie, left: Side, right: Side, about: str = "") -> str:
+    """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
+    known = frozenset(text.terms(right.quote.text))
+    shared: dict[str, str] = {}
+    for word in re.findall(r"[^\W\d_][\w-]*", left.quote.text):
+        stem = "".join(text.terms(word)[:1])
+        if stem and stem in known:
+            shared.setdefault(stem, word.lower() if word.istitle() else word)
+    spoken = ", ".join(list(shared.values())[:SHARED])
+    ours, theirs = couple.labels
+    first = f"{ours} and {theirs} both speak of {spoken}" if spoken else f"{ours} and {theirs} were held together"
+    mine, parted, other = about.partition(" / ")
+    if parted:
+        return f"{first}; {ours} says {mine}, {theirs} says {other}."
+    if about:
+        return f"{first}; one of them denies what the other says."
+    return f"{first}; {SAID[tie]}."

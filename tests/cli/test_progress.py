@@ -1,0 +1,173 @@
+"""The view of a synthesis is a pure function of its run; so is the line of each event."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from synthesised import BRIEF, CONTRADICTION, EVENTS, WHOLE, evidence, upto
+
+from assay.accounts import Brief, Pipeline, Portrait
+from assay.cli.live import ROWS, rows_for
+from assay.cli.progress import doing, line, view
+from assay.cli.told import in_a_line
+from assay.events import (
+    KINDS,
+    Asked,
+    Checked,
+    Covered,
+    Described,
+    Drew,
+    Event,
+    Gathered,
+    Looked,
+    Merged,
+    Paired,
+    Questioned,
+    Related,
+    Spun,
+    Translated,
+)
+from assay.run import Run
+
+
+def shown(run: Run, width: int = 100, rows: int = ROWS) -> str:
+    screen = Console(file=io.StringIO(), width=width, force_terminal=False)
+    screen.print(view(run, 12.4, rows))
+    return screen.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_every_stage_says_how_far_it_is():
+    drawn = shown(upto(Described))
+    assert "Synthesis of 2 documents: the boiler" in drawn
+    assert "✓ describe: 2 of 2" in drawn and "· question" in drawn and "· translate" in drawn
+    drawn = shown(upto(Covered))
+    assert "✓ question: 2 of 2, 3 questions" in drawn
+    assert "✓ answer: 3 of 3 searched for, 3 weighed, 2 quotations" in drawn
+    assert "✓ relate: 1 relation of 1 pair: 1 contradiction" in shown(upto(Spun))
+    assert "2 of 3 hold" in shown(upto(Checked))
+
+
+def test_a_summary_has_no_stages_of_relations():
+    brief = replace(BRIEF, pipeline=Pipeline.summary)
+    drawn = shown(Run("r1", (Asked("?", "me", "2026-01-01", brief=brief), *EVENTS[2:4])))
+    assert "Summary of 2 documents" in drawn and "relate" not in drawn and "narrate" in drawn
+
+
+def test_every_document_has_a_line_with_what_was_found_in_it():
+    drawn = shown(upto(Drew))
+    assert "D1 (1 quotation, 1 insight) Log of the boiler house" in drawn and "D2 (1 quotation, 1 insight)" in drawn
+
+
+def test_many_documents_have_a_sign_each():
+    ids = tuple(f"x{n}" for n in range(70))
+    brief = Brief(Pipeline.synthesis, ("d1", *ids))
+    portraits = tuple(Described(Portrait(doc, f"Title {doc}")) for doc in ("d1", *ids[:5]))
+    run = Run(
+        "r1", (Asked("?", "me", "2026-01-01", brief=brief), *portraits, Gathered((evidence("d1"),), question="q1"))
+    )
+    drawn = shown(run).splitlines()
+    assert f"  ◐{'○' * 5}{'·' * 54}" in drawn and f"  {'·' * 11}" in drawn
+
+
+def test_relations_are_shown_with_their_labels_and_contradictions_first():
+    assert "contradiction D1–D2: weekly against yearly" in shown(upto(Related))
+
+
+def test_the_last_line_says_what_is_going_on_and_what_it_took():
+    assert shown(upto(Described)).splitlines()[-1] == "asking questions · 1 request · 1,500 tokens · $0.0123 · 12 s"
+    order = [doing(upto(kind)) for kind in (Described, Merged, Looked, Drew, Paired, Spun, Checked)]
+    assert order == [
+        "asking questions",
+        "searching",
+        "weighing what was found",
+        "drawing insights",
+        "comparing documents",
+        "writing",
+        "telling it for other readers",
+    ]
+    assert doing(WHOLE) == "answered"
+
+
+def test_every_prefix_of_a_synthesis_can_be_drawn_on_a_small_screen():
+    for height in (16, 24, 40):
+        for end in range(1, len(EVENTS) + 1):
+            drawn = shown(Run("r1", EVENTS[:end]), width=80, rows=rows_for(height)).splitlines()
+            assert len(drawn) < height and max(map(len, drawn)) <= 80
+
+
+def test_nothing_in_a_view_steers_the_terminal():
+    bad = "\x1b[2J\x1b]0;owned\x07\n"
+    brief = replace(BRIEF, focus=f"focus {bad}")
+    relation = replace(CONTRADICTION, reason=f"reason {bad}")
+    run = Run(
+        "r1",
+        (
+            Asked("?", "me", "2026-01-01", brief=brief),
+            Described(Portrait("d1", f"Title {bad}[bold]x[/bold]")),
+            Related(0, (relation,)),
+        ),
+    )
+    drawn = shown(run)
+    assert "\x1b" not in drawn and "\x07" not in drawn and "[bold]x[/bold]" in drawn
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+def said(kind: type) -> str:
+    """What is said of the first event of a kind, when it happens."""
+    place = next(place for place, event in enumerate(EVENTS) if isinstance(event, kind))
+    return line(Run("r1", EVENTS[: place + 1]), EVENTS[place])
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Asked, "Synthesis of 2 documents: the boiler."),
+        (Described, "Described 1 of 2: D1 Log of the boiler house"),
+        (Questioned, "Asked about 1 of 2: D1 (2 questions)"),
+        (Merged, "2 questions to answer."),
+        (Gathered, "Answered 1 of 2: How often is the boiler inspected? (2 quotations)"),
+        (Covered, "2 of 2 documents have evidence; D2 asked about again."),
+        (Related, "  contradiction D1–D2: weekly against yearly"),
+        (Spun, "Theme: How the boiler is kept"),
+        (Translated, "Told for plain: grade 12 before, 7 after."),
+    ],
+)
+def test_whoever_watches_without_a_screen_is_told_stage_and_document(kind: type, words: str):
+    assert said(kind) == words
+
+
+def test_a_claim_that_holds_needs_no_line_and_one_that_does_not_has_one():
+    lines = [line(WHOLE, event) for event in EVENTS if isinstance(event, Checked)]
+    assert lines == ["", "", "  unsupported: The boiler is blue."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Asked, "the boiler · synthesis of 2 documents · for expert, plain · large"),
+        (Described, "d1 · Log of the boiler house · A. Writer · 2020 · rules"),
+        (Questioned, "d1 · How often is the boiler inspected?; Who inspects it? · questions@large"),
+        (Looked, "q1 · 2 of 100 passages chosen · compared with none · late"),
+        (Covered, "2 of 2 documents with evidence · 1 asked about again"),
+        (Drew, "q1 · 2 insights · 1 quoted instead · insights@large"),
+        (Paired, "1 pair compared · 3 left out · of each question"),
+        (Related, "block 0: 1 relation · d1 contradiction d2 · 1 dropped · relate@large"),
+        (Spun, "How the boiler is kept · 1 sentence · spine@large"),
+        (Translated, "for plain · 1 paragraph · grade 12 before, 7 after · rules"),
+    ],
+)
+def test_every_event_of_a_synthesis_has_a_line_in_the_record(kind: type, words: str):
+    assert in_a_line(next(event for event in EVENTS if isinstance(event, kind))) == words
+
+
+def test_no_kind_of_event_is_without_a_line():
+    from test_live import EVENTS as OTHERS
+
+    every: tuple[Event, ...] = (*EVENTS, *OTHERS)
+    assert {type(event).__name__ for event in every} == KINDS.keys()
+    assert all(in_a_line(event) and "\n" not in in_a_line(event) for event in every)

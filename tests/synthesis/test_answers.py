@@ -1,0 +1,132 @@
+"""From questions to evidence: what is searched, chosen, weighed and kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from quay import HOSTILE, PAPERS, documents, fill, opened
+
+from assay.accounts import Brief, Kind, Pipeline, Portrait, Question
+from assay.asking import kit_for
+from assay.events import Asked, Event
+from assay.run import Run
+from assay.stages import Described, Merged
+from assay.synthesis import answers, coverage, views
+from assay.workspace import Workspace
+
+
+async def begun(workspace: Workspace, *questions: tuple[str, Kind, tuple[str, ...]], **other: Any) -> Run:
+    docs = tuple(documents(workspace))
+    brief = Brief(Pipeline.synthesis, docs, **{"reranker": "none"} | other)
+    asked = [Question(f"q{n}", text, kind, own or docs) for n, (text, kind, own) in enumerate(questions, 1)]
+    portraits = [Described(Portrait(doc, doc)) for doc in docs]
+    return Run("r1", (Asked("What?", "local", "2026-01-02", brief=brief), *portraits, Merged(tuple(asked))))
+
+
+async def done(run: Run, workspace: Workspace, *stages: Any) -> Run:
+    kit = await kit_for(workspace, run)
+    for stage in stages:
+        events: list[Event] = [event async for event in stage(run, kit)]
+        for event in events:
+            run = run.then(event)
+    return run
+
+
+@pytest.fixture
+async def quay(tmp_path: Path):
+    await fill(tmp_path / "w")
+    with opened(tmp_path / "w") as workspace:
+        yield workspace
+
+
+async def test_a_question_finds_the_document_that_answers_it(quay: Workspace):
+    run = await begun(quay, ("At what rate does silt settle in the basin?", Kind.theme, ()))
+    run = await done(run, quay, answers.look, answers.weigh)
+    best = views.answers(run)["q1"][0]
+    assert "4 centimetres a year" in best.passage.text
+    assert best.key == views.key_of(best.quote)
+
+
+async def test_the_document_that_a_question_comes_from_has_its_say(quay: Workspace):
+    tables = next(entry.id for entry in quay.sources() if entry.title == "Keeping the tide tables")
+    run = await begun(quay, ("What does the hydraulic ram of the sluice gate do?", Kind.workings, (tables,)))
+    run = await done(run, quay, answers.look)
+    assert tables in {found.passage.doc_id for found in views.looked(run)["q1"].found}
+
+
+async def test_a_comparative_question_hears_each_document_once(quay: Workspace):
+    run = await begun(quay, ("What do the sluices and the hydraulic ram do?", Kind.comparative, ()))
+    run = await done(run, quay, answers.look)
+    found = [each.passage.doc_id for each in views.looked(run)["q1"].found]
+    assert len(found) == len(set(found)) > 3
+
+
+async def test_a_follow_up_looks_only_where_it_was_asked_to(quay: Workspace):
+    costs = next(entry.id for entry in quay.sources() if entry.title == "Costs of the harbour")
+    run = await begun(quay, ("What does the hydraulic ram do?", Kind.follow_up, (costs,)))
+    run = await done(run, quay, answers.look)
+    assert {found.passage.doc_id for found in views.looked(run)["q1"].found} == {costs}
+
+
+async def test_rerankers_are_compared_where_that_is_asked_for(quay: Workspace):
+    run = await begun(quay, ("What leaks oil?", Kind.theme, ()), compare=("set",))
+    run = await done(run, quay, answers.look)
+    event = views.looked(run)["q1"]
+    assert event.by == "none" and set(event.others) == {"set"} and event.others["set"]
+
+
+async def test_a_question_that_was_weighed_is_not_weighed_again(quay: Workspace):
+    run = await begun(quay, ("What leaks oil?", Kind.theme, ()), ("What do clerks correct?", Kind.theme, ()))
+    run = await done(run, quay, answers.look, answers.weigh)
+    shorter = replace(run, events=run.events[:-1])
+    again = await done(shorter, quay, answers.weigh)
+    assert again.events == run.events
+
+
+async def test_one_span_is_one_piece_of_evidence_whichever_questions_it_answers(quay: Workspace):
+    asked = "How many minutes does the ram take to lift the gate?"
+    run = await begun(quay, (asked, Kind.theme, ()), (asked.replace("How many", "In how many"), Kind.theme, ()))
+    run = await done(run, quay, answers.look, answers.weigh)
+    first, second = (views.answers(run)[each][0] for each in ("q1", "q2"))
+    assert first.key == second.key and len({each.key for each in run.evidence}) == len(run.evidence)
+
+
+async def test_what_a_document_orders_is_no_evidence(tmp_path: Path):
+    await fill(tmp_path / "w", {**PAPERS, "Notice": HOSTILE})
+    with opened(tmp_path / "w") as workspace:
+        run = await begun(
+            workspace, ("Is the harbour closed, and does everything contradict everything?", Kind.theme, ())
+        )
+        run = await done(run, workspace, answers.look, answers.weigh, coverage.cover)
+        notice = next(entry.id for entry in workspace.sources() if entry.title == "Notice")
+        assert notice in {found.passage.doc_id for found in run.found}
+        assert notice not in {each.quote.doc_id for each in run.evidence}
+        row = next(row for row in views.covered(run)[0].rows if row.doc_id == notice)
+        assert row.reason == coverage.ORDERS
+
+
+async def test_documents_with_hardly_any_evidence_are_asked_about_once_more(quay: Workspace):
+    run = await begun(quay, ("At what rate does silt settle in the basin?", Kind.theme, ()))
+    run = await done(run, quay, answers.look, answers.weigh, coverage.cover)
+    first = views.covered(run)[0]
+    assert first.thin and {row.doc_id for row in first.rows} == set(documents(quay))
+    run = await done(run, quay, coverage.cover)
+    assert not views.covered(run)[1].thin, "there is no third pass"
+
+
+async def test_an_empty_document_is_named_with_its_reason_and_not_asked_about(quay: Workspace):
+    run = await begun(quay, ("At what rate does silt settle?", Kind.theme, ()))
+    gone = documents(quay)[0]
+    events = [
+        Described(replace(event.portrait, empty="it can no longer be read"))
+        if isinstance(event, Described) and event.portrait.doc_id == gone
+        else event
+        for event in run.events
+    ]
+    run = await done(Run("r1", tuple(events)), quay, answers.look, answers.weigh, coverage.cover)
+    first = views.covered(run)[0]
+    assert gone not in first.thin
+    assert next(row for row in first.rows if row.doc_id == gone).reason == "it can no longer be read"

@@ -1,0 +1,96 @@
+"""What the shape of a synthesis says about the work behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from assay.accounts import Brief, Chosen, Pair, Pipeline, Relation, Side, Tie
+from assay.events import Asked, Event
+from assay.run import Run
+from assay.stages import Found, Looked, Paired, Related
+from assay.synthesis.diagnostics import diagnostics
+from assay.types import Passage, Quote
+
+
+def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis) -> Run:
+    return Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(pipeline, ("d1", "d2"))), *events))
+
+
+def relation(type_: Tie) -> Relation:
+    left, right = (Side(f"q1-{doc}", doc, "k", Quote(doc, 0, 1, "x")) for doc in ("d1", "d2"))
+    return Relation(left, right, type_, "so it is")
+
+
+def related(
+    types: Sequence[Tie], dropped: Sequence[str] = (), by: str = "relate@model", block: int = 0
+) -> tuple[Event, ...]:
+    return (
+        Paired((Pair("q1-D1", "q1-D2", "the same question"),), "by question"),
+        Related(block, tuple(map(relation, types)), tuple(dropped), by),
+    )
+
+
+def test_every_type_is_counted_also_those_that_do_not_occur():
+    found = diagnostics(run(*related([Tie.parallel, Tie.parallel, Tie.extension])))
+    assert found.types == {"extension": 1, "contradiction": 0, "complement": 0, "improvement": 0, "parallel": 2}
+
+
+@pytest.mark.parametrize(
+    ("types", "says"),
+    [
+        ([Tie.complement] * 7 + [Tie.parallel] * 3, "too general"),
+        ([Tie.complement] * 9 + [Tie.extension], "too general"),
+        (
+            [Tie.complement] * 5 + [Tie.extension, Tie.improvement, Tie.contradiction],
+            "healthy mix: 8 relations of 4 types",
+        ),
+        ([Tie.contradiction] * 3 + [Tie.parallel] * 2, "3 of 5 relations are contradictions: look at those first"),
+        ([Tie.complement], "1 relation: too few"),
+    ],
+)
+def test_the_mix_of_types_is_read_in_plain_words(types: list[Tie], says: str):
+    assert says in diagnostics(run(*related(types))).reading
+
+
+def test_by_rule_nobody_is_told_that_the_questions_were_too_general():
+    reading = diagnostics(run(*related([Tie.parallel] * 9, by="rules: money"))).reading
+    assert "too general" not in reading and "only contradictions and parallels are recognised" in reading
+
+
+def test_nothing_to_compare_and_nothing_found_are_told_apart():
+    assert "nothing to compare" in diagnostics(run(Paired((), "by question"))).reading
+    assert "Of 1 pair of statements compared" in diagnostics(run(*related([]))).reading
+
+
+def test_a_summary_is_not_blamed_for_having_no_relations():
+    assert diagnostics(run(pipeline=Pipeline.summary)).reading.startswith("A summary looks for no relations")
+
+
+def test_what_was_proposed_and_dropped_is_listed_in_the_order_of_the_blocks():
+    second = Related(1, (), ("no quotation on the right",), "relate@model")
+    first = related([Tie.parallel] * 2, ["no quotation on the left"])
+    found = diagnostics(run(*first[:1], second, *first[1:]))
+    assert found.dropped == ("no quotation on the left", "no quotation on the right")
+    assert "2 relations were proposed and dropped" in found.reading
+
+
+def looked(question: str, ids: Sequence[str], others: Mapping[str, tuple[str, ...]]) -> Looked:
+    found = tuple(Found(Passage(id, "d1", "x", 0, 1), at, 1.0) for at, id in enumerate(ids))
+    return Looked(question, found, 100, "late", others)
+
+
+def test_rerankers_are_compared_with_the_one_in_use():
+    found = diagnostics(
+        run(
+            looked("q1", ("a", "b", "c"), {"none": ("a", "x", "y"), "llm": ("c", "b", "a")}),
+            looked("q2", ("d", "e", "f"), {"none": ("d", "e", "z")}),
+            looked("q3", ("g",), {}),
+        )
+    )
+    assert found.rerankers == (Chosen("late", 6, 6), Chosen("none", 6, 3), Chosen("llm", 3, 3))
+
+
+def test_where_no_reranker_was_compared_there_is_nothing_to_show():
+    assert diagnostics(run(looked("q1", ("a",), {}))).rerankers == ()

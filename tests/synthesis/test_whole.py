@@ -1,0 +1,345 @@
+"""Whole syntheses over real HTTP with a scripted model: both pipelines, provenance, what a model leaves out or invents."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resumed, synthesised, wish
+
+from assay.accounts import Account, Approach, Kind, Pipeline, Tie
+from assay.asking import kit_for
+from assay.codec import from_json, to_json
+from assay.events import Answered, Consulted, Failed
+from assay.evidence.quote import stands, within
+from assay.replay import replay
+from assay.run import Run
+from assay.synthesis import views
+from assay.testing import ChatServer, Http, reviewer
+from assay.testing.protocol import role_of, text_of
+from assay.types import Outcome, Usage, Verdict
+from assay.workspace import Workspace
+
+BOTH = pytest.mark.parametrize("pipeline", list(Pipeline))
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    await fill(tmp_path / "w")
+    return tmp_path / "w"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ChatServer]:
+    with ChatServer(reviewer(), window=8192) as made:
+        yield made
+    assert not made.problems
+
+
+def holds(account: Account, workspace: Workspace) -> None:
+    """From question to claim: every step names the one before, and every quotation stands in its document."""
+    evidence = {each.key: each for each in account.evidence}
+    asked = {question.id: question for question in account.questions}
+    labels = account.labels
+    for each in account.evidence:
+        source = workspace.document(each.quote.doc_id)
+        assert source is not None and within(each) and stands(each.quote, source)
+    for question, keys in account.answers.items():
+        assert question in asked and set(keys) <= evidence.keys()
+    for question in account.questions:
+        assert set(question.documents) <= set(labels) and question.documents
+    for insight in account.insights:
+        assert insight.claim.verdict is Verdict.supported and insight.claim.cites
+        assert {evidence[key].quote.doc_id for key in insight.claim.cites} == {insight.doc_id}
+        assert set(insight.claim.cites) <= set(account.answers[insight.question])
+        assert insight.id == f"{insight.question}-{labels[insight.doc_id]}"
+    known = {insight.id: insight for insight in account.insights}
+    for relation in account.relations:
+        for side in (relation.left, relation.right):
+            source = workspace.document(side.doc_id)
+            assert known[side.insight].doc_id == side.doc_id == side.quote.doc_id and side.key in evidence
+            assert source is not None and stands(side.quote, source)
+        assert relation.left.doc_id != relation.right.doc_id and relation.reason
+    for claim in account.narrative.claims:
+        assert claim.verdict is Verdict.supported and claim.cites and set(claim.cites) <= evidence.keys()
+    for translation in account.translations:
+        for sentence in (sentence for each in translation.paragraphs for sentence in each.sentences):
+            told = [account.narrative.claims[place] for place in sentence.claims]
+            assert told and set(sentence.cites) == {key for claim in told for key in claim.cites}
+    assert [row.doc_id for row in account.ledger] == list(account.brief.documents)
+    assert all(row.claims or row.reason for row in account.ledger)
+
+
+@BOTH
+async def test_a_synthesis_ends_with_an_account_that_holds(pipeline: Pipeline, folder: Path, server: ChatServer):
+    with opened(folder, server) as workspace:
+        run = await synthesised(workspace, wish(pipeline=pipeline, audiences=("plain", "executive")))
+        assert run.answer is not None and run.answer.outcome is Outcome.answered
+        account = workspace.account(run.id)
+        holds(account, workspace)
+        assert len(account.documents) == 5 and {each.audience for each in account.translations} == {
+            "plain",
+            "executive",
+        }
+        assert Counter(question.kind for question in account.questions)[Kind.comparative] >= 3
+        if pipeline is Pipeline.summary:
+            assert not account.insights and not account.relations
+            assert not any(block.heading for block in account.narrative.blocks)
+        else:
+            named = {doc for beat in account.spine for doc in beat.documents}
+            assert named == set(account.brief.documents)
+        assert account == from_json(Account, json.loads(json.dumps(to_json(account))))
+
+
+async def test_what_two_documents_contradict_each_other_about_is_found_and_quoted_on_both_sides(
+    folder: Path, server: ChatServer
+):
+    with opened(folder, server) as workspace:
+        account = workspace.account((await synthesised(workspace)).id)
+        both = {
+            frozenset((each.left.quote.text, each.right.quote.text))
+            for each in account.relations
+            if each.type is Tie.contradiction
+        }
+        assert frozenset((REBUILT, DENIED)) in both
+        told = {claim.words for claim in account.narrative.claims}
+        assert any("1998" in words for words in told) and any("2003" in words for words in told)
+
+
+@BOTH
+async def test_without_a_model_the_same_command_gives_quotations_and_says_so(pipeline: Pipeline, folder: Path):
+    with opened(folder) as workspace:
+        run = await synthesised(workspace, wish(pipeline=pipeline))
+        account = workspace.account(run.id)
+        holds(account, workspace)
+        assert all(claim.quote is not None or "“" in claim.text for claim in account.narrative.claims)
+        assert any("without a language model" in note for note in account.notes)
+        assert not account.models and not account.usage.calls
+
+
+async def test_a_contradiction_is_found_without_a_model(folder: Path):
+    with opened(folder) as workspace:
+        account = workspace.account((await synthesised(workspace)).id)
+        found = [each for each in account.relations if each.type is Tie.contradiction]
+        assert [{each.left.quote.text, each.right.quote.text} for each in found] == [{REBUILT, DENIED}]
+
+
+async def test_an_insight_that_the_model_skips_is_fetched(folder: Path):
+    skipped: list[str] = []
+
+    def lazy(text: str, schema: Any) -> Any:
+        from assay.testing.reviewer import insights
+
+        reply = insights(text, schema)
+        if "left out" in text:
+            skipped.append(text)
+            return reply
+        return {"insights": reply["insights"][1:]}
+
+    with ChatServer(reviewer(insights=lazy)) as server, opened(folder, server) as workspace:
+        account = workspace.account((await synthesised(workspace)).id)
+        holds(account, workspace)
+    pairs = {(question, doc) for question, own in _answered(account).items() for doc in own}
+    assert skipped and {(each.question, each.doc_id) for each in account.insights} == pairs
+
+
+async def test_an_insight_that_the_model_never_gives_stands_in_the_documents_own_words(folder: Path):
+    with ChatServer(reviewer(insights={"insights": []})) as server, opened(folder, server) as workspace:
+        account = workspace.account((await synthesised(workspace)).id)
+        holds(account, workspace)
+    pairs = {(question, doc) for question, own in _answered(account).items() for doc in own}
+    assert {(each.question, each.doc_id) for each in account.insights} == pairs
+    assert all(each.claim.quote is not None for each in account.insights)
+
+
+def _answered(account: Account) -> dict[str, set[str]]:
+    where = {each.key: each.quote.doc_id for each in account.evidence}
+    return {question: {where[key] for key in keys} for question, keys in account.answers.items()}
+
+
+async def test_an_invented_relation_is_dropped_and_said(folder: Path):
+    def inventive(text: str, schema: Any) -> Any:
+        numbers = [int(line.split()[1].rstrip(",:")) for line in text.splitlines() if line.startswith("Pair ")]
+        words = "The harbour master denies that any of this has ever happened."
+        return {
+            "relations": [
+                {"pair": n, "left": words, "right": words, "reason": "They disagree.", "type": "contradiction"}
+                for n in [*numbers, 99]
+            ]
+        }
+
+    with ChatServer(reviewer(relate=inventive)) as server, opened(folder, server) as workspace:
+        account = workspace.account((await synthesised(workspace)).id)
+    assert not account.relations and account.diagnostics.dropped
+
+
+async def test_a_narrative_that_says_nothing_still_tells_of_every_document(folder: Path):
+    silent = reviewer(narrate={"blocks": []}, spine={"theme": "", "sentences": []})
+    with ChatServer(silent) as server, opened(folder, server) as workspace:
+        account = workspace.account((await synthesised(workspace)).id)
+        holds(account, workspace)
+    assert all(row.claims for row in account.ledger)
+
+
+async def test_what_the_model_makes_up_is_not_in_the_account(folder: Path):
+    def liar(text: str, schema: Any) -> Any:
+        from assay.testing.reviewer import narrate
+
+        reply = narrate(text, schema)
+        key = reply["blocks"][0]["claims"][0]["cites"][0]
+        reply["blocks"][0]["claims"].append({"text": "The sluices were sold to Umberto Vance in 1871.", "cites": [key]})
+        return reply
+
+    with ChatServer(reviewer(narrate=liar)) as server, opened(folder, server) as workspace:
+        account = workspace.account((await synthesised(workspace, wish(audiences=("plain",)))).id)
+        holds(account, workspace)
+    assert "Vance" not in json.dumps(to_json(account))
+
+
+async def test_swapping_two_titles_changes_labels_and_nothing_else(tmp_path: Path):
+    swapped = dict(PAPERS)
+    one, other = "The north sluice", "Silt in the basin"
+    swapped[one], swapped[other] = PAPERS[other], PAPERS[one]
+    accounts: list[Account] = []
+    told: list[set[tuple[str, str]]] = []
+    for name, papers in (("as-it-is", PAPERS), ("swapped", swapped)):
+        await fill(tmp_path / name, papers)
+        with ChatServer(reviewer(), window=8192) as server, opened(tmp_path / name, server) as workspace:
+            account = workspace.account((await synthesised(workspace)).id)
+            holds(account, workspace)
+            texts = {doc: workspace.document(doc).text for doc in account.brief.documents}  # type: ignore[union-attr]
+            where = {each.key: texts[each.quote.doc_id] for each in account.evidence}
+            told.append({(_bare(claim.words), where[key]) for claim in account.narrative.claims for key in claim.cites})
+            accounts.append(account)
+            for row, doc in zip(account.ledger, account.brief.documents, strict=True):
+                assert row.evidence == sum(each.quote.doc_id == doc for each in account.evidence)
+    # Whatever is said, is said with the text that says it, also under another title.
+    assert all(words in text or words.rstrip(".") in text for each in told for words, text in each)
+
+
+def _bare(words: str) -> str:
+    return words.split("” says: ")[-1].split("”: ")[-1]
+
+
+async def test_a_hostile_document_changes_nothing_but_its_own_row(tmp_path: Path):
+    accounts: list[Account] = []
+    for name, papers in (("clean", PAPERS), ("attacked", {**PAPERS, "Zz notice": HOSTILE})):
+        await fill(tmp_path / name, papers)
+        with ChatServer(reviewer(), window=8192) as server, opened(tmp_path / name, server) as workspace:
+            accounts.append(workspace.account((await synthesised(workspace)).id))
+            holds(accounts[-1], workspace)
+    clean, attacked = accounts
+    assert attacked.ledger[-1].reason and not attacked.ledger[-1].claims
+    assert "everything contradicts" not in json.dumps(to_json(attacked.narrative))
+    assert "closed" not in json.dumps(to_json(attacked.narrative))
+    assert {claim.words for claim in clean.narrative.claims} == {claim.words for claim in attacked.narrative.claims}
+    assert Counter(each.type for each in clean.relations) == Counter(each.type for each in attacked.relations)
+    assert [row.claims for row in clean.ledger] == [row.claims for row in attacked.ledger[:-1]]
+
+
+async def test_a_short_run_of_the_agent_may_answer_each_question(folder: Path):
+    with ChatServer(reviewer(), window=8192) as server, opened(folder, server) as workspace:
+        run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
+        account = workspace.account(run.id)
+        holds(account, workspace)
+    assert {each.by for each in views.looked(run).values()} == {"agent"}
+    assert any(each.searched for each in views.looked(run).values())
+
+
+async def test_an_endpoint_that_fails_leaves_a_run_that_is_carried_on(folder: Path):
+    down = {"now": False}
+    answer = reviewer()
+
+    def shaky(request: Any) -> Any:
+        if down["now"] and role_of(request)[1] == "relate":
+            return Http(400, {"error": {"message": "no"}})
+        return answer(request)
+
+    with ChatServer(shaky, window=8192) as server, opened(folder, server) as workspace:
+        down["now"] = True
+        run = await synthesised(workspace)
+        assert isinstance(run.events[-1], Failed)
+        down["now"] = False
+        run = await resumed(workspace, run)
+        assert run.delivered
+        holds(workspace.account(run.id), workspace)
+
+
+async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_asks_nothing_twice(
+    folder: Path, tmp_path: Path
+):
+    """Cut off after every event in turn, the recorded replies are not asked for again, and the account is the same."""
+    with ChatServer(reviewer(), window=8192) as server, opened(folder, server) as workspace:
+        whole = await synthesised(workspace, wish(questions=1, audiences=("plain",)))
+        assert whole.delivered
+        kit = await kit_for(workspace, whole, await _roles(workspace))
+        expected = _timeless(whole)
+        from assay.synthesis import pipeline
+
+        kinds = [type(event).__name__ for event in whole.events]
+        cuts = sorted({1, *(place for place in range(2, len(kinds)) if kinds[place] != kinds[place - 1])})
+        for cut in cuts:
+            run = Run(whole.id, whole.events[:cut])
+            server.requests.clear()
+            async for event in pipeline.carry_on(run, _in_memory(kit, run)):
+                run = run.then(event)
+            known = {event.request for event in whole.events[:cut] if isinstance(event, Consulted)}
+            new = [event for event in run.events[cut:] if isinstance(event, Consulted)]
+            assert not known & {event.request for event in new}
+            assert len(server.requests) == len(new)
+            assert _timeless(run) == expected
+
+
+def _timeless(run: Run) -> list[Any]:
+    """What a run came to, without the replies and the seconds they took."""
+    from dataclasses import replace
+
+    events = [event for event in run.events if not isinstance(event, Consulted)]
+    return [
+        Answered(replace(event.answer, usage=Usage())) if isinstance(event, Answered) else event for event in events
+    ]
+
+
+async def _roles(workspace: Workspace) -> Any:
+    from assay.asking import roles_of
+
+    return await roles_of(workspace)
+
+
+def _in_memory(kit: Any, run: Run) -> Any:
+    from dataclasses import replace
+
+    return replace(kit, record=Run.then, _titles={}, _dates={})
+
+
+@BOTH
+async def test_a_synthesis_is_replayed_from_its_record(pipeline: Pipeline, folder: Path, server: ChatServer):
+    with opened(folder, server) as workspace:
+        run = await synthesised(workspace, wish(pipeline=pipeline))
+        before = len(server.requests)
+        again = await replay(run, await kit_for(workspace, run))
+        assert again.differences == () and again.answer == run.answer
+        assert len(server.requests) == before, "no model is asked"
+
+
+async def test_a_budget_that_runs_out_ends_in_an_account_that_says_so(folder: Path, server: ChatServer):
+    with opened(folder, server, synthesis_calls=30) as workspace:
+        run = await synthesised(workspace)
+        account = workspace.account(run.id)
+        holds(account, workspace)
+    assert account.usage.calls <= 30
+    assert any("limit" in note for note in account.notes)
+    assert account.narrative.outcome is Outcome.partial
+
+
+async def test_no_prompt_names_a_person_s_other_documents(folder: Path, server: ChatServer):
+    with opened(folder, server) as workspace:
+        chosen = documents(workspace)[:3]
+        run = [run async for run, _ in workspace.synthesise(chosen, wish())][-1]
+        left = [workspace.document(doc) for doc in documents(workspace)[3:]]
+    said = "\n".join(text_of(request) for request in server.requests)
+    assert run.delivered and not any(doc.text[-60:] in said for doc in left if doc)

@@ -1,0 +1,102 @@
+"""Three documents about a wharf, as a synthesis has weighed them: for tests of insights and relations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+from assay.accounts import Brief, Kind, Pipeline, Question
+from assay.agent.kit import Kit
+from assay.agent.tool import Desk
+from assay.events import Asked, Consulted, Event, Gathered, Seat
+from assay.fence import instructs
+from assay.models.llm import Prompt, Reply, Role
+from assay.models.meter import FreeBook, Meter, Seated
+from assay.run import Run
+from assay.stages import Merged
+from assay.synthesis import views
+from assay.testing import WordEmbedder
+from assay.testing.protocol import passages_in
+from assay.types import Document, Evidence, Passage, Quote
+
+A = "The crane log of the wharf is kept for 30 days. The crane lifts containers with a hook of steel."
+B = "The crane log of the wharf is kept for 90 days. The crane lifts containers with two hooks and a beam."
+C = "The quay is swept every morning. The wharf lights are lit by hand at dusk."
+LOGS, LIFTS, LIGHTS = "How long is the crane log kept?", "How are containers lifted?", "How are the lights lit?"
+
+
+def document(id: str, words: str) -> Document:
+    return Document(id, "base", f"notes/{id}", id, f"title of {id}", words)
+
+
+def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
+    """A quotation of a document that is one passage."""
+    at = source.text.index(words)
+    passage = Passage(f"p-{source.id}", source.id, source.text, 0, len(source.text))
+    quote = Quote(source.id, at, at + len(words), words)
+    return Evidence(views.key_of(quote), passage, quote, score, "", flagged=instructs(source.text))
+
+
+@dataclass
+class Model:
+    """A model that answers by a function of what it is shown, and keeps every request."""
+
+    says: Callable[[str, str], Mapping[str, Any]]  # (name of the prompt, what is shown) → the reply
+    name: str = "model"
+    shown: list[str] = field(default_factory=list)
+
+    async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        task, matter = prompt.messages[0].text, "\n".join(message.text for message in prompt.messages[1:])
+        self.shown.append(matter)
+        return Reply(json.dumps(self.says(task.split("\n")[0].split(" · ")[-1], matter)))
+
+
+def asked(
+    documents: Sequence[Document],
+    answers: Mapping[str, Sequence[tuple[str, str]]],
+    *,
+    model: bool = True,
+    small: bool = False,
+) -> Run:
+    """A run that has weighed its evidence: for each question, the documents that answer it and the words they do it with."""
+    by_id = {each.id: each for each in documents}
+    seats = tuple(Seat(role.value, "model", not small, True, True, small=small) for role in Role) if model else ()
+    brief = Brief(Pipeline.synthesis, tuple(by_id))
+    questions = tuple(Question(f"q{n}", words, Kind.workings, ()) for n, words in enumerate(answers, 1))
+    run = Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=brief), Merged(questions)))
+    for question in questions:
+        own = tuple(evidence(by_id[doc], words) for doc, words in answers[question.text])
+        run = run.then(Gathered(own, question=question.id))
+    return run
+
+
+def kit(documents: Sequence[Document], run: Run, model: Model | None = None) -> Kit:
+    by_id = {each.id: each for each in documents}
+    shelf: Any = SimpleNamespace(embedder=WordEmbedder())
+    nobody: Any = None
+    made = Kit(Desk(shelf, nobody), Run.then, by_id.get, titled=lambda ids: {doc: by_id[doc].title for doc in ids})
+    if model is None:
+        return made
+    seats = {Role(seat.role): (Seated(model, seat),) for seat in run.asked.seats}
+    recorded: list[Consulted] = []
+    known = run.consulted
+
+    def record(event: Consulted) -> None:
+        recorded.append(event)
+        known[event.request] = event
+
+    return replace(made, meter=Meter(seats, record, known.get, FreeBook()))
+
+
+async def carried(run: Run, stage: Callable[[Run, Kit], AsyncIterator[Event]], kit: Kit) -> Run:
+    async for event in stage(run, kit):
+        run = run.then(event)
+    return run
+
+
+def key_of(shown: str, words: str) -> str:
+    """The key of the evidence in a request that has these words."""
+    return next(key for key, said in passages_in(shown).items() if words in said)
