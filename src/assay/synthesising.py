@@ -15,8 +15,8 @@ from assay.events import Asked, Event, Where
 from assay.models.choose import has_model, reached_by_models
 from assay.models.llm import Role
 from assay.run import Run
+from assay.store import budgets, records
 from assay.store import documents as library
-from assay.store import records
 from assay.synthesis import account as accounts
 from assay.synthesis import forecast as forecasts
 from assay.synthesis.forecast import Forecast
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from assay.workspace import Workspace
 
 RERANKERS = ("none", "late", "set", "llm")
-LEAST = {Pipeline.summary: 1, Pipeline.synthesis: 2}  # documents
 ALL_OF_IT = {
     Pipeline.summary: "What do these documents say?",
     Pipeline.synthesis: "What does each of these documents contribute, and how do they relate to each other?",
@@ -53,11 +52,10 @@ def brief_of(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Brie
     """The wish as it will be recorded; what cannot be done is said here, before anything is written down."""
     entries = {entry.id: entry for entry in workspace.sources() if entry.state == library.READY}
     chosen = tuple(dict.fromkeys(document for document in documents if document in entries))
-    if len(chosen) < LEAST[wish.pipeline]:
-        raise UserError(
-            f"A {wish.pipeline} needs at least {LEAST[wish.pipeline]} readable documents, and there are {len(chosen)}. "
-            "Add more with `assay add`."
-        )
+    if not chosen:
+        raise UserError("There is no readable document to give an account of. Add some with `assay add`.")
+    if wish.pipeline is Pipeline.synthesis and len(chosen) < 2:
+        raise UserError("A synthesis compares documents, and there is one. Add more, or take --pipeline summary.")
     if not 1 <= wish.questions <= 20:
         raise UserError(f"{wish.questions} questions per document cannot be asked: choose 1 to 20.")
     for name in (wish.reranker, *wish.compare):
@@ -85,13 +83,16 @@ async def plan(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Fo
     writer = roles[Role.write][0].seat if roles else None
     lengths = {entry.id: entry.characters for entry in workspace.sources()}
     price = seating.prices(settings)
+    speed = forecasts.REMOTE if reached_by_models(settings) else forecasts.LOCAL
+    if writer is not None:
+        speed = forecasts.pace(budgets.paid_to(workspace.store, writer.model), speed)
     return forecasts.forecast(
         brief,
         lengths=[lengths.get(document, 0) for document in brief.documents],
         small=writer is not None and writer.small,
         has_model=writer is not None,
         price=lambda tokens_in, tokens_out: price(writer.model, tokens_in, tokens_out) if writer else 0.0,
-        speed=forecasts.REMOTE if reached_by_models(settings) else forecasts.LOCAL,
+        speed=speed,
     )
 
 

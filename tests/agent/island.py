@@ -6,15 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event
+from notes import filled, opened  # noqa: F401
 
-from assay.ingest.fetch import Source
-from assay.ingest.parsed import Parsed
 from assay.run import Run
 from assay.testing import (
-    ChatServer,
     Script,
-    WordEmbedder,
     calls,
     complete,
     enough,
@@ -28,7 +24,7 @@ from assay.testing import (
     writes,
 )
 from assay.testing import steps as plans
-from assay.workspace import Workspace, open_workspace
+from assay.workspace import Workspace
 
 QUESTION = "Where is the paint of the lamp room at Carrow Point ground, how tall is its tower, and who tends the light?"
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
@@ -119,29 +115,8 @@ def self_critical() -> Script:
     )
 
 
-class Plain:
-    """Reads notes that need no parsing."""
-
-    async def read(self, data: Path | bytes, name: str) -> Parsed:
-        return Parsed(text=data.decode() if isinstance(data, bytes) else data.read_text(), kind="text", title=name)
-
-
 async def fill(folder: Path, notes: dict[str, str] = NOTES) -> None:
-    with open_workspace(folder, create=True) as opened:
-        opened.embedder = WordEmbedder()
-        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in notes.items()]
-        await opened.add_sources(files, reader=Plain())
-
-
-def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Workspace:
-    """The workspace with this server as its model. It does not wait for the disk: what a power cut would leave is not
-    tested here."""
-    model = {"llm_base_url": server.url, "llm_model": "scripted", "llm_api_key": "k"} if server else {}
-    made = open_workspace(folder, **model | flags)
-    made.embedder = WordEmbedder()
-    made.store.engine.dispose()
-    event.listen(made.store.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
-    return made
+    await filled(folder, notes)
 
 
 async def answered(workspace: Workspace, question: str = QUESTION, **how: Any) -> Run:

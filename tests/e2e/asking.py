@@ -1,7 +1,7 @@
-"""A process that starts others and kills them: each asks a question in a process of its own. Starting costs little, since
-everything is loaded before. Arguments: workspace, address of the model. For each line of input, a number of events and of
-seconds, and a key: one process, killed so long after so many, that shows the model this key; said is whether it was killed,
-and its run."""
+"""A process that starts others and kills them: each asks a question, or has a synthesis written, in a process of its own.
+Starting costs little, since everything is loaded before. Arguments: workspace, address of the model, `ask` or `synthesise`.
+For each line of input, a number of events and of seconds, and a key: one process, killed so long after so many, that shows
+the model this key; said is whether it was killed, and its run."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx  # noqa: F401  what takes long to load is loaded before the clock starts
@@ -18,8 +19,11 @@ from sqlalchemy import event
 import assay.agent.loop
 import assay.asking
 import assay.index.lance
-import assay.models.endpoint  # noqa: F401
-from assay.events import Mode
+import assay.models.endpoint
+import assay.synthesis.pipeline  # noqa: F401
+from assay.events import Event, Mode
+from assay.run import Run
+from assay.synthesising import Wish
 from assay.testing.words import WordEmbedder
 from assay.workspace import Workspace, open_workspace
 
@@ -34,23 +38,30 @@ def hasty(workspace: Workspace) -> Workspace:
     return workspace
 
 
-async def ask(workspace: Path, address: str, key: str, says: int) -> None:
+def begun(what: str, workspace: Workspace) -> AsyncIterator[tuple[Run, Event]]:
+    if what == "ask":
+        return workspace.ask(QUESTION, mode=Mode.thorough)
+    documents = [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
+    return workspace.synthesise(documents, Wish(questions=1, audiences=("plain",), reranker="none"))
+
+
+async def carry(what: str, workspace: Path, address: str, key: str, says: int) -> None:
     model = {"llm_base_url": address, "llm_model": "scripted", "llm_api_key": key, "llm_concurrency": 4}
     with hasty(open_workspace(workspace, **model)) as opened:
-        async for run, _ in opened.ask(QUESTION, mode=Mode.thorough):
+        async for run, _ in begun(what, opened):
             os.write(says, f"{run.id}\n".encode())
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # lancedb warns of forks; here nothing of it has been used before one
-    place, url = Path(sys.argv[1]), sys.argv[2]
+    place, url, what = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     print("ready", flush=True)
     for line in sys.stdin:
         events, seconds, key = line.split()
         reads, writes = os.pipe()
         child = os.fork()
         if child == 0:
-            asyncio.run(ask(place, url, key, writes))
+            asyncio.run(carry(what, place, url, key, writes))
             os._exit(0)
         os.close(writes)
         with os.fdopen(reads) as said:

@@ -119,7 +119,7 @@ def test_kill_9_at_random_moments_of_a_run_changes_nothing_in_its_answer(tmp_pat
         files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
         asyncio.run(workspace.add_sources(files, reader=Plain()))
     parent = subprocess.Popen(
-        [sys.executable, str(CHILD), str(folder), server.url],
+        [sys.executable, str(CHILD), str(folder), server.url, "ask"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event
+from notes import filled, opened  # noqa: F401
 
-from assay.ingest.fetch import Source
-from assay.ingest.parsed import Parsed
 from assay.run import Run
 from assay.synthesising import Wish
-from assay.testing import ChatServer, WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace import Workspace
 
 REBUILT = "The north sluice at Marrow Quay was rebuilt in 1998."
 DENIED = "The north sluice at Marrow Quay was rebuilt in 2003."
@@ -34,29 +31,8 @@ HOSTILE = (
 )
 
 
-class Plain:
-    """Reads papers that need no parsing; their names are their titles."""
-
-    async def read(self, data: Path | bytes, name: str) -> Parsed:
-        return Parsed(text=data.decode() if isinstance(data, bytes) else data.read_text(), kind="text", title=name)
-
-
 async def fill(folder: Path, papers: dict[str, str] = PAPERS) -> None:
-    with open_workspace(folder, create=True) as opened:
-        opened.embedder = WordEmbedder()
-        files = [Source(uri=f"papers/{name}", name=name, data=words.encode()) for name, words in papers.items()]
-        await opened.add_sources(files, reader=Plain())
-
-
-def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Workspace:
-    """The workspace with this server as its model. It does not wait for the disk: what a power cut would leave is not
-    tested here."""
-    model = {"llm_base_url": server.url, "llm_model": "scripted", "llm_api_key": "k"} if server else {}
-    made = open_workspace(folder, **model | flags)
-    made.embedder = WordEmbedder()
-    made.store.engine.dispose()
-    event.listen(made.store.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
-    return made
+    await filled(folder, papers)
 
 
 def wish(**other: Any) -> Wish:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from assay.accounts import Approach, Brief, Pipeline
-from assay.synthesis.forecast import LOCAL, REMOTE, Forecast, Speed, forecast, in_words, is_large, lasting
+from assay.synthesis.forecast import LOCAL, REMOTE, Forecast, Speed, forecast, in_words, is_large, lasting, pace
+from assay.types import Usage
 
 LENGTH = 20_000
 
@@ -112,3 +113,10 @@ def test_in_words_every_figure_is_rounded():
     assert "no charge" in in_words(replace(found, money=0.0))
     assert "less than $0.01" in in_words(replace(found, money=0.004))
     assert [lasting(each) for each in (0.2, 60, 600, 9_000)] == ["1 s", "60 s", "10 min", "2.5 h"]
+
+
+def test_a_model_that_was_asked_before_is_forecast_at_its_own_pace():
+    guess = Speed(100.0, 10.0, 4)
+    assert pace(Usage(2, 1000, 100, 0.0, 5.0), guess) == guess, "two calls tell nothing yet"
+    assert pace(Usage(20, 1000, 100, 0.0, 10.0), guess) == Speed(200.0, 20.0, 4)
+    assert pace(Usage(20, 1000, 100, 0.0, 40.0), guess) == Speed(50.0, 5.0, 4)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from assay.agent.kit import Kit, Log
 from assay.agent.limits import Limits
@@ -17,17 +18,27 @@ from assay.errors import ModelError
 from assay.events import ANSWER_NOW, Checkpoint, Consulted, Event, Failed, Resumed, Revised, Route, StopReason
 from assay.run import Run
 
+S = TypeVar("S")
+
 
 async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
+    async for event in carried(run, kit, lambda now: next_step(now, kit.limits), STEPS):
+        yield event
+
+
+async def carried(
+    run: Run, kit: Kit, after: Callable[[Run], S | None], steps: Mapping[S, Callable[[Run, Kit], AsyncIterator[Event]]]
+) -> AsyncIterator[Event]:
+    """The one loop, whatever the steps are: `after` names the next one, and none when there is nothing left to do."""
     log = Log(run, kit.record)
     if (meter := kit.meter) is not None:
         # What the run has not recorded itself may be recorded by the synthesis that it is a part of.
         known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
         kit = replace(kit, meter=replace(meter, record=log.add, recalled=known))
     try:
-        while (step := next_step(log.run, kit.limits)) is not None:
-            async for event in STEPS[step](log.run, kit):
+        while (step := after(log.run)) is not None:
+            async for event in steps[step](log.run, kit):
                 log.add(event)  # on disk before anyone sees it
                 for each in log.unseen():
                     yield each
@@ -59,7 +70,7 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return next_search_step(run, limits)
     if run.draft is None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
-    if run.unsupported and _revising(run):
+    if run.unsupported and revising(run):
         return Step.REVISE  # all of them, before any is checked again
     if run.unchecked:
         return Step.CHECK  # one claim at a time, each delivered as it passes
@@ -72,7 +83,7 @@ def next_step(run: Run, limits: Limits) -> Step | None:
     return Step.DELIVER
 
 
-def _revising(run: Run) -> bool:
+def revising(run: Run) -> bool:
     """Whether the last thing done was to revise a claim."""
     done = (event for event in reversed(run.events) if not isinstance(event, Consulted | Failed | Resumed))
     return isinstance(next(done), Revised)

@@ -146,6 +146,11 @@ _TOKENS = case((_SETTLED, spending.c.tokens_in + spending.c.tokens_out), else_=s
 _MONEY = case((_SETTLED, spending.c.money), else_=spending.c.reserved_money)
 
 
+def paid_to(store: Store, model: str) -> Usage:
+    """What a model has been asked here so far, by anyone, as far as its replies came back: how fast it is."""
+    return _used(store, and_(spending.c.model == model, _SETTLED))
+
+
 def _aside_of(run: str) -> ColumnElement[bool]:
     return and_(spending.c.run == run, spending.c.state == State.aside.value)
 

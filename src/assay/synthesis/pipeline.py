@@ -7,14 +7,12 @@ narrative, insights, pairs, relations and the spine.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
 from enum import Enum, auto
 
 from assay.accounts import EXPERT, Pipeline
-from assay.agent import writing
-from assay.agent.kit import Kit, Log
-from assay.errors import ModelError
-from assay.events import Consulted, Event, Failed, Resumed, Revised
+from assay.agent import loop, writing
+from assay.agent.kit import Kit
+from assay.events import Event
 from assay.run import Run
 from assay.synthesis import (
     answers,
@@ -72,20 +70,8 @@ STAGES: Mapping[Stage, Doing] = {
 
 async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """Carry a synthesis forward until it is delivered, or an endpoint fails it; then it can be resumed."""
-    log = Log(run, kit.record)
-    if (meter := kit.meter) is not None:
-        known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
-        kit = replace(kit, meter=replace(meter, record=log.add, recalled=known))
-    try:
-        while (stage := next_stage(log.run)) is not None:
-            async for event in STAGES[stage](log.run, kit):
-                log.add(event)  # on disk before anyone sees it
-                for each in log.unseen():
-                    yield each
-    except ModelError as error:
-        log.add(Failed(type(error).__name__, str(error)))
-        for each in log.unseen():
-            yield each
+    async for event in loop.carried(run, kit, next_stage, STAGES):
+        yield event
 
 
 def next_stage(run: Run) -> Stage | None:
@@ -129,7 +115,7 @@ def _relating(run: Run) -> Stage | None:
 def _telling(run: Run) -> Stage:
     if run.draft is None:
         return Stage.NARRATE
-    if run.unsupported and _revising(run):
+    if run.unsupported and loop.revising(run):
         return Stage.REVISE  # all of them, before any is checked again
     if run.unchecked:
         return Stage.CHECK
@@ -137,9 +123,3 @@ def _telling(run: Run) -> Stage:
         return Stage.REVISE
     wanted = set(views.brief(run).audiences) - {EXPERT}
     return Stage.TRANSLATE if wanted - views.translations(run).keys() else Stage.DELIVER
-
-
-def _revising(run: Run) -> bool:
-    """Whether the last thing done was to revise a claim."""
-    done = (event for event in reversed(run.events) if not isinstance(event, Consulted | Failed | Resumed))
-    return isinstance(next(done), Revised)

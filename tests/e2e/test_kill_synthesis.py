@@ -1,0 +1,107 @@
+"""kill -9 at random moments of a synthesis: it is carried on to the same account, and nothing recorded is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import begun, hasty
+from notes import filled
+
+from assay.accounts import Account
+from assay.store import budgets, records
+from assay.testing import ChatServer, reviewer, role_of
+from assay.types import Usage
+from assay.workspace import Workspace, open_workspace
+
+KILLS = 25
+AT_ONCE = 4  # requests that a run makes side by side, at most
+SLOW = 0.003  # seconds that the model thinks
+CHILD = Path(__file__).with_name("asking.py")
+PAPERS = {
+    "gate": "The gate was built in 1998. It is lifted by a ram. The ram stands in a dry chamber below the quay.",
+    "seal": "The gate was built in 2003. The ram leaks oil at its seal. Inspectors replace the seal every year.",
+    "silt": "Silt settles in the basin. The gate flushes silt at spring tides. Dredging does the rest of the work.",
+}
+
+
+def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
+    return hasty(open_workspace(folder, llm_base_url=server.url, llm_model="scripted", llm_api_key=key))
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    answer = reviewer()
+
+    async def thinks(request: dict[str, Any]) -> Any:
+        await asyncio.sleep(SLOW)
+        return answer(request)
+
+    with ChatServer(thinks) as running:
+        yield running
+    assert not running.problems
+
+
+def requests(server: ChatServer, key: str) -> int:
+    """How many requests of runs were made with this key."""
+    asked = zip(server.requests, server.headers, strict=False)
+    return sum(bool(role_of(body)[0]) and head.get("authorization") == f"Bearer {key}" for body, head in asked)
+
+
+def timeless(account: Account) -> Account:
+    """The account without what differs from run to run: its name, and the seconds it took."""
+    return replace(account, run="", usage=Usage(), narrative=replace(account.narrative, usage=Usage()))
+
+
+@pytest.mark.timeout(240)
+def test_kill_9_at_random_moments_of_a_synthesis_changes_nothing_in_its_account(tmp_path: Path, server: ChatServer):
+    chance = random.Random(11)
+    folder = tmp_path / "workspace"
+    asyncio.run(filled(folder, PAPERS))
+    child = [sys.executable, str(CHILD), str(folder), server.url, "synthesise"]
+    parent = subprocess.Popen(child, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    try:
+        asyncio.run(_killed_and_carried_on(parent, folder, server, chance))
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, chance: random.Random) -> None:
+    with opened(folder, server, "whole") as workspace:
+        whole = [run async for run, _ in begun("synthesise", workspace)][-1]
+        account = workspace.account(whole.id)
+    replies = len(whole.consulted)
+    assert replies == requests(server, "whole") > 20
+    assert parent.stdout.readline().strip() == "ready"
+    killed, after = 0, set[str]()
+
+    def start(trial: int) -> None:
+        """One more process begins, while the one before is looked at."""
+        parent.stdin.write(f"{chance.randrange(1, len(whole.events))} {chance.uniform(0, 0.02)} asked-{trial}\n")
+
+    start(0)
+    with opened(folder, server, "again") as workspace:
+        for trial in range(KILLS):
+            word, run_id = parent.stdout.readline().split()
+            start(trial + 1)
+            asked_before = requests(server, "again")
+            before = workspace.run(run_id)
+            run = before if before.delivered else [each async for each, _ in workspace.resume(run_id)][-1]
+            assert run.events[: len(before.events)] == before.events
+            assert timeless(workspace.account(run_id)) == timeless(account), before.kinds
+            assert not list(records.faults(workspace.store, run_id))
+            first, again = requests(server, f"asked-{trial}"), requests(server, "again") - asked_before
+            assert again == replies - len(before.consulted), before.kinds  # what is recorded is not asked again
+            assert 0 <= first - len(before.consulted) <= AT_ONCE
+            assert budgets.spent_by_run(workspace.store, run_id).calls >= first + again
+            killed += word == "killed"
+            after.add(before.kinds[-1])
+    assert killed > KILLS * 3 // 4 and len(after) > 6, (killed, after)

@@ -1,0 +1,39 @@
+"""A workspace over texts that need no parsing, with an embedder that only knows words: for tests of whole runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event
+
+from assay.ingest.fetch import Source
+from assay.ingest.parsed import Parsed
+from assay.testing import ChatServer, WordEmbedder
+from assay.workspace import Workspace, open_workspace
+
+
+class Plain:
+    """Reads texts that need no parsing; their names are their titles."""
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed:
+        return Parsed(text=data.decode() if isinstance(data, bytes) else data.read_text(), kind="text", title=name)
+
+
+async def filled(folder: Path, texts: Mapping[str, str]) -> None:
+    with open_workspace(folder, create=True) as opened:
+        opened.embedder = WordEmbedder()
+        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in texts.items()]
+        await opened.add_sources(files, reader=Plain())
+
+
+def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Workspace:
+    """The workspace with this server as its model. It does not wait for the disk: what a power cut would leave is not
+    tested here."""
+    model = {"llm_base_url": server.url, "llm_model": "scripted", "llm_api_key": "k"} if server else {}
+    made = open_workspace(folder, **model | flags)
+    made.embedder = WordEmbedder()
+    made.store.engine.dispose()
+    event.listen(made.store.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
+    return made
