@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/synthesis.py [--documents 10 20 40 80] [--pipeline synthesis] [--window 8192] [--json figures.json]
 
-A model that agrees with everything and quotes what it is shown answers over HTTP, in another process than the synthesis, so
+A model that writes in the documents' own words answers over HTTP, in another process than the synthesis, so
 that memory is the synthesis's own. Each size runs in a process of its own. `naive` is one prompt that holds all documents,
 and one for each pair of them: what the same comparison takes without blocks.
 """
@@ -24,8 +24,7 @@ from typing import Any
 from assay.accounts import Pipeline
 from assay.models.tokens import estimate_tokens
 from assay.synthesising import Wish, plan
-from assay.testing import ChatServer
-from assay.testing.policies import agreeable
+from assay.testing import ChatServer, reviewer
 from assay.testing.protocol import text_of
 from assay.workspace import open_workspace
 
@@ -93,7 +92,7 @@ def _memory() -> int:
 
 def sized(count: int, pipeline: Pipeline, window: int) -> dict[str, Any]:
     """The figures of one size, with those that only the endpoint sees."""
-    with tempfile.TemporaryDirectory() as name, ChatServer(agreeable, window=window) as server:
+    with tempfile.TemporaryDirectory() as name, ChatServer(reviewer(), window=window) as server:
         folder = Path(name)
         (folder / "documents").mkdir()
         for number in range(count):

@@ -276,3 +276,24 @@ def test_claims_are_laid_out_within_their_room_each_set_of_citations_once(room: 
     assert laid["claims"].count(f"⟦{MARK} quoted: key {KEY}") <= 1
     for number in range(1, 5):
         assert f"Claim {number}:" in laid["claims"]
+
+
+RAM = evidence("The ram leaks oil at its lower seal. It stands in a dry chamber.", "000000a1", "ram")
+SILT = evidence("Silt settles in the basin at 4 centimetres a year.", "000000a2", "silt")
+
+
+def verdict(claim: str, *cited: Evidence) -> Verdict | None:
+    return ground.by_rule(Claim(claim, tuple(each.key for each in cited)), cited).verdict
+
+
+def test_two_facts_side_by_side_are_no_cause():
+    said = "The ram leaks oil at its lower seal because it stands in a dry chamber."
+    assert verdict(said, RAM) is Verdict.partial
+    told = evidence("The ram leaks oil at its lower seal, since it stands in a dry chamber.")
+    assert verdict(said, told) is Verdict.supported
+
+
+def test_two_quotations_of_one_passage_do_not_bear_each_other_out():
+    said = "The ram leaks oil at its lower seal where silt settles in the basin at 4 centimetres a year."
+    assert verdict(said, RAM, SILT) is Verdict.partial
+    assert verdict(said, RAM, replace(RAM, key="000000a3"), SILT) is Verdict.partial

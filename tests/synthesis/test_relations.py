@@ -186,6 +186,17 @@ async def test_pairs_that_the_model_leaves_out_are_asked_for_again_once_and_then
     }
 
 
+async def test_a_small_model_is_not_believed_against_the_rules_and_gives_no_reasons():
+    def soothing(name: str, shown: str) -> Reply:
+        sides = (LOG_A, LOG_B) if LOGS in shown else (LIFT_A, LIFT_B) if LIFTS in shown else (LIFT_A, LIGHT)
+        return says(tied(1, "complement", *sides, "The crane of D1 lifts because the log of D2 is kept."))
+
+    done, _ = await related(await ready(small=True), soothing)
+    found = told(done)
+    assert found["q1-D1 q1-D2"].type is Tie.contradiction
+    assert len(found) > 1 and not any("because" in each.reason for each in found.values())
+
+
 async def test_a_small_model_sees_one_pair_at_a_time_and_its_contradiction_needs_a_rule():
     def accusing(name: str, shown: str) -> Reply:
         sides = (LOG_A, LOG_B) if LOGS in shown else (LIFT_A, LIFT_B) if LIFTS in shown else (LIFT_A, LIGHT)

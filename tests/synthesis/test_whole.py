@@ -16,13 +16,14 @@ from assay.asking import kit_for
 from assay.codec import from_json, to_json
 from assay.events import Answered, Consulted, Failed
 from assay.evidence.quote import stands, within
+from assay.models.tokens import estimate_tokens
 from assay.replay import replay
 from assay.run import Run
 from assay.synthesis import views
 from assay.testing import ChatServer, Http, reviewer
 from assay.testing.protocol import role_of, text_of
 from assay.types import Outcome, Usage, Verdict
-from assay.workspace import Workspace
+from assay.workspace import Workspace, open_workspace
 
 BOTH = pytest.mark.parametrize("pipeline", list(Pipeline))
 
@@ -343,3 +344,33 @@ async def test_no_prompt_names_a_person_s_other_documents(folder: Path, server: 
         left = [workspace.document(doc) for doc in documents(workspace)[3:]]
     said = "\n".join(text_of(request) for request in server.requests)
     assert run.delivered and not any(doc.text[-60:] in said for doc in left if doc)
+
+
+@pytest.mark.slow
+@BOTH
+async def test_the_sample_corpus_becomes_an_account_that_holds(
+    pipeline: Pipeline, filled: Workspace, server: ChatServer
+):
+    """Real parsers, the real embedder and the real index; two files of it cannot be read, and one gives orders."""
+    with open_workspace(filled.path, llm_base_url=server.url, llm_model="scripted", llm_api_key="k") as workspace:
+        readable = [entry.id for entry in workspace.sources() if entry.state == "ready"]
+        steps = workspace.synthesise(readable, wish(pipeline=pipeline, questions=1))
+        run = [run async for run, _ in steps][-1]
+        account = workspace.account(run.id)
+        holds(account, workspace)
+    assert len(account.ledger) == len(readable) == 20
+    assert max(estimate_tokens(text_of(request)) for request in server.requests) < 8192 - 500
+    if pipeline is Pipeline.synthesis:
+        assert {doc for beat in account.spine for doc in beat.documents} == set(readable)
+
+
+@pytest.mark.slow
+async def test_the_one_contradiction_of_the_sample_corpus_is_found_without_a_model(filled: Workspace):
+    readable = [entry.id for entry in filled.sources() if entry.state == "ready"]
+    run = [run async for run, _ in filled.synthesise(readable, wish(questions=1))][-1]
+    account = filled.account(run.id)
+    holds(account, filled)
+    found = [each for each in account.relations if each.type is Tie.contradiction]
+    assert [{each.left.quote.text, each.right.quote.text} for each in found] == [
+        {"2.1 Raw telemetry is kept for 90 days.", "Raw telemetry is kept for 30 days and then overwritten."}
+    ]

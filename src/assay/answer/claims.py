@@ -118,6 +118,7 @@ def _tidy(words: str) -> str:
 def pruned(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
     """The claim without citations that add nothing: each of those kept says something of it that the better ones do not, or
     says as much with the same facts. Writers cite too much rather than too little."""
+    claim = replace(claim, cites=_of_each_passage(claim, evidence))
     if len(claim.cites) < 2:
         return claim
     terms = spoken_of(claim.text)
@@ -131,6 +132,23 @@ def pruned(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Clai
         if not kept or _adds(claim.text, terms, read[key], [read[one] for one in kept]):
             kept.append(key)
     return replace(claim, cites=tuple(key for key in claim.cites if key in kept)) if kept else claim
+
+
+def _of_each_passage(claim: Claim, evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """Of several quotations of one passage the one that has most of the claim's words; a synthesis has such."""
+    known = {each.key: each for each in evidence}
+    terms = spoken_of(claim.text)
+    best: dict[str, str] = {}
+    for key in claim.cites:
+        passage = known[key].passage.id if key in known else key
+        before = best.get(passage)
+        if before is None or _quoted(terms, known[key]) > _quoted(terms, known[before]):
+            best[passage] = key
+    return tuple(key for key in claim.cites if key in best.values())
+
+
+def _quoted(terms: frozenset[str], evidence: Evidence) -> float:
+    return share(terms, frozenset(text.terms(evidence.quote.text)))
 
 
 def _adds(words: str, terms: frozenset[str], new: Source, kept: Sequence[Source]) -> bool:

@@ -123,6 +123,8 @@ def _doubt(
         return "each piece says a part of it, and nothing that both name ties them together"
     if near < by.near:
         return f"{near:.0%} of its words are in the sentences it is nearest to"
+    if cause := source.unreasoned(words, terms):
+        return f"it says “{cause}”, and nothing that it cites says why"
     if source.miscounted(words, terms):
         return "it denies more or less than the sentence that it repeats"
     if pointing := polarity.unclear(words, aligned):

@@ -148,13 +148,13 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         said.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:
         said.append(f"Nothing found speaks of: {', '.join(answer.gaps)}.")
-    if answer.outcome in {Outcome.abstained, Outcome.partial}:
+    if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
         tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
         said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOPS.get(answer.stopped, answer.stopped)}.")
-        if answer.unread:
-            names = ", ".join(PurePath(uri).name for uri in answer.unread[:10])
-            more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
-            said.append(f"Could not be read, so not searched: {names}{more}.")
+    if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.unread:
+        names = ", ".join(PurePath(uri).name for uri in answer.unread[:10])
+        more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
+        said.append(f"Could not be read, so not searched: {names}{more}.")
     return said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,19 @@ TELLING = frozenset(
 )
 
 
+# A claim that says one thing is the cause of another; and all that a source may say of why, or only hint at.
+CAUSAL = re.compile(
+    r"\b(?:because|due to|owing to|thanks to|therefore|hence|consequently|as a result|which is why|caus(?:e|es|ed|ing)"
+    r"|lead(?:s|ing)? to|led to|result(?:s|ed|ing)? (?:in|from))\b",
+    re.I,
+)
+WHY = re.compile(
+    rf"{CAUSAL.pattern}|\b(?:since|so|thus|reason\w*|why|mak(?:e|es|ing)|made|allow\w*|prevent\w*|enabl\w*|depend\w*"
+    r"|explain\w*|produc\w*|induc\w*|trigger\w*|promot\w*|effect\w*|affect\w*|respons\w*|when|if|after|by|through)\b",
+    re.I,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A sentence with what it needs to be understood: the titles above it, and the sentence before it if it names nothing."""
@@ -54,6 +68,8 @@ class Source:
 
     @staticmethod
     def of(cited: Sequence[Evidence], sources: Sources) -> Source:
+        # Two quotations of one passage are one piece to read: it would otherwise seem to bear itself out.
+        cited = tuple({(each.passage.doc_id, each.passage.start): each for each in cited}.values())
         above = [_above(each, sources) for each in cited]
         told = [statements(each.passage.text) for each in cited]
         words = "\n".join(f"{over}\n{own}" for over, own in zip(above, told, strict=True))
@@ -76,7 +92,8 @@ class Source:
         """Whether a claim joins pieces of evidence that have nothing to do with each other: no piece says it alone, and the
         nearest sentences share no name and no word that is not common in this run. What the claim itself names joins
         nothing, unless it is a designation: that two things are in one place does not make them one."""
-        best = [max(own, key=lambda window: share(terms, window.terms)) for own in self.windows if own]
+        nearest = [max(own, key=lambda window: share(terms, window.terms)) for own in self.windows if own]
+        best = list({window.own: window for window in nearest}.values())  # overlapping passages have it twice
         if len(best) < 2 or max(share(terms, window.terms) for window in best) >= by.near:
             return False
         own = text.fold(words)
@@ -95,6 +112,14 @@ class Source:
         count = polarity.negations(words)
         alike = [window for window in self.all_windows if _alike(terms, spoken_of(window.own))]
         return bool(alike) and all(polarity.negations(window.own) != count for window in alike)
+
+    def unreasoned(self, words: str, terms: frozenset[str]) -> str:
+        """The word by which a claim says why, where nothing that it is nearest to does: two facts side by side are no cause."""
+        said = CAUSAL.search(words)
+        if said is None:
+            return ""
+        near = [window for window in self.all_windows if len(terms & window.terms) > 1]
+        return "" if any(WHY.search(window.own) for window in near) else said[0].lower()
 
     def apart(self, words: str, terms: frozenset[str], least: float) -> str:
         """A number or date that stands here only away from what the claim says of it; empty if there is none."""

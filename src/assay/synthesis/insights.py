@@ -26,6 +26,7 @@ from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.stages import RULES, Drew
 from assay.synthesis import views
+from assay.synthesis.faithful import retells
 from assay.types import Claim, Document, Evidence, Verdict
 
 TOGETHER = 6  # insights that one request asks for
@@ -173,7 +174,7 @@ async def _drawn(run: Run, kit: Kit, block: Sequence[Wanted], document: Document
             again = True
     shown = tuple({each.key: each for item in block for each in item.evidence}.values())
     return [
-        _Drawn(_settled(item, said[item.id][0], shown, document), said[item.id][1])
+        _Drawn(_settled(item, said[item.id][0], shown, document, small=kit.small(Role.write)), said[item.id][1])
         if item.id in said
         else _by_rule(item, document, refused or RULES, missing=not refused)
         for item in block
@@ -248,12 +249,14 @@ def _by_number(reply: Saying, items: Sequence[Wanted]) -> Mapping[str, Said]:
 # --- what stands ----------------------------------------------------------------------------------------------------
 
 
-def _settled(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents) -> Insight:
-    claim = _holding(item, said, shown, document) or compose.checked(in_its_words(item), item.evidence, document)
+def _settled(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Insight:
+    claim = _holding(item, said, shown, document, small=small) or compose.checked(
+        in_its_words(item), item.evidence, document
+    )
     return Insight(item.id, item.question.id, item.doc_id, claim)
 
 
-def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents) -> Claim | None:
+def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Claim | None:
     """The first of the sentences that follows from the evidence of this insight, cited anew where that helps; else the
     sentence of the document that is closest to what was meant. `shown` is all that the request held: what some passage
     orders a writer to say is no insight of another."""
@@ -263,7 +266,8 @@ def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Docu
     for claim in tried:
         for form in (claim, revise.recited(claim, own, NOWHERE)):
             ruled = ground.by_rule(form, shown, NOWHERE) if form else None
-            if ruled and ruled.verdict is Verdict.supported:
+            faithful = ruled is not None and (not small or retells(ruled.text, ruled.cites, own))
+            if ruled and ruled.verdict is Verdict.supported and faithful:
                 return ruled
     for claim in tried:
         nearest = revise.closest(claim, own, item.question.text, NOWHERE)

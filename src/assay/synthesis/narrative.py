@@ -17,7 +17,7 @@ from assay.models.llm import Role
 from assay.models.meter import No
 from assay.models.tokens import fitting
 from assay.run import Run
-from assay.synthesis import beats, naming, narrating, telling, views
+from assay.synthesis import beats, faithful, naming, narrating, telling, views
 from assay.synthesis.matter import Matter, beside, matter, sayable, window
 from assay.synthesis.telling import Item
 from assay.types import Block, Claim, Conflict, Evidence, Shape, Verdict
@@ -66,7 +66,9 @@ async def narrate(run: Run, kit: Kit) -> AsyncIterator[Event]:
     for conflict, sides in telling.conflicts(of):
         themes = _with_both(of, sides, items, themes, opening)
         conflicts.append(conflict)
-    yield Drafted(_joined(run, opening, themes), Shape.prose, tuple(dict.fromkeys(conflicts)), by=naming.said_by(by))
+    yield Drafted(
+        _joined(run, of, opening, themes), Shape.prose, tuple(dict.fromkeys(conflicts)), by=naming.said_by(by)
+    )
 
 
 def _opening(run: Run, of: Matter) -> _Opening:
@@ -130,18 +132,18 @@ def _with_both(of: Matter, sides: Sequence[Item], items: Sequence[Item], themes:
     return themes
 
 
-def _joined(run: Run, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
+def _joined(run: Run, of: Matter, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
     """The opening, then theme after theme, each under its name where there are several; nothing is said twice. A summary has
     no headings."""
     spun = views.spun(run)
-    first = {_same(claim): claim for claim in opening.all_}
+    first = {_same(claim, of): claim for claim in opening.all_}
     found = [Block(tuple(first.values()))] if first else []
     known = set(first)
     for number, blocks in sorted(themes.items()):
         head = opening.of_theme.get(number, ())
         own: list[Block] = []
         for block in (Block(head), *blocks):
-            new = {_same(claim): claim for claim in block.claims if _same(claim) not in known}
+            new = {_same(claim, of): claim for claim in block.claims if _same(claim, of) not in known}
             known |= new.keys()
             own += [replace(block, claims=tuple(new.values()))] if new else []
         name = spun.themes[number].name if spun and len(spun.themes) > 1 else ""
@@ -151,9 +153,9 @@ def _joined(run: Run, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
     return tuple(found)
 
 
-def _same(claim: Claim) -> tuple[str, frozenset[str]]:
-    """Two claims with the same words and the same sources are one."""
-    return " ".join(claim.words.split()), frozenset(claim.cites)
+def _same(claim: Claim, of: Matter) -> tuple[str, frozenset[str]]:
+    """Two claims that say the same of the same documents are one."""
+    return " ".join(naming.bare(claim.words).split()), frozenset(of.of(claim.cites))
 
 
 # --- by rule --------------------------------------------------------------------------------------------------------
@@ -217,7 +219,8 @@ async def _told(run: Run, kit: Kit, of: Matter, part: Sequence[Item], opening: _
     if isinstance(reply, No):
         own = dict.fromkeys(item.claim for item in part)
         return Drafted((Block(tuple(own)),), Shape.prose, by=f"{RULES}: {reply.why}")
-    return narrating.read(reply[0], part, run.question, of, reply[1])
+    drafted = narrating.read(reply[0], part, run.question, of, reply[1])
+    return replace(drafted, blocks=faithful.kept(drafted.blocks, of.evidence)) if kit.small(Role.write) else drafted
 
 
 # --- what did not hold, and the end ---------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.stages import Spun
 from assay.synthesis import beats, naming, themes, views
+from assay.synthesis.faithful import retells
 from assay.synthesis.matter import Matter, beside, matter, related
 from assay.types import Claim, Verdict
 
@@ -235,7 +236,8 @@ async def _held(run: Run, kit: Kit, of: Matter, sentences: Sequence[Sentence]) -
     for sentence in sentences:
         split, _ = claims.split(sentence.text, sentence.cites, of.known.keys())
         for claim in split:
-            if (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
+            told = not kit.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
+            if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
                 beat = _headed(of, Beat(*titled))
                 found.append(replace(beat, claim=ground.by_rule(beat.claim, of.evidence, of.sources)))
     asks = [

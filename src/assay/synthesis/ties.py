@@ -66,8 +66,10 @@ class Proposed:
 
 
 def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small: bool) -> Relation | str:
-    """The relation, if words of both documents bear it out; else why it is dropped. A small model's word that two documents
-    contradict each other counts only where the rules see it too."""
+    """The relation, if words of both documents bear it out; else why it is dropped. A small model is not believed against the
+    rules: what contradicts each other they say, and the reason is theirs too."""
+    if small and (ruled := contradicted(couple, document)) is not None:
+        return ruled
     about = f"{said.type} between {couple.name}"
     if couple.left.doc_id == couple.right.doc_id:
         return f"{about}: both are of the same document"
@@ -84,7 +86,8 @@ def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small:
     at_odds = _at_odds(left, right, couple, document) if said.type is Tie.contradiction else ""
     if said.type is Tie.contradiction and small and not at_odds:
         return f"{about}: a small model says so, and no rule bears it out"
-    reason = _given(couple, said) or reason_of(couple, said.type, left, right, at_odds)
+    given = "" if small else _given(couple, said)
+    reason = given or reason_of(couple, said.type, left, right, at_odds)
     return Relation(left, right, said.type, reason, by)
 
 
@@ -170,12 +173,11 @@ def _given(couple: Couple, said: Proposed) -> str:
 def by_rule(couple: Couple, document: Documents) -> Relation | None:
     """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
     same question, in what they rest on. Parallel where they say the same. No rule can tell the other ties."""
-    left = _own(couple.left, couple.ours, document)
-    right = _own(couple.right, couple.theirs, document)
-    if left is None or right is None or left.doc_id == right.doc_id:
+    if (found := contradicted(couple, document)) is not None:
+        return found
+    if (both := _both(couple, document)) is None:
         return None
-    if about := _disputed(left, right, couple, document, couple.pair.alike):
-        return Relation(left, right, Tie.contradiction, reason_of(couple, Tie.contradiction, left, right, about))
+    left, right = both
     if couple.pair.alike >= PARALLEL and _agree(left.quote.text, right.quote.text):
         return Relation(left, right, Tie.parallel, reason_of(couple, Tie.parallel, left, right))
     beside = product(_told(left, couple.ours, document), _told(right, couple.theirs, document))
@@ -183,6 +185,22 @@ def by_rule(couple: Couple, document: Documents) -> Relation | None:
         if about := _disputed(one, other, couple, document, 1.0):
             return Relation(one, other, Tie.contradiction, reason_of(couple, Tie.contradiction, one, other, about))
     return None
+
+
+def contradicted(couple: Couple, document: Documents) -> Relation | None:
+    """The contradiction that the rules see between two insights as their documents have them, if they see one."""
+    if (both := _both(couple, document)) is None:
+        return None
+    left, right = both
+    about = _disputed(left, right, couple, document, couple.pair.alike)
+    reason = reason_of(couple, Tie.contradiction, left, right, about)
+    return Relation(left, right, Tie.contradiction, reason) if about else None
+
+
+def _both(couple: Couple, document: Documents) -> tuple[Side, Side] | None:
+    left = _own(couple.left, couple.ours, document)
+    right = _own(couple.right, couple.theirs, document)
+    return (left, right) if left and right and left.doc_id != right.doc_id else None
 
 
 def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | None:
