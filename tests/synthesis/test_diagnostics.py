@@ -18,8 +18,8 @@ def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis) -> Run:
     return Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(pipeline, ("d1", "d2"))), *events))
 
 
-def relation(type_: Tie) -> Relation:
-    left, right = (Side(f"q1-{doc}", doc, "k", Quote(doc, 0, 1, "x")) for doc in ("d1", "d2"))
+def relation(type_: Tie, at: int = 0) -> Relation:
+    left, right = (Side(f"q1-{doc}", doc, "k", Quote(doc, at, at + 1, "x")) for doc in ("d1", "d2"))
     return Relation(left, right, type_, "so it is")
 
 
@@ -28,7 +28,7 @@ def related(
 ) -> tuple[Event, ...]:
     return (
         Paired((Pair("q1-D1", "q1-D2", "the same question"),), "by question"),
-        Related(block, tuple(map(relation, types)), tuple(dropped), by),
+        Related(block, tuple(map(relation, types, range(len(types)))), tuple(dropped), by),
     )
 
 
@@ -56,7 +56,9 @@ def test_the_mix_of_types_is_read_in_plain_words(types: list[Tie], says: str):
 
 def test_by_rule_nobody_is_told_that_the_questions_were_too_general():
     reading = diagnostics(run(*related([Tie.parallel] * 9, by="rules: money"))).reading
-    assert "too general" not in reading and "only contradictions and parallels are recognised" in reading
+    assert (
+        "too general" not in reading and "only contradictions, parallels and shared subjects are recognised" in reading
+    )
 
 
 def test_nothing_to_compare_and_nothing_found_are_told_apart():

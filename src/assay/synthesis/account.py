@@ -59,7 +59,11 @@ def notes(run: Run) -> tuple[str, ...]:
     if not run.asked.has_model:
         said.append(
             "Made without a language model: what stands here are quotations, chosen and ordered by rule. "
-            + ("Of relations only contradictions and close parallels are recognised." if _deep(run) else "")
+            + (
+                "Of relations only contradictions, close parallels and shared subjects are recognised."
+                if _deep(run)
+                else ""
+            )
         )
         if set(brief.audiences) != {"expert"}:
             said.append("Texts for other readers need a model; they hold the same quotations.")

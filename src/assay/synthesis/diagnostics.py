@@ -35,7 +35,9 @@ def _reading(run: Run, counts: Counter[Tie]) -> str:
     if not total:
         return _why_none(run, by_rule=by_rule)
     limit = (
-        " By rule only contradictions and parallels are recognised; a model tells the others apart." if by_rule else ""
+        " By rule only contradictions, parallels and shared subjects are recognised; a model tells the others apart."
+        if by_rule
+        else ""
     )
     torn, alike = counts[Tie.contradiction], counts[Tie.complement] + counts[Tie.parallel]
     if total < FEW:
@@ -58,7 +60,7 @@ def _why_none(run: Run, *, by_rule: bool) -> str:
     if pairs is None or not pairs.pairs:
         return "There was nothing to compare: no two documents say something that bears on the other."
     found = f"Of {_several(len(pairs.pairs), 'pair')} of statements compared, none turned out to be related."
-    return f"{found} By rule only contradictions and parallels are recognised." if by_rule else found
+    return f"{found} By rule only contradictions, parallels and shared subjects are recognised." if by_rule else found
 
 
 def _on_dropped(count: int) -> str:

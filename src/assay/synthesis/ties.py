@@ -12,7 +12,7 @@ from itertools import product
 
 from assay import text
 from assay.accounts import Insight, Pair, Relation, Side, Tie
-from assay.answer import conflict, ground, polarity
+from assay.answer import conflict, facts, ground, polarity
 from assay.answer.extract import pieces, says_something
 from assay.answer.show import Sources
 from assay.evidence.assess import SAYS, whole
@@ -21,6 +21,7 @@ from assay.evidence.weigh import quote
 from assay.fence import instructs
 from assay.types import Claim, Document, Evidence, Verdict
 
+NEAR = 0.5  # from here on two sentences that name the same thing speak of the same
 MOULD = 0.6  # of the words of the passage that has fewer
 PARALLEL = 0.8  # of cosine: from here on two sentences say the same, if they differ in no figure and deny nothing
 SHARED = 4  # words that a reason names
@@ -172,18 +173,24 @@ def _given(couple: Couple, said: Proposed) -> str:
 
 def by_rule(couple: Couple, document: Documents) -> Relation | None:
     """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
-    same question, in what they rest on. Parallel where they say the same. No rule can tell the other ties."""
+    same question, in what they rest on. Parallel where they say the same, or the same of another time; complement where they
+    are near and name the same thing. No rule can tell the other ties."""
     if (found := contradicted(couple, document)) is not None:
         return found
     if (both := _both(couple, document)) is None:
         return None
     left, right = both
-    if couple.pair.alike >= PARALLEL and _agree(left.quote.text, right.quote.text):
+    openings = [_opening(document(side.doc_id)) for side in both]
+    series = conflict.series(*openings)
+    if couple.pair.alike >= PARALLEL and (series or _agree(left.quote.text, right.quote.text)):
         return Relation(left, right, Tie.parallel, reason_of(couple, Tie.parallel, left, right))
     beside = product(_told(left, couple.ours, document), _told(right, couple.theirs, document))
     for one, other in beside if couple.question else ():
         if about := _disputed(one, other, couple, document, 1.0):
             return Relation(one, other, Tie.contradiction, reason_of(couple, Tie.contradiction, one, other, about))
+    if couple.pair.alike >= NEAR and (named := _named(left.quote.text, right.quote.text)):
+        reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {SAID[Tie.complement]}."
+        return Relation(left, right, Tie.complement, reason)
     return None
 
 
@@ -229,6 +236,12 @@ def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list
         and says_something(each.quote.text)
         and not instructs(each.quote.text)
     ]
+
+
+def _named(left: str, right: str) -> str:
+    """A name, or a designation such as KX-40, that both have."""
+    theirs = {text.fold(name) for name in facts.names(right)}
+    return next((name for name in facts.names(left) if text.fold(name) in theirs), "")
 
 
 def _agree(left: str, right: str) -> bool:
