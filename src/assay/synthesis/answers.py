@@ -3,7 +3,6 @@ or, by setting, a short run of the agent for each question."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -46,13 +45,7 @@ async def look(run: Run, kit: Kit) -> AsyncIterator[Event]:
             for event in events:
                 yield event
         return
-    turn = asyncio.Semaphore(AT_ONCE)
-
-    async def in_turn(question: Question) -> Looked:
-        async with turn:
-            return await _searched(kit, brief, question)
-
-    async for event in views.side_by_side(in_turn(question) for question in open_):
+    async for event in views.side_by_side((_searched(kit, brief, question) for question in open_), AT_ONCE):
         yield event
 
 
@@ -104,7 +97,7 @@ async def weigh(run: Run, kit: Kit) -> AsyncIterator[Event]:
     titles = dict(kit.titles(run))
     open_ = [question for question in views.questions(run) if question.id not in done]
     work = (_weighed(run, kit, question, found[question.id].found, titles) for question in open_)
-    async for event in views.side_by_side(work):
+    async for event in views.side_by_side(work, 2 * kit.meter.gate.limit if kit.meter else views.AT_ONCE):
         yield event
 
 

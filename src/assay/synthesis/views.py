@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from assay.accounts import Brief, Insight, Portrait, Question, Relation, Translation
@@ -12,6 +14,8 @@ from assay.events import Gathered
 from assay.run import Run
 from assay.stages import Covered, Described, Drew, Looked, Merged, Paired, Questioned, Related, Spun, Translated
 from assay.types import Evidence, Quote
+
+AT_ONCE = 8  # pieces of work that are begun before the first of them is done
 
 E = TypeVar("E")
 T = TypeVar("T")
@@ -129,13 +133,19 @@ def in_blocks(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 
-async def side_by_side(work: Iterable[Coroutine[None, None, T]]) -> AsyncIterator[T]:
-    """Results in the order of the work, however it ends: a run that was stopped half-way comes to the same events."""
-    tasks = [asyncio.ensure_future(each) for each in work]
+async def side_by_side(work: Iterable[Coroutine[None, None, T]], at_once: int = AT_ONCE) -> AsyncIterator[T]:
+    """Results in the order of the work, however it ends: a run that was stopped half-way comes to the same events. Only so
+    many are begun before the first of them is done: what is first is seen first, and little is held at a time."""
+    left = iter(work)
+    tasks = deque(asyncio.ensure_future(each) for each in islice(left, at_once))
     try:
-        for task in tasks:
-            yield await task
+        while tasks:
+            yield await tasks[0]
+            tasks.popleft()
+            tasks.extend(asyncio.ensure_future(each) for each in islice(left, 1))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for each in left:
+            each.close()  # never begun
