@@ -44,7 +44,7 @@ def test_only_a_right_and_a_wrong_document_conflict():
 
 def test_every_pair_of_documents_is_counted_and_compared_with_plain_rules():
     found = measure([Case(QUESTION, DOCUMENTS)])
-    assert found["dispute"] == {"precision": 1.0, "recall": 0.5, "f1": 0.6667, "right": 1, "found": 1}
+    assert found["quotations"] == {"precision": 1.0, "recall": 0.5, "f1": 0.6667, "right": 1, "found": 1}
     assert found["every_pair"] == {"precision": 0.3333, "recall": 1.0, "f1": 0.5, "right": 2, "found": 6}
     assert found["best_sentences"]["precision"] < 1
     assert found["kinds"] == {"date": {"right": 1, "found": 1, "precision": 1.0}}
@@ -55,7 +55,7 @@ def test_what_was_held_to_conflict_and_does_not_is_told_by_its_labels():
     right = (Labelled(LIGHT.format(1875), "correct"), Labelled(LIGHT.format(1920), "correct"))
     found = measure([Case(QUESTION, right), Case(QUESTION, DOCUMENTS)])
     assert found["wrongly"] == {"correct/correct": 1}
-    assert found["dispute"]["precision"] == 0.5
+    assert found["quotations"]["precision"] == 0.5
 
 
 def test_figures_of_nothing_are_zero():
@@ -95,7 +95,7 @@ def test_the_command_prints_the_figures_for_people_and_for_programs(tmp_path: Pa
     file = str(written(tmp_path, row()))
     people = CliRunner().invoke(app, ["evaluate", "conflicts", "--data", file])
     assert people.exit_code == 0
-    assert "dispute        precision 1.000  recall 0.500  f1 0.667  right 1  found 1" in people.stdout
+    assert "quotations     precision 1.000  recall 0.500  f1 0.667  right 1  found 1" in people.stdout
     assert "kinds          date (right 1  found 1  precision 1.000)" in people.stdout
     program = json.loads(CliRunner().invoke(app, ["evaluate", "conflicts", "--data", file, "--json"]).stdout)
-    assert program["dispute"]["f1"] == 0.6667 and program["conflicts"] == 2
+    assert program["f1"] == 0.6667 and program["conflicts"] == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 from assay import text
@@ -10,6 +10,7 @@ from assay.answer import facts
 from assay.answer.dispute import Dispute, Statement, between_documents, nearness
 from assay.answer.slots import Piece, pieces, same
 
+HALF = 0.5  # of a question's words in one sentence: the document speaks to it
 RELATED = 0.2  # of the particulars: enough for a document that says the same value to stand beside another one
 
 Pair = tuple[int, int]  # places of two documents, the smaller first
@@ -36,6 +37,30 @@ def among_documents(
                 if said is not None:
                     joined[pair] = _dispute(dispute, said, against < place, turned=turned)
     return found | joined
+
+
+def outnumbered(question: str, documents: Sequence[Sequence[Statement]], disputes: Mapping[Pair, Dispute]) -> set[Pair]:
+    """Further pairs that are at odds on a question, though no two sentences show it: a document whose value more documents
+    dispute than share stands alone, against each that speaks to the question and does not say so too."""
+    found: set[Pair] = set()
+    for (one, other), dispute in disputes.items():
+        ours, theirs = _values(dispute)
+        if ours is None or theirs is None:
+            continue
+        share, dissent = (sum(any(_says(each, value) for each in own) for own in documents) for value in (ours, theirs))
+        if share == dissent:
+            continue  # nobody can tell who is alone
+        alone, value = (one, ours) if share < dissent else (other, theirs)
+        for place, own in enumerate(documents):
+            if place != alone and _to_the_point(question, own) and not any(_says(each, value) for each in own):
+                found.add((min(alone, place), max(alone, place)))
+    return found - disputes.keys()
+
+
+def _to_the_point(question: str, document: Sequence[Statement]) -> bool:
+    """Whether one of its sentences has half of the question's words."""
+    asked = frozenset(text.terms(question))
+    return any(len(asked & frozenset(text.terms(each.words))) >= HALF * len(asked) for each in document)
 
 
 def _joins(

@@ -14,10 +14,11 @@ from typing import Any
 from assay import text
 from assay.answer import facts
 from assay.answer.dispute import statements
-from assay.answer.sides import among_documents
+from assay.answer.sides import among_documents, outnumbered
 from assay.errors import UserError
 
 CORRECT, WRONG = "correct", "misinfo"
+OUTNUMBERED = "outnumbered"  # of pairs that no two sentences show
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,12 @@ def is_conflict(left: Labelled, right: Labelled) -> bool:
 def measure(cases: Sequence[Case], say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """All pairs of documents on a question: precision, recall and F1 of what is found, and the same for plain rules."""
     began = time.perf_counter()
-    found = list(_found(cases, by_dispute, say))
+    found = list(_found(cases, by_documents, say))
     seconds = time.perf_counter() - began
+    whole = figures(found)
     return {
-        "dispute": figures(found),
+        **whole,
+        "quotations": figures([(pair, kind if kind != OUTNUMBERED else "") for pair, kind in found]),
         "every_pair": figures(list(_found(cases, every_pair))),
         "best_sentences": figures(list(_found(cases, best_sentences))),
         "kinds": {
@@ -132,10 +135,12 @@ def _wrongly(found: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
 # --- how to find them -----------------------------------------------------------------------------------------------
 
 
-def by_dispute(case: Case) -> dict[Pair, str]:
-    """As the product does."""
-    found = among_documents(case.question, [statements(each.text) for each in case.documents])
-    return {pair: dispute.kind for pair, dispute in found.items()}
+def by_documents(case: Case) -> dict[Pair, str]:
+    """What two sentences show, as a synthesis prints it; and who stands alone against the others."""
+    told = [statements(each.text) for each in case.documents]
+    disputes = among_documents(case.question, told)
+    alone = dict.fromkeys(outnumbered(case.question, told, disputes), OUTNUMBERED)
+    return {pair: dispute.kind for pair, dispute in disputes.items()} | alone
 
 
 def every_pair(case: Case) -> dict[Pair, str]:
