@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from assay.events import (
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated, Why
 from assay.run import Run
+from assay.stages import fell_back
 from assay.types import Answer, Document, Usage
 
 CONCLUDED = (
@@ -94,6 +96,8 @@ class Replayed:
 async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replayed:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
     if recorded.asked.brief is not None:
+        if not searchable:
+            raise UserError("A synthesis is gone through again only where its documents are indexed.")
         return await _synthesised_again(recorded, kit)
     differences: list[str] = []
     answer: Answer | None = None
@@ -128,7 +132,7 @@ async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
         if isinstance(event, Answered):  # replies cost what they cost then
             event = Answered(replace(event.answer, usage=recorded.usage))
         again = again.then(event)
-    before, after = ([event for event in run.events if not isinstance(event, ASIDE)] for run in (recorded, again))
+    before, after = (_in_order(run) for run in (recorded, again))
     differences = [
         f"record {place}: {type(one).__name__} came out differently"
         for place, (one, other) in enumerate(zip(before, after, strict=False))
@@ -137,6 +141,17 @@ async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
     if len(before) != len(after):
         differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
     return Replayed(recorded, again.answer, tuple(differences))
+
+
+def _in_order(run: Run) -> list[Event]:
+    """What a run came to. Claims are checked side by side, and seen as their verdicts come: here they stand by place."""
+    told = [event for event in run.events if not isinstance(event, ASIDE)]
+    grouped = groupby(told, key=lambda event: isinstance(event, Checked))
+    return [
+        event
+        for checked, group in grouped
+        for event in (sorted(group, key=lambda each: getattr(each, "place", 0)) if checked else group)
+    ]
 
 
 def _step_of(event: Event) -> Step:
@@ -241,6 +256,8 @@ class _Closed:
 
 def _refusal(expected: Sequence[Event]) -> Why | None:
     """Why a reply may be missing in this step, as its events tell."""
+    if named := [why for event in expected for why in fell_back(event) if why in set(Why) - {Why.unusable}]:
+        return Why(named[0])  # an unusable reply is in the record itself
     by_rule = [event for event in expected if getattr(event, "by", "").startswith("rules")]
     told = " ".join(f"{getattr(event, 'by', '')} {getattr(event, 'why', '')}" for event in by_rule)
     found = re.search(rf"\b({'|'.join(Why)})\b", told)

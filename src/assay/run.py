@@ -338,11 +338,12 @@ class Run:
 
     @property
     def unsupported(self) -> tuple[tuple[int, Claim], ...]:
-        """Claims that do not hold and have not been revised: each gets one chance."""
+        """Claims that do not hold and have not been revised, in reading order whichever verdict came first: each gets one
+        chance."""
         done = self.revised
         return tuple(
             (place, claim)
-            for place, claim in self.checked.items()
+            for place, claim in sorted(self.checked.items(), key=lambda each: each[0])
             if claim.verdict is not Verdict.supported and place not in done
         )
 

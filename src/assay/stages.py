@@ -29,12 +29,14 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Questioned:
-    """Questions that one document gives rise to (`doc_id`), or all of them together; as they were put, before merging."""
+    """Questions that one document gives rise to (`doc_id`), or all of them together; as they were put, before merging.
+    `documents` are the latter: what is asked may be in their words."""
 
     questions: tuple[str, ...]
     doc_id: str = ""
     pass_: int = 1
     by: str = RULES
+    documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +111,19 @@ class Spun:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
+    """The narrative for one audience. `documents` are those whose words it may hold."""
+
     translation: Translation
+    documents: tuple[str, ...] = ()
+
+
+def makers(event: object) -> tuple[str, ...]:
+    """Who made an event, `prompt@model` or rules; what was made in several requests may have several makers."""
+    made = event.portrait if isinstance(event, Described) else event
+    made = event.translation if isinstance(event, Translated) else made
+    return tuple(str(getattr(made, "by", "")).split("; "))
+
+
+def fell_back(event: object) -> tuple[str, ...]:
+    """Why rules had to make an event, or a part of it, in the place of a model: money, tokens, calls, time, unusable."""
+    return tuple(by.removeprefix(f"{RULES}: ") for by in makers(event) if by.startswith(f"{RULES}: "))

@@ -123,4 +123,4 @@ def account(workspace: Workspace, run: Run) -> Account:
         raise UserError(f"Run {run.id} is a question, not a synthesis. `assay replay {run.id}` shows its answer.")
     if run.answer is None:
         raise UserError(f"Run {run.id} was not finished. `assay resume {run.id}` carries it on.")
-    return accounts.account(run)
+    return accounts.account(run, workspace.document)

@@ -140,6 +140,14 @@ def is_row(line: str) -> bool:
     return line.count(" | ") >= 2 or len(PAIR.findall(line)) >= 3
 
 
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def is_wide(words: str) -> bool:
+    """Whether a text says something in a script that puts no space between words, or few: there they cannot be counted."""
+    return len(_WIDE.findall(words)) >= 6
+
+
 # --- names ----------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cache
 
 from assay.agent import by_rule
 from assay.agent.decide import WIDTH, made_before
@@ -100,14 +101,15 @@ async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
     model as well. Each verdict is seen as soon as it is there."""
     sources = kit.sources(run)
     opinions = compose.opinions(run)
-    standing = compose.standing(run.evidence, kit.document)
+    document = cache(kit.document)  # a synthesis has hundreds of claims on few documents
+    standing = compose.standing(run.evidence, document)
     asks = run.asked.has_model and not kit.small(Role.check)  # what the rules leave open, a small model cannot settle
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
     for place, claim in _as_begun(run).unchecked:
         opinion = place in opinions
         if claim.quote is not None:
-            ruled = compose.checked(claim, run.evidence, kit.document)
+            ruled = compose.checked(claim, run.evidence, document)
         else:
             ruled = ground.by_rule(claim, standing, sources, opinion=opinion)
             if ruled.verdict is Verdict.partial:

@@ -12,6 +12,7 @@ from assay.answer.show import Sources
 from assay.events import BUDGETS, RULES, Drafted, StopReason
 from assay.evidence.quote import stands, within
 from assay.run import Run
+from assay.stages import Described, fell_back
 from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
 
 Documents = Callable[[str], Document | None]
@@ -137,7 +138,8 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
     if run.asked.brief is not None:
-        short = any(f"{RULES}: " in getattr(event, "by", "") for event in run.events)  # rules, for want of something
+        told = (event for event in run.events if not isinstance(event, Described))
+        short = any(map(fell_back, told))  # rules told a part of it, for want of something
         return Outcome.partial if lost or short else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()

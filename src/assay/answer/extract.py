@@ -79,7 +79,7 @@ COMMANDS = re.compile(
 def says_something(sentence: str) -> bool:
     """Not a heading, a lone number or a fragment of a table."""
     words = sentence.split()
-    return len(words) >= 5 or (len(words) >= 3 and any(sign.isdigit() for sign in sentence))
+    return len(words) >= 5 or (len(words) >= 3 and any(sign.isdigit() for sign in sentence)) or text.is_wide(sentence)
 
 
 def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:

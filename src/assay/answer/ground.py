@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -134,7 +135,7 @@ def _doubt(
 
 def _common(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
     """Words that more of this run's evidence has than a claim cites: they tie nothing to anything."""
-    counts = Counter(term for each in evidence for term in set(text.terms(each.passage.text)))
+    counts = Counter(term for each in evidence for term in _terms(each.passage.text))
     return frozenset(term for term, count in counts.items() if count > cited)
 
 
@@ -143,7 +144,17 @@ def _strange(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
     sentence; it is read only if it matters."""
     if not facts.strangers(words, cited):
         return []
-    return facts.strangers(words, cited, facts.in_small_letters("\n".join(each.passage.text for each in evidence)))
+    ordinary = frozenset[str]().union(*(_in_small_letters(each.passage.text) for each in evidence))
+    return facts.strangers(words, cited, ordinary)
+
+
+# Every claim of a long account is held against all evidence: each passage is read once.
+_in_small_letters = lru_cache(maxsize=4096)(facts.in_small_letters)
+
+
+@lru_cache(maxsize=4096)
+def _terms(passage: str) -> frozenset[str]:
+    return frozenset(text.terms(passage))
 
 
 def _ordered(added: frozenset[str], evidence: Sequence[Evidence]) -> bool:

@@ -69,7 +69,7 @@ class Source:
     @staticmethod
     def of(cited: Sequence[Evidence], sources: Sources) -> Source:
         # Two quotations of one passage are one piece to read: it would otherwise seem to bear itself out.
-        cited = tuple({(each.passage.doc_id, each.passage.start): each for each in cited}.values())
+        cited = tuple({each.passage.id: each for each in cited}.values())
         above = [_above(each, sources) for each in cited]
         told = [statements(each.passage.text) for each in cited]
         words = "\n".join(f"{over}\n{own}" for over, own in zip(above, told, strict=True))
@@ -146,7 +146,7 @@ def statements(passage: str) -> str:
     return "\n\n".join(sentence for sentence in told if not COMMANDS.search(sentence))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def orders(passage: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence that gives a model orders."""
     if not COMMANDS.search(passage):

@@ -23,6 +23,7 @@ from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Evidence, Passage
 
 SAYS = 3  # words that a quotation must have
+LABEL = 40  # tokens of a title, and of the headings, above a passage
 NOTE, QUOTED = 600, 1500  # characters of a note and of a quotation, at most
 
 
@@ -86,7 +87,7 @@ def lay_out(
     shown = [
         fence(
             mark,
-            f"P{place}, from {titles.get(each.passage.doc_id, '')!r} {each.passage.heading}",
+            f"P{place}, from {fitting(titles.get(each.passage.doc_id, ''), LABEL)!r} {fitting(each.passage.heading, LABEL)}",
             fitting(each.passage.text, own),
         )
         for place, each in enumerate(batch, 1)

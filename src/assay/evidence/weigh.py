@@ -59,7 +59,8 @@ def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:
     """The sentence of a passage that speaks most of what was asked."""
 
     def speaks(span: tuple[int, int]) -> float:
-        return sum(rare.get(term, 0.0) for term in set(text.terms(passage.text[slice(*span)])))
+        there = frozenset(text.terms(passage.text[slice(*span)]))
+        return sum(weight for term, weight in rare.items() if term in there)  # always added up in the same order
 
     spans = text.sentences(passage.text) or [(0, len(passage.text))]
     return quote(passage, *max(spans, key=speaks))

@@ -60,7 +60,6 @@ ADDRESSES = re.compile(
     re.I,
 )
 ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\])*$")
-WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{8}")  # scripts that put no space between words
 NUMBERED = re.compile(r"(?:\d+(?:\.\d+)+\.?|\d+[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
 
 
@@ -110,13 +109,11 @@ def is_sentence(words: str) -> bool:
         return False
     meant = [word for word in re.findall(r"[^\W_]+", words) if word.lower() not in text.STOP_WORDS]
     named = sum(word[0].isupper() or word[0].isdigit() for word in meant)
-    return WIDE.search(words) is not None or (len(meant) >= 3 and named < 0.7 * len(meant))
+    return text.is_wide(words) or (len(meant) >= 3 and named < 0.7 * len(meant))
 
 
 def _says(words: str) -> bool:
-    if addresses_a_model(words) or BOILERPLATE.search(words):
-        return False
-    return says_something(words) or WIDE.search(words) is not None
+    return says_something(words) and not addresses_a_model(words) and not BOILERPLATE.search(words)
 
 
 def _stretches(document: Document) -> Iterator[Span]:

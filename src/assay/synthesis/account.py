@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from assay.accounts import Account, Pipeline
-from assay.events import RULES, Event
+from collections.abc import Callable
+from functools import cache
+
+from assay.accounts import Account, Pipeline, Relation
+from assay.evidence.quote import stands
 from assay.run import Run
-from assay.stages import Translated
+from assay.stages import fell_back
 from assay.synthesis import diagnostics, retell, views
 from assay.synthesis.coverage import ledger
 from assay.synthesis.readability import readability
+from assay.types import Document
 
 OF_WHAT = {
     "money": "the money",
@@ -19,8 +23,9 @@ OF_WHAT = {
 }
 
 
-def account(run: Run) -> Account:
-    """All that a delivered synthesis has come to."""
+def account(run: Run, document: Callable[[str], Document | None]) -> Account:
+    """All that a delivered synthesis has come to. A relation is only printed while both documents say what is quoted."""
+    document = cache(document)
     answer = run.answer
     assert answer is not None, "a synthesis that is not delivered has no account"
     brief, spun, paired = views.brief(run), views.spun(run), views.paired(run)
@@ -37,7 +42,7 @@ def account(run: Run) -> Account:
         answers={question: tuple(each.key for each in own) for question, own in views.answers(run).items()},
         evidence=run.evidence,
         insights=tuple(views.insights(run).values()),
-        relations=views.relations(run),
+        relations=tuple(each for each in views.relations(run) if stands_on_both_sides(each, document)),
         pairing=paired.how if paired else "",
         theme=spun.theme if spun else "",
         spine=spun.spine if spun else (),
@@ -50,6 +55,11 @@ def account(run: Run) -> Account:
         notes=notes(run),
         usage=run.usage,
     )
+
+
+def stands_on_both_sides(relation: Relation, document: Callable[[str], Document | None]) -> bool:
+    sides = ((side.quote, document(side.doc_id)) for side in (relation.left, relation.right))
+    return all(source is not None and stands(quote, source) for quote, source in sides)
 
 
 def notes(run: Run) -> tuple[str, ...]:
@@ -67,9 +77,7 @@ def notes(run: Run) -> tuple[str, ...]:
         )
         if set(brief.audiences) != {"expert"}:
             said.append("Texts for other readers need a model; they hold the same quotations.")
-    made = [by for event in run.events for by in _makers(event)]
-    cut = {by.removeprefix(f"{RULES}: ") for by in made if by.startswith(f"{RULES}: ")}
-    for why in sorted(cut):
+    for why in sorted({why for event in run.events for why in fell_back(event)}):
         what = OF_WHAT.get(why, "")
         said.append(
             f"A limit on {what.removeprefix('the ')} was reached: from there on it went by rule."
@@ -86,9 +94,3 @@ def notes(run: Run) -> tuple[str, ...]:
 
 def _deep(run: Run) -> bool:
     return views.brief(run).pipeline is Pipeline.synthesis
-
-
-def _makers(event: Event) -> list[str]:
-    """Who made an event; what was made in several requests may have several makers."""
-    by = event.translation.by if isinstance(event, Translated) else getattr(event, "by", "")
-    return str(by).split("; ")

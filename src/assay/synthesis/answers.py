@@ -18,16 +18,17 @@ from assay.events import RULES, Consulted, Eagerness, Event, Failed, Found, Gath
 from assay.evidence import assess
 from assay.evidence.assess import Weighed
 from assay.evidence.weigh import quote
-from assay.fence import instructs
+from assay.fence import fence, instructs
 from assay.index.filters import In
 from assay.index.fuse import capped
 from assay.index.retrieve import retrieve
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.models.rerank import LateInteraction, Reranker
+from assay.models.tokens import estimate_tokens
 from assay.run import Run
 from assay.stages import Looked
-from assay.synthesis import views
+from assay.synthesis import naming, views
 from assay.types import Evidence, Hit
 
 DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
@@ -108,10 +109,11 @@ async def _weighed(
         return _gathered(question, _by_words(question, found, kit.cutoff), RULES)
     width = replace(kit.width, together=kit.width.alone) if kit.small(Role.weigh) else kit.width
     parts: list[Weighed] = []
-    made = RULES
+    made: list[str] = []
     for batch in assess.batches(found, _room(kit), width):
-        weighed, made = await _by_model(run, kit, question, batch, titles)
+        weighed, by = await _by_model(run, kit, question, batch, titles)
         parts.append(weighed)
+        made.append(by)
     evidence = sorted((each for part in parts for each in part.evidence), key=lambda each: (-each.score, each.key))
     few = evidence[: views.brief(run).top * (2 if question.kind is Kind.comparative else 1)]
     passed_over = tuple(each.passage.id for each in evidence[len(few) :])
@@ -120,7 +122,7 @@ async def _weighed(
         (*(each for part in parts for each in part.dropped), *passed_over),
         tuple(each for part in parts for each in part.inexact),
     )
-    return _gathered(question, together, made)
+    return _gathered(question, together, naming.said_by(made))
 
 
 async def _by_model(
@@ -131,7 +133,7 @@ async def _by_model(
         Role.weigh,
         "weigh",
         assess.Weights,
-        lambda room: assess.lay_out(question.text, (), batch, titles, mark(run), room),
+        lambda room: shown_to_weigh(question.text, batch, titles, mark(run), room),
         schema=assess.schema(len(batch)),
         documents=sorted({each.passage.doc_id for each in batch}),
         max_tokens=min(1200, 150 + 130 * len(batch)),
@@ -140,6 +142,15 @@ async def _by_model(
         return _by_words(question, batch, kit.cutoff), f"{RULES}: {reply.why}"
     weights, by = reply
     return assess.read(weights.passages, shown, question.text, kit.cutoff), by
+
+
+def shown_to_weigh(
+    question: str, batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
+) -> dict[str, str]:
+    """As everywhere else, but for the question: it may be in a document's own words, and stands between marks like them."""
+    asked = fence(mark, "question", question)
+    left = room - estimate_tokens(asked) + estimate_tokens(question)
+    return {**assess.lay_out(question, (), batch, titles, mark, left), "question": asked}
 
 
 def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
@@ -220,7 +231,8 @@ async def _researched(run: Run, kit: Kit, question: Question) -> list[Event]:
     found = tuple({each.passage.id: each for each in child.found if each.passage.id in chosen}.values())
     passages = {each.passage.id for each in child.found}
     gathered = _gathered(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), "agent")
-    return [Looked(question.id, found, len(passages), "agent", searched=child.searched), gathered]
+    looked = Looked(question.id, found, len(passages), "agent", searched=child.searched)
+    return [gathered, looked]  # in this order: who is killed between the two goes the same way again
 
 
 def _aside(kit: Kit) -> Callable[[Run, Event], Run]:

@@ -5,14 +5,17 @@ The forms are such that anything may be put into them, one thing or many, and th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, pairwise
 
 from assay import text
 from assay.accounts import Pipeline
+from assay.synthesis.abstracts import addresses_a_model
 from assay.synthesis.standing_alone import stands_alone
-from assay.synthesis.subjects import ASKS, Subject, beside, own, phrases, spread, subjects, with_article
+from assay.synthesis.subjects import ASKS, Subject, beside, body_of, own, phrases, spread, subjects, with_article
 from assay.types import Document
 
 THEME = (
@@ -32,6 +35,8 @@ WORKINGS = (
 PART = "What part does {} play, and why?"  # for something that has a name
 CONNECTED = "How are {} and {} connected?"
 FOLLOW_UP = ("What is said about {}?", "Which details are given on {}?", "What is reported on {}?")
+SENTENCES = 40  # of a document, that a question may be in the words of
+CLAUSE = re.compile(r"[^,;:.!?…،؛؟。，、；：！？\n]{4,120}")
 COMPARED = (
     "Where do statements about {} agree, and where do they differ?",
     "How do the facts and figures given for {} compare?",
@@ -51,7 +56,17 @@ def about(
         near = () if _is_question(focus) else beside(focus, document, others)
         joined = (CONNECTED.format(each.words, focus.strip(" .")) for each in near)
         asked = chain((as_question(focus),), joined, asked)
-    return _taken(asked, count, known)
+    return _taken(asked, count, known) or _taken(_in_its_words(document), count, known)
+
+
+def _in_its_words(document: Document) -> Iterator[str]:
+    """Where no name and no term can be told apart, as in a script that puts no space between words: the beginnings of its
+    sentences. So every document that can be read is asked about."""
+    body = body_of(document)
+    for span in text.sentences(body)[:SENTENCES]:
+        words = CLAUSE.match(body[slice(*span)])
+        if words and not addresses_a_model(body[slice(*span)]):
+            yield THEME[0].format(words[0].strip())
 
 
 def follow_ups(
@@ -91,6 +106,7 @@ def as_question(focus: str) -> str:
     return f"{focus.rstrip('?. ')}?" if _is_question(focus) else f"What is said about {focus.rstrip('. ')}?"
 
 
+@lru_cache(maxsize=1 << 14)  # each question is held against all others
 def folded(question: str) -> tuple[str, ...]:
     """What makes two questions the same, however they are spelled: their words of meaning, in any order."""
     return tuple(sorted(set(text.terms(question))))

@@ -38,7 +38,7 @@ async def translate(run: Run, kit: Kit) -> AsyncIterator[Event]:
     wanted = [each for each in dict.fromkeys(views.brief(run).audiences) if each != EXPERT and each not in done]
     told = retell.matter(run, kit.sources(run))
     async for translation in views.side_by_side(_translation(run, kit, told, audience) for audience in wanted):
-        yield Translated(translation)
+        yield Translated(translation, tuple(_documents(told, told.claims)))
 
 
 async def _translation(run: Run, kit: Kit, told: Matter, audience: str) -> Translation:

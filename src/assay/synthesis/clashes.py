@@ -25,6 +25,7 @@ LONGEST = 40  # words of a sentence that is compared
 NEAR = 0.6  # by meaning
 MOST = 5  # questions that come of it
 BESIDE, COMPARED = 3, 2000  # pairs of sentences that are looked at, of a sentence and in all
+SHARED = 10  # words that a question takes from both sides
 BLOCK = 512  # sentences that are held against all others at a time
 
 
@@ -98,8 +99,8 @@ def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, 
 
 
 def asked(dispute: Dispute) -> str:
-    """The question that brings up both sides: whether what one of them says is so."""
-    words = CLAUSE.sub("", dispute.left.words).rstrip(".!?; ")
-    first = words.split()[0]
-    plain = first.lower() in text.STOP_WORDS or first in {"The", "A", "An", "All", "Each", "Every", "No"}
-    return f"Is it agreed that {words[0].lower() + words[1:] if plain else words}?"
+    """The question that brings up both sides, in words that both have: one document alone cannot put words into it."""
+    theirs = frozenset(text.terms(dispute.right.words))
+    words = re.findall(r"[^\W\d_][\w'-]*", CLAUSE.sub("", dispute.left.words))
+    shared = [word for word in words if (own := text.terms(word)) and theirs.issuperset(own)]
+    return f"How do the facts and figures given for {' '.join(dict.fromkeys(shared[:SHARED]))} compare?"

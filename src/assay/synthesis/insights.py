@@ -19,13 +19,13 @@ from assay.answer import claims, compose, ground, revise
 from assay.answer.extract import COMMANDS, pieces, says_something
 from assay.answer.show import Sources, quotations
 from assay.evidence.weigh import quote
-from assay.fence import instructs
+from assay.fence import fence, instructs
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.stages import RULES, Drew
-from assay.synthesis import views
+from assay.synthesis import naming, views
 from assay.synthesis.faithful import retells
 from assay.types import Claim, Document, Evidence, Verdict
 
@@ -147,10 +147,9 @@ class _Drawn:
 
 
 def _drew(question: str, drawn: Sequence[_Drawn]) -> Drew:
-    made = dict.fromkeys(each.by for each in drawn if each.by != RULES)
-    by = sorted(made, key=lambda each: not each.startswith(RULES))  # what fell back to rules is told first
     missing = tuple(each.insight.id for each in drawn if each.missing)
-    return Drew(question, tuple(each.insight for each in drawn), missing, ", ".join(by) or RULES)
+    by = naming.said_by([each.by for each in drawn if each.by != RULES])
+    return Drew(question, tuple(each.insight for each in drawn), missing, by)
 
 
 def _by_rule(item: Wanted, document: Documents, by: str = RULES, *, missing: bool = False) -> _Drawn:
@@ -203,7 +202,9 @@ def lay_out(items: Sequence[Wanted], mark: str, room: int, *, again: bool = Fals
     parts: list[str] = []
     for place, item in enumerate(items):
         own = left // (len(items) - place)
-        head = f"Number {place + 1}: {fitting(' '.join(item.question.text.split()), max(own // 4, 16))}"
+        # A question may be in a document's own words: it is data too.
+        asked = fence(mark, "question", fitting(" ".join(item.question.text.split()), max(own // 4, 16)))
+        head = f"Number {place + 1}\n{asked}"
         part = f"{head}\n{quotations(item.told, NOWHERE, mark, own - estimate_tokens(head) - 4)[0]}"
         left -= estimate_tokens(part) + 2
         parts.append(part)
@@ -300,5 +301,5 @@ def in_its_words(item: Wanted) -> Claim:
 
 def _speaks(words: str) -> bool:
     """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
-    whole = words.rstrip("\"'”’)]*_ ").endswith((".", "!", "?", ";", ":")) or text.is_row(words)
+    whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or text.is_row(words)
     return whole and says_something(words) and not COMMANDS.search(words) and not instructs(words)

@@ -20,7 +20,7 @@ from assay.run import Run
 from assay.synthesis import beats, faithful, naming, narrating, telling, views
 from assay.synthesis.matter import Matter, beside, matter, sayable, window
 from assay.synthesis.telling import Item
-from assay.types import Block, Claim, Conflict, Evidence, Shape, Verdict
+from assay.types import Block, Claim, Conflict, Evidence, Outcome, Shape, Verdict
 
 FEW = 4  # insights that a small model tells at a time
 REPLY, LONGEST = 60, 2600  # tokens of a reply for each item, and at most
@@ -281,14 +281,15 @@ def _standing_in(run: Run, kit: Kit) -> list[Revised]:
 
 async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
     """The narrative; and, should anything in it not hold after all, none. A document that has evidence and of which nothing
-    could be told is named among the gaps."""
+    could be told is named among the gaps. Where any document is not told, for whatever reason, it is a partial account."""
     answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())
     where = {each.key: each.quote.doc_id for each in run.evidence}
     told = {where[key] for claim in answer.claims for key in claim.cites}
     called = naming.names(run, kit.titles(run))
     silent = [doc for doc in views.brief(run).documents if doc in set(where.values()) - told]
     gaps = tuple(f"nothing that “{called.get(doc, '')}” says could be told" for doc in silent)
-    answer = replace(answer, gaps=(*answer.gaps, *gaps))
+    whole = answer.outcome is not Outcome.answered or told.issuperset(views.brief(run).documents)
+    answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
     if wrong := compose.faults(answer, run, kit.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return

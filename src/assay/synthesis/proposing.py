@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -29,6 +30,7 @@ ASPECTS = {
     Pipeline.summary: "broad themes, such as context, background, objective, method and findings",
     Pipeline.synthesis: "inner workings, such as design, steps, mechanisms, interactions and the reasons for choices",
 }
+MARK = re.compile("[?？؟]")
 EDGE = "it is empty, too long or no single question"
 POINTS = "it does not stand on its own: it speaks of a text or its authors, or does not name what it is about"
 STRAYS = "it asks about nothing that was shown"
@@ -143,7 +145,7 @@ def sifted(
 
 
 def _fault(words: str, shown: frozenset[str], seen: set[tuple[str, ...]]) -> str:
-    if not words.endswith("?") or words.count("?") > 1 or not 12 <= len(words) <= LONGEST:
+    if not MARK.search(words[-1:]) or len(MARK.findall(words)) > 1 or not 12 <= len(words) <= LONGEST:
         return EDGE
     if not stands_alone(words):
         return POINTS

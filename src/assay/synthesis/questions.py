@@ -17,7 +17,7 @@ from assay.models.llm import Role
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.stages import RULES, Merged, Questioned
-from assay.synthesis import abstracts, asking_by_rule, clashes, merging, views
+from assay.synthesis import abstracts, asking_by_rule, clashes, merging, naming, views
 from assay.synthesis.proposing import FRAME, Asking, flat, proposed
 from assay.types import Document
 
@@ -149,19 +149,20 @@ async def _compared(run: Run, kit: Kit, pass_: int) -> Questioned:
     told = [abstract_of(portraits[doc]) for doc in documents]
     count = comparisons(len(documents))
     found: list[str] = []
-    by = RULES
+    made: list[str] = []
     blocks = _blocks(run, kit, documents) if run.asked.has_model else []
     async for some, said in views.side_by_side(
         proposed(run, kit, _comparing(run, kit, block, count)) for block in blocks
     ):
         found += (each for each in some if each not in found)
-        by = said if some or by == RULES else by
+        made.append(said)
     if len(found) > count:
         vectors = await kit.desk.shelf.embedder.queries(found)
         found = [found[place] for place in merging.most_different(vectors, count)]
     more = asking_by_rule.compared(told, count - len(found), found)
     more += tuple(each for each in await clashes.questions(kit, documents) if each not in (*found, *more))
-    return Questioned((*found, *more), "", pass_, f"{by}, {RULES}" if found and more else by)
+    by = naming.said_by([*made, RULES] if found and more else made)
+    return Questioned((*found, *more), "", pass_, by, documents)
 
 
 def _comparing(run: Run, kit: Kit, block: Sequence[str], count: int) -> Asking:

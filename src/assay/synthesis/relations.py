@@ -23,7 +23,7 @@ from assay.models.meter import No
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.stages import RULES, Paired, Related
-from assay.synthesis import pairs, ties, views
+from assay.synthesis import naming, pairs, ties, views
 from assay.synthesis.pairs import OF_DOCUMENTS, Item
 from assay.synthesis.ties import Couple, Documents, Proposed
 from assay.types import Evidence, Verdict
@@ -140,7 +140,7 @@ async def _related(run: Run, kit: Kit, block: int, couples: Sequence[Couple], do
     while left:
         reply = await _asked(run, kit, [couples[place] for place in left], again=again)
         if isinstance(reply, No):
-            made.insert(0, f"{RULES}: {reply.why}")
+            made.append(f"{RULES}: {reply.why}")
             break
         made.append(reply[1])
         for place, found in _read(reply[0], [couples[place] for place in left], document, reply[1], small=_small(run)):
@@ -152,8 +152,7 @@ async def _related(run: Run, kit: Kit, block: int, couples: Sequence[Couple], do
         left = [] if again else [place for place in shown if place not in said]
         again = True
     kept = [said[place] if place in said else ties.by_rule(couple, document) for place, couple in enumerate(couples)]
-    by = ", ".join(dict.fromkeys(made)) or RULES
-    return Related(block, tuple(each for each in kept if each), tuple(dropped), by)
+    return Related(block, tuple(each for each in kept if each), tuple(dropped), naming.said_by(made))
 
 
 async def _asked(run: Run, kit: Kit, couples: Sequence[Couple], *, again: bool) -> tuple[Tying, str] | No:
@@ -181,7 +180,8 @@ def lay_out(couples: Sequence[Couple], mark: str, room: int, *, again: bool = Fa
         sides = 2 * (len(couples) - place)
         head = f"Pair {place + 1}"
         if couple.question:
-            head += f", on the question: {fitting(' '.join(couple.question.split()), max(left // (4 * sides), 12))}"
+            asked = fitting(" ".join(couple.question.split()), max(left // (4 * sides), 12))
+            head += "\n" + fence(mark, "the question that both answer", asked)
         left -= estimate_tokens(head) + 2
         told = [head]
         for name, insight, evidence, label in (

@@ -218,14 +218,21 @@ def read(reply: Retelling, told: Matter, group: Sequence[int]) -> tuple[Tried, .
         named = sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)})
         for said in stating.split(sentence.text, (), ())[0]:
             places = _told_by(said.text, named, told)
-            words = re.sub(r"\b[Dd]ocument (?=D[1-9])", "", said.text)
-            for label in {
-                told.labels.get(doc, "") for place in places for doc in told.documents[place]
-            } & titles.keys():
-                words = re.sub(rf"[“\"]?\b{label}\b[”\"]?", f"“{titles[label]}”".replace("\\", r"\\"), words)
+            own = {told.labels.get(doc, "") for place in places for doc in told.documents[place]}
+            words = _in_titles(said.text, {label: title for label, title in titles.items() if label in own})
             if places:
                 found.setdefault(words, (Claim(words, tuple(map(_key, places))), places))
     return tuple(found.values())
+
+
+def _in_titles(words: str, titles: Mapping[str, str]) -> str:
+    """Titles in the place of labels, all in one go: a title may hold what looks like the label of another document."""
+    plain = re.sub(r"\b[Dd]ocument (?=D[1-9])", "", words)
+    return re.sub(
+        r"[“\"]?\b(D[1-9]\d*)\b[”\"]?",
+        lambda found: f"“{titles[found[1]]}”" if found[1] in titles else found[0],
+        plain,
+    )
 
 
 def _told_by(words: str, named: Sequence[int], told: Matter) -> tuple[int, ...]:

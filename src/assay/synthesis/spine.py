@@ -72,7 +72,7 @@ async def spin(run: Run, kit: Kit) -> AsyncIterator[Event]:
         written.insert(0, await _opening(run, kit, of, named))
     yield Spun(
         themes.overall(written[0].theme, said),
-        tuple({beat.claim.words: beat for part in written for beat in part.beats}.values()),
+        tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
         named,
         naming.said_by([part.by for part in written] + who),
     )
@@ -138,7 +138,7 @@ async def _spun(run: Run, kit: Kit, of: Matter, docs: Sequence[str], *, alone: b
         if isinstance(again, No):
             who.append(f"{RULES}: {again.why}")
         else:
-            held += await _held(run, kit, of, again[0].sentences)
+            held += await _held(run, kit, of, again[0].sentences[: len(missing)])
     rest = _unnamed(docs, held)
     return _Part((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, naming.said_by(who))
 

@@ -125,8 +125,10 @@ def _terms_of(words: str) -> frozenset[str]:
 
 def own(terms: frozenset[str] | Key, common: Mapping[str, int], count: int) -> float:
     """How much something is one document's alone: 1 where no other speaks of it."""
-    shared = [common.get(term, 0) / count for term in terms] if count else []
-    return 1 - 0.8 * sum(shared) / len(shared) if shared else 1.0
+    if not count or not terms:
+        return 1.0
+    shared = sum(common.get(term, 0) for term in terms)  # whole numbers: the same sum in whatever order a set has them
+    return 1 - 0.8 * shared / (count * len(terms))
 
 
 def with_article(words: str, body: str) -> str:

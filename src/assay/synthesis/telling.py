@@ -110,7 +110,8 @@ def unanchored(of: Matter, told: Sequence[Item], said: Sequence[Claim]) -> tuple
 
 def placed(paragraphs: Sequence[Block], item: Item, of: Matter) -> tuple[Block, ...]:
     """The paragraphs with what stands in for an item: after the last claim of its document, or else at the end."""
-    if any(item.claim.words == claim.words for block in paragraphs for claim in block.claims):
+    said = (claim for block in paragraphs for claim in block.claims if claim.words == item.claim.words)
+    if any(item.doc_id in of.of(claim.cites) for claim in said):  # what two documents say alike, each of them says
         return tuple(paragraphs)
     for place in range(len(paragraphs) - 1, -1, -1):
         block = paragraphs[place]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -56,6 +57,7 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
 # --- names by rule --------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)  # what a document says is held against each theme
 def telling(words: str) -> frozenset[str]:
     """The stems of the words that say what a text is about."""
     found = (text.stem(text.fold(word)) for word in WORD.findall(words) if word.lower() not in text.STOP_WORDS)
@@ -149,14 +151,15 @@ def schema(count: int) -> dict[str, Any]:
 
 def lay_out(themes: Sequence[Theme], first: Mapping[str, str], mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `themes`, in at most `room` tokens: of each theme what its documents say, a line each."""
-    own = max(24, room // max(1, len(themes)) - 24)
+    left = room - 8
     shown: list[str] = []
-    for number, theme in enumerate(themes, 1):
+    for number, theme in enumerate(themes, 1):  # only words are cut, never the marks around them
+        own = left // (len(themes) - number + 1) - estimate_tokens(fence(mark, f"T{number}", "")) - 2
         each = max(8, own // max(1, len(theme.documents)) - 2)
         lines = [fitting(" ".join(first[doc].split()), each) for doc in theme.documents if first.get(doc)]
-        shown.append(fence(mark, f"T{number}", fitting("\n".join(lines), own)))
-    words = "\n".join(shown)
-    return {"themes": words if estimate_tokens(words) <= room else fitting(words, room), "count": str(len(themes))}
+        shown.append(fence(mark, f"T{number}", fitting("\n".join(lines), max(0, own))))
+        left -= estimate_tokens(shown[-1]) + 1
+    return {"themes": "\n".join(shown), "count": str(len(themes))}
 
 
 def read(reply: Names, themes: Sequence[Theme], evidence: Mapping[str, Sequence[Evidence]]) -> tuple[Theme, ...]:

@@ -164,8 +164,28 @@ def _given(couple: Couple, said: Proposed) -> str:
     passes = {Verdict.supported, Verdict.partial} | (
         {Verdict.contradicted} if said.type is Tie.contradiction else set()
     )
-    holds = len(reason) <= REASON and not instructs(reason)
+    holds = len(reason) <= REASON and not instructs(reason) and not _mistaken(couple, reason)
     return reason if holds and ground.by_rule(claim, evidence, Sources()).verdict in passes else ""
+
+
+LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")
+
+
+def _mistaken(couple: Couple, reason: str) -> bool:
+    """Whether a reason calls a document what it is not: it names a third one, or gives to one side a name, number or date that
+    only the other has."""
+    ours, theirs = (
+        "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in side)
+        for side in (couple.ours, couple.theirs)
+    )
+    sides = {couple.labels[0]: (ours, theirs), couple.labels[1]: (theirs, ours)}
+    for label, words in LABELLED.findall(reason):
+        if label not in sides:
+            if not re.search(rf"\b{label}\b", f"{ours}\n{theirs}"):  # vitamin D3 is no document
+                return True
+        elif facts.strangers(words, sides[label][0]) and not facts.strangers(words, sides[label][1]):
+            return True
+    return False
 
 
 # --- by rule --------------------------------------------------------------------------------------------------------

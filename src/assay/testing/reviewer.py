@@ -61,7 +61,7 @@ def _subject(sentence: str) -> str:
 
 def weigh(text: str, schema: Any) -> Json:
     """Each passage by its sentence that has most words of the question; those that have none of them are left out."""
-    asked = _words((re.findall(r"^Question: (.+)$", text, re.M) or [""])[-1])
+    asked = _words(_question(text))
     best = {
         place: max(sentences(words), key=lambda each: len(asked & _words(each)))
         for place, words in passages_in(text).items()
@@ -76,14 +76,20 @@ def weigh(text: str, schema: Any) -> Json:
     }
 
 
+def _question(text: str) -> str:
+    """The question of a request: between marks where it came of a document, plain where a person put it."""
+    fenced = [match[3] for match in _FENCED.finditer(text) if match[2] == "question"]
+    return (fenced or re.findall(r"^Question: (.+)$", text, re.M) or [""])[-1]
+
+
 def insights(text: str, schema: Any) -> Json:
     """For each number the first sentence of its first quotation."""
     found: list[Json] = []
-    for part in re.split(r"^(?=Number \d+: )", text, flags=re.M)[1:]:
-        quoted = _FENCED.search(part)
-        number = int(part.split(":")[0].split()[1])
+    for part in re.split(r"^(?=Number \d+$)", text, flags=re.M)[1:]:
+        quoted = next((match for match in _FENCED.finditer(part) if _KEY.search(match[2])), None)
+        number = int(part.split()[1])
         if quoted and (key := _KEY.search(quoted[2])):
-            asked = _words(part.partition("\n")[0])
+            asked = _words(_question(part))
             best = max(sentences(quoted[3]), key=lambda each: len(asked & _words(each)))
             found.append({"number": number, "text": best, "cites": [key[1]]})
     return {"insights": found}
@@ -94,7 +100,10 @@ def relate(text: str, schema: Any) -> Json:
     found: list[Json] = []
     for part in re.split(r"^(?=Pair \d+)", text, flags=re.M)[1:]:
         number = int(re.match(r"Pair (\d+)", part)[1])  # type: ignore[index]
-        left, right = ("\n".join(match[3] for match in _FENCED.finditer(each)) for each in _sides(part))
+        left, right = (
+            "\n".join(match[3] for match in _FENCED.finditer(each) if "question" not in match[2])
+            for each in _sides(part)
+        )
         one, other = max(
             ((a, b) for a in sentences(left) for b in sentences(right)),
             key=lambda pair: len(_words(pair[0]) & _words(pair[1])),
