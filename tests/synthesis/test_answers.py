@@ -12,9 +12,11 @@ from quay import HOSTILE, PAPERS, documents, fill, opened
 from assay.accounts import Brief, Kind, Pipeline, Portrait, Question
 from assay.asking import kit_for
 from assay.events import Asked, Event
+from assay.evidence.quote import within
 from assay.run import Run
 from assay.stages import Described, Merged
 from assay.synthesis import answers, coverage, views
+from assay.types import Evidence, Passage, Quote
 from assay.workspace import Workspace
 
 
@@ -130,3 +132,13 @@ async def test_an_empty_document_is_named_with_its_reason_and_not_asked_about(qu
     first = views.covered(run)[0]
     assert gone not in first.thin
     assert next(row for row in first.rows if row.doc_id == gone).reason == "it can no longer be read"
+
+
+def test_of_a_passage_that_is_quoted_whole_the_sentence_that_answers_is_kept():
+    words = PAPERS["Silt in the basin"]
+    passage = Passage("p", "d", words, 100, 100 + len(words))
+    whole = Evidence("k", passage, Quote("d", 100, 100 + len(words), words), 8.0, "q")
+    question = Question("q1", "Where is dredging needed?", Kind.theme, ("d",))
+    short = answers._in_short(whole, question)
+    assert short.quote.text == "Dredging is needed where the flushing current does not reach." and within(short)
+    assert answers._in_short(short, question) == short

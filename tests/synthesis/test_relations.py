@@ -197,6 +197,21 @@ async def test_a_small_model_is_not_believed_against_the_rules_and_gives_no_reas
     assert len(found) > 1 and not any("because" in each.reason for each in found.values())
 
 
+async def test_a_small_model_cannot_say_which_of_two_is_better():
+    def grading(name: str, shown: str) -> Reply:
+        sides = (LOG_A, LOG_B) if LOGS in shown else (LIFT_A, LIFT_B) if LIFTS in shown else (LIFT_A, LIGHT)
+        return says(tied(1, "improvement", *sides, "One is better."))
+
+    def three(name: str, shown: str) -> Reply:
+        return says(*(grading(name, f"Pair {n}{part}")["relations"][0] | {"pair": n}
+                      for n, part in shown_pairs(shown).items()))  # fmt: skip
+
+    small, _ = await related(await ready(small=True), grading)
+    large, _ = await related(await ready(), three)
+    assert Tie.improvement not in {each.type for each in told(small).values()}
+    assert Tie.improvement in {each.type for each in told(large).values()}
+
+
 async def test_a_small_model_sees_one_pair_at_a_time_and_its_contradiction_needs_a_rule():
     def accusing(name: str, shown: str) -> Reply:
         sides = (LOG_A, LOG_B) if LOGS in shown else (LIFT_A, LIFT_B) if LIFTS in shown else (LIFT_A, LIGHT)

@@ -17,7 +17,7 @@ from assay.errors import ModelError
 from assay.events import RULES, Consulted, Eagerness, Event, Failed, Found, Gathered, Mode, Route, Stopped, Where
 from assay.evidence import assess
 from assay.evidence.assess import Weighed
-from assay.evidence.weigh import quote
+from assay.evidence.weigh import best_sentence, quote, rarity
 from assay.fence import fence, instructs
 from assay.index.filters import In
 from assay.index.fuse import capped
@@ -34,6 +34,7 @@ from assay.types import Evidence, Hit
 DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
 OF_ONE = 2  # passages of one document among the few; of a comparative question one, of twice as many
 SCORED = 4  # times as many passages are shown to a model when it does the choosing
+SENTENCES = 2  # of a quotation
 AT_ONCE = 4  # searches at a time: each holds a pool of passages with their vectors
 
 
@@ -176,7 +177,7 @@ def _gathered(question: Question, weighed: Weighed, by: str) -> Gathered:
     dropped = list(weighed.dropped)
     renamed: dict[str, str] = {}
     for each in weighed.evidence:
-        sound = _sound(each)
+        sound = _sound(_in_short(each, question))
         if sound is None:
             dropped.append(each.passage.id)
             continue
@@ -185,6 +186,18 @@ def _gathered(question: Question, weighed: Weighed, by: str) -> Gathered:
         kept.setdefault(key, replace(sound, key=key))
     inexact = tuple(renamed[key] for key in weighed.inexact if key in renamed)
     return Gathered(tuple(kept.values()), tuple(dict.fromkeys(dropped)), by, inexact=inexact, question=question.id)
+
+
+def _in_short(evidence: Evidence, question: Question) -> Evidence:
+    """A quotation is a sentence or two: of a longer one, the sentence that speaks most of what was asked. Small models quote
+    whole passages, and what is quoted whole can be compared with nothing."""
+    words, passage = evidence.quote, evidence.passage
+    at = words.start - passage.start
+    if len(text.sentences(words.text)) <= SENTENCES or text.is_row(words.text):
+        return evidence
+    part = replace(passage, text=words.text, start=passage.start + at, end=passage.start + at + len(words.text))
+    rare = rarity(question.text, [passage.text[slice(*span)] for span in text.sentences(passage.text)])
+    return replace(evidence, quote=best_sentence(part, rare))
 
 
 def _sound(evidence: Evidence) -> Evidence | None:

@@ -19,11 +19,12 @@ from assay.evidence.assess import SAYS, whole
 from assay.evidence.quote import locate, stands
 from assay.evidence.weigh import quote
 from assay.fence import instructs
-from assay.types import Claim, Document, Evidence, Verdict
+from assay.types import Claim, Document, Evidence, Quote, Verdict
 
 NEAR = 0.5  # from here on two sentences that name the same thing speak of the same
 MOULD = 0.6  # of the words of the passage that has fewer
 PARALLEL = 0.8  # of cosine: from here on two sentences say the same, if they differ in no figure and deny nothing
+LONG = 2  # sentences of a side
 SHARED = 4  # words that a reason names
 REASON, TITLE = 400, 120  # characters
 OPENING = 5  # lines in which a document says what it is
@@ -83,13 +84,31 @@ def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small:
         if isinstance(side, str):
             return f"{about}: {side} {label}"
         sides.append(side)
-    left, right = sides
+    left, right = _in_short(sides[0], sides[1]), _in_short(sides[1], sides[0])
+    if small and not shared_words(left.quote.text, right.quote.text):
+        return f"{about}: a small model says so, and the two have no word in common"
     at_odds = _at_odds(left, right, couple, document) if said.type is Tie.contradiction else ""
     if said.type is Tie.contradiction and small and not at_odds:
         return f"{about}: a small model says so, and no rule bears it out"
     given = "" if small else _given(couple, said)
-    reason = given or reason_of(couple, said.type, left, right, at_odds)
-    return Relation(left, right, said.type, reason, by)
+    reason = given or reason_of(couple, _as_believed(said.type, small=small), left, right, at_odds)
+    return Relation(left, right, _as_believed(said.type, small=small), reason, by)
+
+
+def _as_believed(tie: Tie, *, small: bool) -> Tie:
+    """A small model can tell that two things have to do with each other; which goes further, or is better, it guesses."""
+    return Tie.complement if small and tie in (Tie.extension, Tie.improvement) else tie
+
+
+def _in_short(side: Side, other: Side) -> Side:
+    """Of a side that quotes more than two sentences, the one that shares most with the other side."""
+    spans = text.sentences(side.quote.text)
+    if len(spans) <= LONG:
+        return side
+    theirs = frozenset(text.terms(other.quote.text))
+    start, end = max(spans, key=lambda span: len(theirs & frozenset(text.terms(side.quote.text[slice(*span)]))))
+    at = side.quote.start
+    return replace(side, quote=Quote(side.doc_id, at + start, at + end, side.quote.text[start:end]))
 
 
 def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | str:
@@ -102,6 +121,8 @@ def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document:
     for each in sorted(evidence, key=lambda each: locate(words, each.quote.text) is None):
         if each.passage.doc_id == insight.doc_id and (span := locate(words, each.passage.text)):
             found = quote(each.passage, *whole(each.passage.text, *span))
+            if not says_something(found.text):
+                return "too little is quoted from"
             if instructs(found.text):
                 return "an instruction is quoted from"
             source = document(insight.doc_id)
@@ -279,15 +300,20 @@ SAID = {
 }
 
 
-def reason_of(couple: Couple, tie: Tie, left: Side, right: Side, about: str = "") -> str:
-    """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
-    known = frozenset(text.terms(right.quote.text))
+def shared_words(left: str, right: str) -> list[str]:
+    """The words that carry meaning which both have, as the first writes them."""
+    known = frozenset(text.terms(right))
     shared: dict[str, str] = {}
-    for word in re.findall(r"[^\W\d_][\w-]*", left.quote.text):
+    for word in re.findall(r"[^\W\d_][\w-]*", left):
         stem = "".join(text.terms(word)[:1])
         if stem and stem in known:
             shared.setdefault(stem, word.lower() if word.istitle() else word)
-    spoken = ", ".join(list(shared.values())[:SHARED])
+    return list(shared.values())
+
+
+def reason_of(couple: Couple, tie: Tie, left: Side, right: Side, about: str = "") -> str:
+    """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
+    spoken = ", ".join(shared_words(left.quote.text, right.quote.text)[:SHARED])
     ours, theirs = couple.labels
     first = f"{ours} and {theirs} both speak of {spoken}" if spoken else f"{ours} and {theirs} were held together"
     mine, parted, other = about.partition(" / ")
