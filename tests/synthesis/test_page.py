@@ -347,7 +347,7 @@ def test_a_line_that_is_pointed_at_or_reached_by_key_shows_both_quotations(shown
     page = shown(made, "pointing")
     line = page.locator(".relation-map a.edge").last
     relation = made.relations[int(line.get_attribute("href").removeprefix("#r")) - 1]
-    tip = page.locator("#tip")
+    tip = page.locator("#pointed")
     assert tip.is_hidden()
     line.focus()
     assert tip.is_visible()

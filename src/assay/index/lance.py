@@ -240,7 +240,8 @@ class LanceIndex:
             return self._view
         loop = asyncio.get_running_loop()
         async with self._loading.setdefault(loop, asyncio.Lock()):
-            for _ in range(20):
+            for attempt in range(20):
+                await asyncio.sleep(0.01 * attempt)  # a writer that is always ahead gets ahead less often
                 now, names = self._view, versions(self._path)
                 if now is not None and now.versions == names:
                     return now

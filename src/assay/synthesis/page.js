@@ -1,7 +1,7 @@
 // Adds to a page that reads without it: a line of the map tells what it stands for, and links open what they lead to.
 (() => {
   const map = document.querySelector(".relation-map");
-  const tip = document.getElementById("tip");
+  const tip = document.getElementById("pointed");
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;

@@ -36,7 +36,7 @@ def picture(notes: Footnotes) -> str:
         else "",
         '<a class="skip" href="#after-map">Skip the map</a>'
         f'<div class="chart{many}" tabindex="0" role="region" aria-label="Map">{svg(account)}</div>'
-        '<div id="tip" role="tooltip" hidden></div><span id="after-map"></span>',
+        '<div id="pointed" role="tooltip" hidden></div><span id="after-map"></span>',
         lead=HOW_TO_READ if there else NO_RELATIONS,
     )
 
