@@ -20,10 +20,10 @@ LAYERS = [
     {"evidence"},
     {"answer"},
     {"agent"},
-    {"synthesis"},
+    {"synthesis", "conversation"},
     {"testing"},
     {"archive", "replay"},
-    {"seating", "asking", "synthesising", "workspace"},
+    {"seating", "asking", "synthesising", "chatting", "workspace"},
     {"evaluate"},
     {"cli"},
 ]

@@ -33,6 +33,7 @@ from assay.models.llm import Role
 from assay.models.meter import Seated
 from assay.run import Run
 from assay.store import budgets, documents, records
+from assay.types import Exchange
 
 if TYPE_CHECKING:
     from assay.workspace import Workspace
@@ -53,6 +54,8 @@ class How:
     model: bool = True  # False goes by rule, whatever the settings say
     tools: Sequence[Tool] = ()  # read-only tools of one's own
     assess: Assessor | None = None  # one's own way to weigh evidence
+    thread: str = ""  # the conversation that it is a turn of, and what came before in it
+    history: tuple[Exchange, ...] = ()
 
 
 async def ask(workspace: Workspace, question: str, how: How) -> Steps:
@@ -72,6 +75,8 @@ async def ask(workspace: Workspace, question: str, how: How) -> Steps:
         how.route,
         seating.seats(roles),
         {base.name: base.description for base in scope.bases},
+        thread=how.thread,
+        history=how.history,
     )
     run = recorded(workspace, Run(records.begin(workspace.store, who), ()), asked)
     yield run, asked

@@ -26,7 +26,7 @@ from assay.stages import (
     Spun,
     Translated,
 )
-from assay.types import Answer, Block, Claim, Conflict, Evidence, Plan, Scalar, Shape, Usage
+from assay.types import Answer, Block, Claim, Conflict, Evidence, Exchange, Plan, Scalar, Shape, Usage
 
 
 class Mode(StrEnum):
@@ -122,10 +122,21 @@ class Asked:
         default_factory=dict
     )  # the knowledge bases there are, as their owners describe them
     brief: Brief | None = None  # a synthesis of many documents, and which
+    thread: str = ""  # the conversation that it is a turn of
+    history: tuple[Exchange, ...] = ()  # the turns before it, oldest first
 
     @property
     def has_model(self) -> bool:
         return bool(self.seats)
+
+
+@dataclass(frozen=True, slots=True)
+class Rephrased:
+    """A turn of a conversation as a question that stands alone; the same words, where they did so already."""
+
+    question: str
+    why: str = ""
+    by: str = RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +204,11 @@ class Decided:
     seeks: tuple[int, ...] = ()
     refused: tuple[str, ...] = ()
     hops: bool = False
+    recalls: bool = False  # evidence of earlier turns is brought up: no round either
 
     @property
     def is_round(self) -> bool:
-        return not self.seeks and not self.hops
+        return not self.seeks and not self.hops and not self.recalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +353,7 @@ class Failed:
 
 Event = (
     Asked
+    | Rephrased
     | Routed
     | Consulted
     | Planned

@@ -37,6 +37,7 @@ from assay.events import (
     Gathered,
     Judged,
     Planned,
+    Rephrased,
     Resumed,
     Revised,
     Route,
@@ -49,6 +50,7 @@ from assay.stages import fell_back
 from assay.types import Answer, Document, Usage
 
 CONCLUDED = (
+    Rephrased,
     Routed,
     Planned,
     Decided,
@@ -63,6 +65,7 @@ CONCLUDED = (
     Answered,
 )
 STEP_OF: Mapping[type, Step] = {
+    Rephrased: Step.REPHRASE,
     Routed: Step.ROUTE,
     Planned: Step.PLAN,
     Judged: Step.JUDGE,
@@ -156,7 +159,7 @@ def _in_order(run: Run) -> list[Event]:
 
 def _step_of(event: Event) -> Step:
     if isinstance(event, Decided):
-        return Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
+        return Step.RECALL if event.recalls else Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
     if isinstance(event, Revised) and event.why.startswith(RECITED):
         return Step.SEEK
     if isinstance(event, Gathered):

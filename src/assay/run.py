@@ -27,6 +27,7 @@ from assay.events import (
     Looked,
     Paused,
     Planned,
+    Rephrased,
     Resumed,
     Revised,
     Route,
@@ -56,7 +57,18 @@ class Run:
 
     @property
     def question(self) -> str:
-        return self.asked.question
+        """What is to be answered: what was asked, or what it means in its conversation."""
+        rephrased = self.rephrased
+        return rephrased.question if rephrased else self.asked.question
+
+    @property
+    def rephrased(self) -> Rephrased | None:
+        return next((event for event in self.events[1:] if isinstance(event, Rephrased)), None)
+
+    @property
+    def recalled(self) -> bool:
+        """Whether evidence of earlier turns was brought up."""
+        return any(isinstance(event, Decided) and event.recalls for event in self.events)
 
     @property
     def kinds(self) -> list[str]:

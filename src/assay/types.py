@@ -225,6 +225,17 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """An earlier turn of a conversation, in short: what was asked, what was said to it, and where that stands."""
+
+    run: str
+    question: str
+    answer: str
+    documents: tuple[str, ...] = ()  # whose words the answer holds
+    passages: tuple[str, ...] = ()  # ids of those it cites, which may be brought up again
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One sub-question. `needs` are steps whose findings it uses; `binds` names what it is to find; `query` is what to search
     for. Question and query may hold `{s1}`: what step s1 found stands there once it is known."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from assay.access import LOCAL, Base, Principal, Scope
 from assay.errors import UserError
 from assay.events import Event, Where
-from assay.ingest.fetch import Source, sources
+from assay.ingest.fetch import Source, digests, sources
 from assay.ingest.parsed import limits_from
 from assay.settings import Settings, load_settings
 from assay.store import documents, facts, people
 from assay.store.documents import Entry
-from assay.store.open import Store, open_cache, open_store
+from assay.store.open import STATE, Store, claim, open_cache, open_store
 from assay.types import Document, Hit
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from assay.intake import Intake, Progress, Reader
     from assay.models.embed import Embedder
     from assay.run import Run
+    from assay.store.threads import Thread
     from assay.synthesising import Wish
 
-STATE, CACHE, ORIGINALS, INDEX = "state.db", "cache.db", "originals", "index"
+CACHE, ORIGINALS, INDEX = "cache.db", "originals", "index"
 DEFAULT_BASE = "default"
 PATIENCE = 3600.0  # seconds to wait for somebody else who fills the same base
 
@@ -58,33 +59,9 @@ def open_workspace(
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
     if create:
-        _claim(folder)
+        claim(folder)
     store = open_store(folder / STATE, create=create)
     return Workspace(folder, load_settings(folder, flags), store, principal)
-
-
-def _claim(folder: Path) -> None:
-    """Make the folder, unless something else lives there already."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other people's eyes are not invited
-        foreign = [
-            item.name for item in folder.iterdir() if item.name != "assay.toml" and not item.name.startswith(".")
-        ]
-    except OSError as error:
-        raise UserError(f"The workspace {str(folder)!r} cannot be made: {error.strerror}.") from error
-    if foreign and not (folder / STATE).exists():
-        raise UserError(
-            f"{str(folder)!r} has other files in it ({foreign[0]} …) and is not a workspace. Choose an empty folder."
-        )
-
-
-def _digests(files: Sequence[Source]) -> set[str]:
-    """The contents that are there; a file that cannot be read now will be reported when it is added."""
-    found: set[str] = set()
-    for source in files:
-        with suppress(OSError):
-            found.add(source.digest())
-    return found
 
 
 @dataclass
@@ -268,7 +245,7 @@ class Workspace:
             raise UserError(f"There is no folder {str(folder)!r} to sync with.")
         files = await asyncio.to_thread(sources, [root])
         here = {source.uri for source in files}
-        arriving = await asyncio.to_thread(_digests, files)
+        arriving = await asyncio.to_thread(digests, files)
         people.base_named(self.store, base, self.principal)
         gone = [
             entry
@@ -421,6 +398,24 @@ class Workspace:
         from assay import asking
 
         return asking.resume(self, self.run(run_id), choice, words)
+
+    def chat(self, question: str, thread: str = "", how: How | None = None) -> AsyncIterator[tuple[Run, Event]]:
+        """One turn of a conversation: in a thread, or, where none is named, in a new one."""
+        from assay import asking, chatting
+
+        return chatting.chat(self, question, thread, how or asking.How())
+
+    def threads(self, limit: int = 50) -> list[Thread]:
+        """This person's conversations, the latest first."""
+        from assay.store import threads
+
+        return threads.listing(self.store, self.principal.id, limit)
+
+    def thread(self, name: str) -> tuple[Thread, list[Run]]:
+        """A conversation with its turns."""
+        from assay import chatting
+
+        return chatting.thread(self, name)
 
     def synthesise(self, documents: Sequence[str], wish: Wish | None = None) -> AsyncIterator[tuple[Run, Event]]:
         """Read these documents, by id, and write one account of them; `resume` carries it on like any run."""

@@ -11,6 +11,7 @@ from sqlalchemy import inspect, text
 from assay.store import budgets
 from assay.store.budgets import Ceilings, Over
 from assay.store.open import Store, open_store, version_of
+from assay.store.schema import VERSION
 from assay.types import Usage
 
 DAY = "2024-05-17"
@@ -175,11 +176,12 @@ def test_a_workspace_of_version_1_gets_the_same_table_as_a_new_one_after_a_backu
     path = tmp_path / "state.db"
     old = open_store(path, create=True)
     with old.write() as connection:
-        connection.execute(text("DROP TABLE spending"))
+        for table in ("turns", "threads", "spending"):
+            connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE facts SET value = '1' WHERE name = 'version'"))
     old.close()
     opened = open_store(path, create=False)
-    assert version_of(opened) == 2
+    assert version_of(opened) == VERSION
     assert (tmp_path / "state-version-1.bak").exists()
     for look in ("get_columns", "get_indexes", "get_pk_constraint"):
         made, migrated = (getattr(inspect(each.engine), look)("spending") for each in (fresh, opened))

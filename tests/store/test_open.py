@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, text, update
 
 from assay.errors import UserError
-from assay.store.open import open_store, version_of
+from assay.store.open import MIGRATIONS, open_store, version_of
 from assay.store.schema import VERSION, facts
 
 
@@ -35,6 +35,10 @@ def test_an_older_workspace_is_migrated_after_a_backup(tmp_path: Path):
     assert version_of(store) == VERSION + 1
     old = open_store(tmp_path / f"state-version-{VERSION}.bak", create=False)
     assert version_of(old) == VERSION
+
+
+def test_there_is_a_step_from_every_older_version_to_the_next():
+    assert sorted(MIGRATIONS) == list(range(1, VERSION))
 
 
 def test_a_migration_that_fails_leaves_the_old_version_in_place(tmp_path: Path):

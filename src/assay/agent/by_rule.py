@@ -8,6 +8,7 @@ from dataclasses import replace
 from assay.agent import hops, rules, window
 from assay.agent.hops import Lead, Ran
 from assay.agent.kit import Kit
+from assay.agent.recall import TOOL
 from assay.answer import extract
 from assay.events import Call, Decided, Drafted, Event, Gathered, Judged
 from assay.evidence import weigh
@@ -22,8 +23,8 @@ async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
     if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
         yield Decided(calls_for(run, [Lead(again, "", kit.hops.width)]), "what the search was opened again for")
         return
-    done = await searches(run, kit)
-    if run.calls and not done:
+    done = await searches(run, kit, recalled=False)
+    if run.rounds and not done:
         yield Decided((), "nothing new")  # every call was refused: there is nothing to go on
         return
     following = rules.next_searches(run.question, done, kit.hops)
@@ -51,22 +52,27 @@ def _lead(call: Call, by_name: bool) -> Lead:
 
 
 def _by_name(run: Run) -> frozenset[str]:
-    """The calls that the rules made to follow names."""
+    """The calls that the rules made to follow names: all but the first."""
+    first = next(
+        (call.id for event in run.events if isinstance(event, Decided) and event.is_round for call in event.calls), ""
+    )
     return frozenset(
         call.id
         for event in run.events
-        if isinstance(event, Decided) and (event.hops or not run.asked.has_model)
+        if isinstance(event, Decided) and not event.recalls and (event.hops or not run.asked.has_model)
         for call in event.calls
-        if call.id != "c1"
+        if call.id != first
     )
 
 
-async def searches(run: Run, kit: Kit) -> list[Ran]:
-    """The run's searches as the rules read them: each with the vectors of its words and of what it found."""
+async def searches(run: Run, kit: Kit, *, recalled: bool = True) -> list[Ran]:
+    """The run's searches as the rules read them: each with the vectors of its words and of what it found; with or without
+    what was brought up from earlier turns."""
     done = [
         (call, run.results[call.id])
         for call in run.calls
         if call.id in run.results and not run.results[call.id].error and "query" in call.arguments
+        if recalled or call.tool != TOOL
     ]
     named = _by_name(run)
     hits = await hits_of(run, kit)

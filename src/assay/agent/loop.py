@@ -9,6 +9,7 @@ from typing import TypeVar
 from assay.agent.kit import Kit, Log
 from assay.agent.limits import Limits
 from assay.agent.plan import adaptable
+from assay.agent.recall import recall_due
 from assay.agent.sift import hop_due, sift_due
 from assay.agent.steps import STEPS, Step, pause_due
 from assay.agent.sufficiency import wants_critique
@@ -58,10 +59,14 @@ async def play(run: Run, kit: Kit) -> Run:
 def next_step(run: Run, limits: Limits) -> Step | None:
     if run.delivered or run.waiting or run.failed:
         return None
+    if run.asked.history and run.rephrased is None:
+        return Step.REPHRASE  # what a follow-up means, before anything is made of it
     if run.route is None:
         return Step.ROUTE
     if run.calls_waiting:
         return Step.CALL
+    if recall_due(run):
+        return Step.RECALL  # what earlier turns found is looked at before anything is searched for
     if run.asked.has_model and hop_due(run):
         return Step.HOP  # names in what was found are followed by rule, which costs no model
     if run.unweighed:

@@ -32,7 +32,7 @@ def hop_due(run: Run) -> bool:
         return False
     for event in reversed(run.events):
         if isinstance(event, Decided):
-            return bool(event.calls) and not event.hops and not event.seeks
+            return bool(event.calls) and event.is_round
         if isinstance(event, Gathered):
             return False
     return False

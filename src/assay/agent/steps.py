@@ -16,10 +16,13 @@ from assay.agent.gather import gather as gather_by_model
 from assay.agent.hops import Hops
 from assay.agent.kit import Kit, mark
 from assay.agent.plan import plan
+from assay.agent.recall import TOOL, brought_up, recall
+from assay.agent.rephrase import rephrase
 from assay.agent.route import reading_due, route
 from assay.agent.sift import hop, sift
 from assay.agent.sufficiency import critique
 from assay.agent.sufficiency import judge as judge_by_model
+from assay.agent.tool import Tool
 from assay.agent.toolbox import TOOLS
 from assay.errors import ToolError
 from assay.events import (
@@ -54,8 +57,13 @@ HOPS: Mapping[Mode, Hops] = {
 }
 
 
+INNER: Mapping[str, Tool] = {**TOOLS, TOOL: brought_up}  # what the rules may use; a model is never offered the last one
+
+
 class Step(Enum):
+    REPHRASE = auto()
     ROUTE = auto()
+    RECALL = auto()
     PLAN = auto()
     DECIDE = auto()
     CALL = auto()
@@ -108,7 +116,7 @@ async def call(run: Run, kit: Kit) -> AsyncIterator[Event]:
     ours = {call.id for event in run.events if isinstance(event, Decided) and event.by == RULES for call in event.calls}
 
     async def made(one: Call) -> ToolRan:
-        tool = kit.tools.get(one.tool) or (TOOLS.get(one.tool) if one.id in ours else None)
+        tool = kit.tools.get(one.tool) or (INNER.get(one.tool) if one.id in ours else None)
         try:
             if tool is None:
                 raise ToolError(f"There is no tool called {one.tool!r}. There are: {', '.join(sorted(kit.tools))}.")
@@ -210,7 +218,9 @@ async def pause(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 STEPS: Mapping[Step, Doing] = {
+    Step.REPHRASE: rephrase,
     Step.ROUTE: route,
+    Step.RECALL: recall,
     Step.PLAN: plan,
     Step.DECIDE: _either(decide_by_model, by_rule.decide),
     Step.CALL: call,

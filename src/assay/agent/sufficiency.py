@@ -60,7 +60,10 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Judged(False, (run.question,), "nothing relevant was found")
         return
     if run.route is Route.lookup:
-        yield Judged(True, (), "a look-up takes what one search finds")
+        searched = run.rounds > 0  # what earlier turns found is no search
+        yield Judged(
+            searched, (), "a look-up takes what one search finds" if searched else "nothing was searched for yet"
+        )
         return
     if run.every:
         left = run.examined.left if run.examined else 0

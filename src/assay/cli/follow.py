@@ -145,7 +145,10 @@ def _as_json(run: Run, event: Event) -> None:
 def _in_lines(run: Run, event: Event) -> None:
     from assay.cli import progress
     from assay.cli.told import told
+    from assay.events import Rephrased
 
+    if isinstance(event, Rephrased) and event.question == run.asked.question:
+        return  # it stands alone: nothing that its reader does not know
     if line := progress.line(run, event) if run.asked.brief else told(event):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 

@@ -26,7 +26,8 @@ DONE, OPEN, WRONG = "✓", "·", "✗"
 def view(run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS) -> RenderableType:
     """The run as it now stands, a line each; `titles` are of documents, by id."""
     return Group(
-        row(run.question, "bold"),
+        row(run.asked.question, "bold"),
+        *_meaning(run),
         *_route(run),
         *_plan(run, rows + 3),
         *_searches(run, rows),
@@ -51,6 +52,12 @@ def part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
     if not rows:
         return []
     return [row(f"{name} ({hidden} more)" if hidden > 0 else name, "dim"), *rows]
+
+
+def _meaning(run: Run) -> Iterable[Text]:
+    """What a follow-up means in its conversation, where that is more than it says."""
+    if run.question != run.asked.question:
+        yield row(f"understood as: {run.question}", "dim")
 
 
 def _route(run: Run) -> Iterable[Text]:
@@ -100,7 +107,11 @@ def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Coll
 
 
 def _named(calls: Sequence[Call]) -> str:
+    from assay.agent.recall import TOOL
+
     first = calls[0]
+    if first.tool == TOOL:
+        return "what earlier turns found"
     if "name" in first.arguments:
         return f"following {', '.join(str(call.arguments.get('name', '')) for call in calls)}"
     return f"“{first.arguments['query']}”" if first.tool == "search" and "query" in first.arguments else called(first)

@@ -16,6 +16,7 @@ from assay.cli import (
     ask,
     backup,
     base,
+    chat,
     config,
     doctor,
     evaluate,
@@ -64,6 +65,7 @@ app.command("remove")(sources.remove)
 app.command("show")(sources.show)
 app.command("search")(search.search)
 app.command("ask")(ask.ask)
+app.command("chat")(chat.chat)
 app.command("synthesise")(synthesise.synthesise)
 app.command("synthesize", hidden=True)(synthesise.synthesise)  # the same, as others spell it
 app.command("runs")(runs.runs)

@@ -28,6 +28,7 @@ from assay.events import (
     Planned,
     Questioned,
     Related,
+    Rephrased,
     Resumed,
     Revised,
     Routed,
@@ -44,12 +45,16 @@ LONGEST = 240  # characters of a line of a record; `--json` has all of it
 def told(event: Event) -> str:
     """One event for somebody who watches; most need no line, and a run without a model needs fewest."""
     match event:
+        case Rephrased(question=question):
+            return f"Understood as: {question}"
         case Routed(route=route, why=why, by=by) if by != RULES:
             return f"Route: {route}{f' ({why})' if why else ''}."
         case Routed(since=since, until=until) if since or until:
             return f"No documents dated outside {since or '…'} to {until or '…'}."
         case Planned(plan=plan, by=by) if by != RULES:
             return "\n".join(["Plan:", *(f"  {step.id} {step.question}" for step in plan.steps)])
+        case Decided(recalls=True):
+            return "Looking at what earlier turns found"
         case Decided(calls=calls):
             return "\n".join(map(_begun, calls))
         case ToolRan(error=error) if error:
@@ -83,7 +88,10 @@ def _said(event: Event) -> str:
             if event.brief is not None:
                 made = f"{event.brief.pipeline} of {counted(len(event.brief.documents), 'document')}"
                 return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
-            return _parts(event.question, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
+            thread = f"thread {event.thread}" if event.thread else ""
+            return _parts(event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
+        case Rephrased():
+            return _parts(event.question, event.why, by=event.by)
         case Routed():
             dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
@@ -96,6 +104,8 @@ def _said(event: Event) -> str:
             return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=event.by)
         case Decided():
             made = "; ".join(map(called, event.calls)) or "nothing left to try"
+            if event.recalls:
+                made = "recall"  # its passages are told with what came of it
             refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
             return _parts(made, event.why, refused, by=event.by)
         case ToolRan():

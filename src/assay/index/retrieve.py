@@ -7,8 +7,9 @@ hide a document, never show one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -48,8 +49,8 @@ async def retrieve(shelf: Shelf, query: str, k: int, scope: Scope, where: Filter
     depth = max(shelf.pool, k)
     # Words first: an engine may look for them on threads of its own while this one multiplies vectors.
     lexical, dense = await asyncio.gather(
-        _channel([index.lexical(query, depth, allowed) for index in indexes], "lexical", depth),
-        _channel([index.dense(vector, depth, allowed) for index in indexes], "dense", depth),
+        _channel([partial(index.lexical, query, depth, allowed) for index in indexes], "lexical", depth),
+        _channel([partial(index.dense, vector, depth, allowed) for index in indexes], "dense", depth),
     )
     fused = permitted(shelf.store, fuse({"dense": dense, "lexical": lexical}, vector, shelf.ranking), scope)
     if shelf.reranker is not None:
@@ -68,11 +69,11 @@ async def query_vectors(shelf: Shelf, queries: Sequence[str]) -> list[np.ndarray
     return [shelf.vectors[query] for query in queries]
 
 
-async def _channel(searches: Sequence, name: str, depth: int) -> list[Hit]:
+async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name: str, depth: int) -> list[Hit]:
     """One channel over all bases, best first."""
     if len(searches) == 1:
-        return await searches[0]
-    hits = [hit for found in await asyncio.gather(*searches) for hit in found]
+        return await searches[0]()
+    hits = [hit for found in await asyncio.gather(*(search() for search in searches)) for hit in found]
     return sorted(hits, key=lambda hit: (-hit.scores[name], hit.passage.id))[:depth]
 
 

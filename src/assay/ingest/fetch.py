@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,3 +113,12 @@ def _walk(folder: Path) -> Iterator[Path]:
     if unseen:
         names = ", ".join(repr(str(error.filename)) for error in unseen[:3]) + (" …" if len(unseen) > 3 else "")
         raise UserError(f"{names} cannot be listed: {unseen[0].strerror}. Check its permissions.")
+
+
+def digests(files: Sequence[Source]) -> set[str]:
+    """The contents that are there; a file that cannot be read now will be reported when it is added."""
+    found: set[str] = set()
+    for source in files:
+        with suppress(OSError):
+            found.add(source.digest())
+    return found

@@ -34,7 +34,21 @@ def _add_spending(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX spending_by_day ON spending (who, day)")
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _add_spending}  # from this version to the next
+def _add_threads(connection: Connection) -> None:
+    connection.exec_driver_sql(
+        """CREATE TABLE threads (
+            id VARCHAR NOT NULL, who VARCHAR NOT NULL, title TEXT NOT NULL, created VARCHAR NOT NULL,
+            updated VARCHAR NOT NULL, PRIMARY KEY (id))"""
+    )
+    connection.exec_driver_sql("CREATE INDEX threads_by_person ON threads (who, updated)")
+    connection.exec_driver_sql(
+        """CREATE TABLE turns (
+            thread VARCHAR NOT NULL, n INTEGER NOT NULL, run VARCHAR NOT NULL, PRIMARY KEY (thread, n), UNIQUE (run),
+            FOREIGN KEY(thread) REFERENCES threads (id), FOREIGN KEY(run) REFERENCES runs (id))"""
+    )
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads}  # from this version to the next
 
 
 def now() -> str:
@@ -88,6 +102,7 @@ def plain_errors() -> Iterator[None]:
         raise UserError(DAMAGED.format(words=error.orig)) from error
 
 
+STATE = "state.db"  # the file in a workspace's folder
 DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay restore`, or start a new workspace."
 
 
@@ -191,3 +206,18 @@ def copy_state(store: Store, to: Path) -> None:
         connection.exec_driver_sql("VACUUM INTO ?", (str(partial),))
         connection.exec_driver_sql("BEGIN")
     shutil.move(partial, to)
+
+
+def claim(folder: Path) -> None:
+    """Make the folder, unless something else lives there already."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other people's eyes are not invited
+        foreign = [
+            item.name for item in folder.iterdir() if item.name != "assay.toml" and not item.name.startswith(".")
+        ]
+    except OSError as error:
+        raise UserError(f"The workspace {str(folder)!r} cannot be made: {error.strerror}.") from error
+    if foreign and not (folder / STATE).exists():
+        raise UserError(
+            f"{str(folder)!r} has other files in it ({foreign[0]} …) and is not a workspace. Choose an empty folder."
+        )

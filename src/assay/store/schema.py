@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 2  # of the whole workspace; raised whenever an older Assay could no longer read it
+VERSION = 3  # of the whole workspace; raised whenever an older Assay could no longer read it
 
 schema = MetaData()
 
@@ -161,6 +161,25 @@ spending = Table(  # what models were paid with: a row per request, reserved bef
     Column("seconds", Float, nullable=False),
     Index("spending_by_run", "run"),
     Index("spending_by_day", "who", "day"),
+)
+
+threads = Table(  # conversations, each of one person
+    "threads",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("who", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("created", String, nullable=False),
+    Column("updated", String, nullable=False),
+    Index("threads_by_person", "who", "updated"),
+)
+
+turns = Table(  # which runs a conversation is made of; the runs themselves know nothing of it but its name
+    "turns",
+    schema,
+    Column("thread", String, ForeignKey("threads.id"), primary_key=True),
+    Column("n", Integer, primary_key=True),
+    Column("run", String, ForeignKey("runs.id"), nullable=False, unique=True),
 )
 
 cache_schema = MetaData()

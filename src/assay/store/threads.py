@@ -1,0 +1,117 @@
+"""Conversations: a thread is a person's, and a list of turns, each of which is a run. Somebody else's does not exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from assay.errors import UserError
+from assay.store.open import Store
+from assay.store.schema import runs, threads
+from assay.store.schema import turns as turns_table
+from assay.text import clean
+
+LONGEST_TITLE = 80
+SHORTEST_NAME = 4  # so much of an id is enough, where it fits only one
+
+# The one way to threads: those of one person.
+_TURNS = select(func.count()).where(turns_table.c.thread == threads.c.id).scalar_subquery()
+_THREADS = select(threads, _TURNS.label("turns")).where(threads.c.who == bindparam("person"))
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation at a glance. `updated` is when its last turn began, `turns` how many it has."""
+
+    id: str
+    who: str
+    title: str
+    created: str
+    updated: str
+    turns: int = 0
+
+
+def begin(store: Store, who: str, title: str) -> Thread:
+    """A new thread without turns; its title is what was first asked, on one line."""
+    now = store.now()
+    thread = Thread("t" + store.new_id(), who, one_line(title), now, now)
+    with store.write() as connection:
+        row = {"id": thread.id, "who": who, "title": thread.title, "created": now, "updated": now}
+        connection.execute(insert(threads).values(row))
+    return thread
+
+
+def add(store: Store, thread: str, who: str, run: str) -> int:
+    """The run as the next turn, and its number, from 1. However many add at once, none is lost and no number given twice;
+    a run that is a turn of this thread already keeps its number."""
+    with store.write() as connection:
+        found = _named(connection, thread, who)
+        if connection.scalar(select(runs.c.id).where(runs.c.id == run, runs.c.who == who)) is None:
+            raise UserError(f"There is no run called {run!r}. `assay runs` lists them.")
+        of_thread = turns_table.c.thread == found.id
+        taken = connection.scalar(select(turns_table.c.n).where(of_thread, turns_table.c.run == run))
+        if taken is not None:
+            return taken
+        n = (connection.scalar(select(func.max(turns_table.c.n)).where(of_thread)) or 0) + 1
+        connection.execute(insert(turns_table).values(thread=found.id, n=n, run=run))
+        connection.execute(update(threads).where(threads.c.id == found.id).values(updated=store.now()))
+        return n
+
+
+def listing(store: Store, who: str, limit: int = 50) -> list[Thread]:
+    """A person's threads, the one that was last spoken in first."""
+    newest = _THREADS.order_by(threads.c.updated.desc(), threads.c.created.desc(), threads.c.id).limit(limit)
+    with store.read() as connection:
+        return [Thread(**row) for row in connection.execute(newest, {"person": who}).mappings()]
+
+
+def named(store: Store, thread: str, who: str) -> Thread:
+    """The person's thread of that id; its beginning is enough, where no other thread of theirs begins so."""
+    with store.read() as connection:
+        return _named(connection, thread, who)
+
+
+def turns(store: Store, thread: str, who: str) -> list[str]:
+    """The runs of a thread, in order."""
+    with store.read() as connection:
+        found = _named(connection, thread, who)
+        in_order = select(turns_table.c.run).where(turns_table.c.thread == found.id).order_by(turns_table.c.n)
+        return list(connection.scalars(in_order))
+
+
+def rename(store: Store, thread: str, who: str, title: str) -> None:
+    """The thread under another title; it does not become newer by that."""
+    title = one_line(title)
+    if not title:
+        raise UserError("The title of a thread cannot be empty.")
+    with store.write() as connection:
+        found = _named(connection, thread, who)
+        connection.execute(update(threads).where(threads.c.id == found.id).values(title=title))
+
+
+def forget(store: Store, thread: str, who: str) -> None:
+    """The thread is no more; its runs and their records stay."""
+    with store.write() as connection:
+        found = _named(connection, thread, who)
+        connection.execute(delete(turns_table).where(turns_table.c.thread == found.id))
+        connection.execute(delete(threads).where(threads.c.id == found.id))
+
+
+def one_line(words: str) -> str:
+    """As a title: no line ends, nothing that cannot be seen, and not too long for a list."""
+    plain = " ".join(clean(words).split())
+    return plain if len(plain) <= LONGEST_TITLE else plain[: LONGEST_TITLE - 1].rstrip() + "…"
+
+
+def _named(connection: Connection, thread: str, who: str) -> Thread:
+    # Compared sign by sign, not by LIKE: that would take a capital or a % for something else.
+    begins = func.substr(threads.c.id, 1, len(thread)) == thread
+    fits = begins if len(thread) >= SHORTEST_NAME else threads.c.id == thread
+    found = [Thread(**row) for row in connection.execute(_THREADS.where(fits), {"person": who}).mappings()]
+    exact = [each for each in found if each.id == thread] or found
+    if not exact:
+        raise UserError(f"There is no thread called {thread!r}. `assay chat --list` shows them.")
+    if len(exact) > 1:
+        raise UserError(f"Several threads begin with {thread!r}. Give more of the id; `assay chat --list` shows them.")
+    return exact[0]
