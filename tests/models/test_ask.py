@@ -533,3 +533,12 @@ async def test_what_the_check_says_of_a_choice_goes_back_to_the_model():
 async def test_200_calls_at_once_are_read_and_left_to_the_check():
     meter = metered(Fake([called(*[("search", json.dumps({"query": str(n)})) for n in range(200)])]), seats=NATIVE)
     assert len((await chosen(meter))[0].calls) == 200
+
+
+@pytest.mark.parametrize(("small", "given"), [(True, [100, 100, 100, 100]), (False, [100, 200, 400, 800])])
+async def test_a_small_model_that_runs_on_is_not_given_more_room_to_run_on(small: bool, given: list[int]):
+    model = Fake([Reply('{"enough": tru', finish="length")])
+    seated = Seated(model, Seat("judge", "fake", schema=True, window=8192, small=small))
+    meter = Meter({Role.judge: (seated,)}, lambda _: None, lambda _: None, FreeBook())
+    said = await ask(meter, Role.judge, "critique", Verdict, lambda room: {"matter": "m"}, max_tokens=100)
+    assert isinstance(said, No) and [prompt.max_tokens for prompt in model.seen] == given

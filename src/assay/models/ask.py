@@ -183,7 +183,7 @@ async def _converse(meter: Meter, seated: Seated, question: _Question[V]) -> tup
         most = talk.max_tokens
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
-            most *= 2
+            most *= 1 if seated.seat.small else 2  # a small one goes round in circles, for as long as it may
         fault = _Fault(_cut(turn.written(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
     return No(Why.unusable, wrong)

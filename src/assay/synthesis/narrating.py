@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from assay.answer import claims
 from assay.answer import draft as drafting
 from assay.answer.show import Sources
 from assay.events import Drafted
@@ -19,7 +20,8 @@ from assay.types import Claim
 
 def schema(keys: Sequence[str]) -> dict[str, Any]:
     """The form of a reply: paragraphs of claims, in which nothing can be cited but what was shown."""
-    claim = {"text": {"type": "string"}, "cites": _list({"type": "string", "enum": list(keys)}, drafting.CITES)}
+    words = {"type": "string", "maxLength": claims.LONGEST}
+    claim = {"text": words, "cites": _list({"type": "string", "enum": list(keys)}, drafting.CITES)}
     block = {"claims": _list(_object(claim), drafting.CLAIMS)}
     return _object({"blocks": _list(_object(block), drafting.BLOCKS)})
 
