@@ -14,6 +14,7 @@ from assay.answer.choose import Candidate, Extraction, Field, choose, clash, fie
 from assay.answer.conflict import MONTHS
 from assay.events import Drafted
 from assay.evidence.weigh import quote
+from assay.fence import instructs
 from assay.types import Block, Claim, Conflict, Evidence, Shape
 
 DEFAULT = Extraction()
@@ -74,6 +75,11 @@ COMMANDS = re.compile(
     r"|\b(?:answer|reply|respond|say|output) (?:only|exactly|nothing but)\b.{0,10}[\"“'‘]",
     re.I,
 )
+
+
+def addresses_a_model(words: str) -> bool:
+    """Whether words are said to a model rather than about anything."""
+    return instructs(words) or COMMANDS.search(words) is not None
 
 
 def says_something(sentence: str) -> bool:

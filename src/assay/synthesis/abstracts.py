@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay import text
-from assay.answer.extract import COMMANDS, pieces, says_something
-from assay.fence import instructs
+from assay.answer.extract import addresses_a_model, pieces, says_something
 from assay.text import Span
 from assay.types import Document, Quote
 
@@ -79,10 +78,6 @@ def own_abstract(document: Document) -> tuple[Quote, ...]:
         return (quote(document, start, end),)
     spans = ((start + left, start + right) for left, right in text.sentences(words))
     return tuple(quote(document, *span) for span in spans if not addresses_a_model(document.text[slice(*span)]))
-
-
-def addresses_a_model(words: str) -> bool:
-    return instructs(words) or COMMANDS.search(words) is not None
 
 
 # --- which sentences there are --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 
 from assay import text
 from assay.accounts import Pipeline
-from assay.synthesis.abstracts import addresses_a_model
+from assay.answer.extract import addresses_a_model
 from assay.synthesis.standing_alone import stands_alone
 from assay.synthesis.subjects import ASKS, Subject, beside, body_of, own, phrases, spread, subjects, with_article
 from assay.types import Document

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.accounts import Portrait
 from assay.agent.kit import Kit, mark
+from assay.answer.extract import addresses_a_model
 from assay.events import Event
 from assay.evidence.quote import locate, stands
 from assay.fence import fence
@@ -162,7 +163,7 @@ def read(identity: Identity, by: str, document: Document, portrait: Portrait) ->
 def _as_it_stands(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
     """These words as the document has them, in one line; empty where they do not stand in such a place."""
     span = locate(words, beginning) if len(words.strip()) > 2 else None
-    if span is None or abstracts.addresses_a_model(words):
+    if span is None or addresses_a_model(words):
         return ""
     before, after = where
     line = beginning[beginning.rfind("\n", 0, span[0]) + 1 : span[0]]

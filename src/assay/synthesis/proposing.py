@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay import text
 from assay.accounts import Brief, Pipeline
 from assay.agent.kit import Kit, mark
+from assay.answer.extract import addresses_a_model
 from assay.fence import fence
 from assay.models.llm import Role
 from assay.models.meter import No
@@ -19,7 +20,6 @@ from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.stages import RULES
 from assay.synthesis import views
-from assay.synthesis.abstracts import addresses_a_model
 from assay.synthesis.asking_by_rule import folded
 from assay.synthesis.standing_alone import stands_alone
 

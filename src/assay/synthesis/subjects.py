@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assay import text
-from assay.answer.extract import ASKING_STEMS
-from assay.synthesis.abstracts import ASIDE, addresses_a_model
+from assay.answer.extract import ASKING_STEMS, addresses_a_model
+from assay.synthesis.abstracts import ASIDE
 from assay.types import Document
 
 READ = 30_000  # characters of a document in which its names and terms are counted
