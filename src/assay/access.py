@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from assay.errors import UserError
+from assay.errors import Missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,10 @@ class Principal:
         """Everything that a grant to this person may be written to."""
         return frozenset({f"user:{self.id}"} | {f"group:{group}" for group in self.groups})
 
+    def owns(self, base: Base) -> bool:
+        """Whether they may fill and empty a base: it is theirs, or that of a group they are in."""
+        return base.owner == self.id or base.owner in {f"group:{group}" for group in self.groups}
+
 
 LOCAL = Principal("local")  # the one person on a laptop
 
@@ -30,7 +34,7 @@ class Base:
 
     id: str
     name: str
-    owner: str
+    owner: str  # a person's name, or `group:` and a group's
     description: str = ""
 
 
@@ -51,7 +55,7 @@ class Scope:
             if base.name == name:
                 return base
         known = ", ".join(sorted(base.name for base in self.bases)) or "none yet; `assay add` makes one"
-        raise UserError(f"There is no knowledge base called {name!r}. There is: {known}.")
+        raise Missing(f"There is no knowledge base called {name!r}. There is: {known}.")
 
     def narrowed(self, names: Iterable[str]) -> Scope:
         """Only these bases; nothing can be widened this way."""

@@ -2,6 +2,7 @@
 
 AssayError
 ├── UserError     the person: one line that says what to do; exit code 2, no traceback
+│   └── Missing   what they name is not there, or not theirs: nobody can tell which
 ├── ToolError     the model: comes back to it as the result of its call
 ├── ModelError    the operator: an endpoint failed; the run stays resumable
 │   ├── TooLong   the prompt did not fit; it is laid out smaller and sent again
@@ -18,6 +19,10 @@ class AssayError(Exception):
 
 class UserError(AssayError):
     """Something the person can put right."""
+
+
+class Missing(UserError):
+    """There is nothing of that name, or nothing that this person may know of: both look the same."""
 
 
 class ToolError(AssayError):

@@ -130,6 +130,17 @@ class Settings(BaseModel):
 
     search_rounds: int = Field(0, ge=0, le=50, description="rounds of searching per question; 0 leaves it to the mode")
 
+    serve_requests_per_minute: int = Field(
+        600, ge=0, description="requests that one person may make of a server in a minute; 0 for no ceiling"
+    )
+    serve_runs_per_person: int = Field(
+        8, ge=0, description="runs of one person that a server carries on at the same time; 0 for no ceiling"
+    )
+    serve_uploads_per_person: int = Field(
+        20, ge=0, description="uploads of one person that may wait to be read by a server; 0 for no ceiling"
+    )
+    serve_session_hours: float = Field(24.0, gt=0, le=8760, description="hours after which a browser has to sign in again")
+
     proxy: str = Field("", description="proxy for endpoints; empty uses HTTPS_PROXY and its kin")
     ca_bundle: str = Field("", description="file with certificates to trust at endpoints; empty uses the system's")
 

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
+from older import older
+from sqlalchemy import inspect
 
 from assay.store import budgets
 from assay.store.budgets import Ceilings, Over
@@ -174,12 +175,7 @@ def test_a_run_that_has_ended_gives_back_what_it_set_aside_and_it_was_never_spen
 def test_a_workspace_of_version_1_gets_the_same_table_as_a_new_one_after_a_backup(tmp_path: Path):
     fresh = open_store(tmp_path / "new.db", create=True)
     path = tmp_path / "state.db"
-    old = open_store(path, create=True)
-    with old.write() as connection:
-        for table in ("turns", "threads", "spending"):
-            connection.execute(text(f"DROP TABLE {table}"))
-        connection.execute(text("UPDATE facts SET value = '1' WHERE name = 'version'"))
-    old.close()
+    older(path, 1).close()
     opened = open_store(path, create=False)
     assert version_of(opened) == VERSION
     assert (tmp_path / "state-version-1.bak").exists()

@@ -3,10 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, text, update
+from older import older
+from sqlalchemy import Connection, inspect, text, update
 
-from assay.errors import UserError
-from assay.store.open import MIGRATIONS, open_store, version_of
+from assay.access import LOCAL
+from assay.errors import StoreError, UserError
+from assay.store import people
+from assay.store.open import MIGRATIONS, Store, open_store, version_of
 from assay.store.schema import VERSION, facts
 
 
@@ -62,3 +65,42 @@ def test_a_damaged_workspace_says_so(tmp_path: Path, rubbish: bytes):
     (tmp_path / "state.db").write_bytes(rubbish)
     with pytest.raises(UserError, match="damaged"):
         open_store(tmp_path / "state.db", create=False)
+
+
+def looked_at(store: Store) -> dict[tuple[str, str], str]:
+    """Everything about every table that a program can tell."""
+    looks = ("get_columns", "get_indexes", "get_pk_constraint", "get_foreign_keys", "get_unique_constraints")
+    seen = inspect(store.engine)
+    return {(table, look): str(getattr(seen, look)(table)) for table in seen.get_table_names() for look in looks}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_workspace_of_any_older_version_gets_the_same_tables_as_a_new_one(tmp_path: Path, version: int):
+    fresh = open_store(tmp_path / "new.db", create=True)
+    older(tmp_path / "old.db", version).close()
+    migrated = open_store(tmp_path / "old.db", create=False)
+    assert version_of(migrated) == VERSION
+    assert looked_at(migrated) == looked_at(fresh)
+
+
+def test_what_a_workspace_of_version_3_held_is_still_there_and_still_refers_to_what_it_did(tmp_path: Path):
+    old = older(tmp_path / "state.db", 3)
+    with old.write() as connection:
+        for statement in (
+            "INSERT INTO bases VALUES ('b1', 'notes', 'local', 'about', 'e', 3, 'then')",
+            "INSERT INTO grants VALUES ('b1', 'user:local')",
+            """INSERT INTO documents (id, base, label, uri, state, status, why, digest, parser, recipe, bytes, title, authors,
+                kind, sections, pages, meta, warnings, characters, passages, added) VALUES ('d1', 'b1', 'b1', 'a.txt',
+                'ready', 'read', '', 'x', '', '', 1, 'A', '[]', 'text', '[]', '[]', '{}', '[]', 1, 1, 'then')""",
+        ):
+            connection.exec_driver_sql(statement)
+    old.close()
+    store = open_store(tmp_path / "state.db", create=False)
+    (base,) = people.scope_of(store, LOCAL).bases
+    assert (base.id, base.name, base.owner, base.description) == ("b1", "notes", "local", "about")
+    assert people.embedder_of(store, base) == ("e", 3)
+    with store.read() as connection:
+        assert connection.execute(text("SELECT base FROM documents")).all() == [("b1",)]
+        assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
+    with pytest.raises(StoreError), store.write() as connection:
+        connection.execute(text("DELETE FROM bases"))  # the documents of a base still hold on to it

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, inspect, select, text
+from older import older
+from sqlalchemy import func, inspect, select
 
 from assay.archive import backup, restore
 from assay.errors import UserError
@@ -247,12 +248,8 @@ def test_processes_that_add_at_once_each_get_a_number_and_none_is_lost(store: St
 
 def of_version_2(path: Path) -> str:
     """A workspace as it was before there were threads, with a run in it."""
-    old = open_store(path, create=True)
+    old = older(path, 2)
     run = asked(old)
-    with old.write() as connection:
-        connection.execute(text("DROP TABLE turns"))
-        connection.execute(text("DROP TABLE threads"))
-        connection.execute(text("UPDATE facts SET value = '2' WHERE name = 'version'"))
     old.close()
     return run
 

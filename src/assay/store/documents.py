@@ -16,6 +16,7 @@ from assay.store.schema import documents, leftovers, texts
 from assay.types import Document, Section
 
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
+UPLOAD = "upload:"  # before the names of what came over the network
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,13 @@ class Entry:
     @property
     def name(self) -> str:
         """What people call it: its file's name."""
-        return PurePath(self.uri.removeprefix("stdin:")).name or self.uri
+        return PurePath(self.uri.removeprefix("stdin:").removeprefix(UPLOAD)).name or self.uri
 
 
 LINE = [column for column in documents.c if column.name not in {"sections", "abstract", "meta"}]
 
 
-def _entry(row: RowMapping) -> Entry:
+def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
     values["authors"] = tuple(values["authors"])
     values["warnings"] = tuple(values["warnings"])
@@ -62,14 +63,14 @@ def _entry(row: RowMapping) -> Entry:
     return Entry(**values)
 
 
-def _within(scope: Scope) -> Any:
+def within(scope: Scope) -> Any:
     return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
 
 
 def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
     """Documents in these states (by default: ready), by place."""
-    return _entries(
-        store, select(*LINE).where(_within(scope), documents.c.state.in_(states or (READY,))).order_by(documents.c.uri)
+    return entries_of(
+        store, select(*LINE).where(within(scope), documents.c.state.in_(states or (READY,))).order_by(documents.c.uri)
     )
 
 
@@ -81,7 +82,7 @@ def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
         for first in range(0, len(wanted), 500):
             rows = connection.execute(
                 select(documents.c.id, documents.c.title).where(
-                    documents.c.id.in_(wanted[first : first + 500]), documents.c.state == READY, _within(scope)
+                    documents.c.id.in_(wanted[first : first + 500]), documents.c.state == READY, within(scope)
                 )
             )
             found |= {row.id: row.title for row in rows}
@@ -92,7 +93,7 @@ def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
     """What else is known of each document that can be searched, by document."""
     with store.read() as connection:
         rows = connection.execute(
-            select(documents.c.id, documents.c.meta).where(_within(scope), documents.c.state == READY)
+            select(documents.c.id, documents.c.meta).where(within(scope), documents.c.state == READY)
         )
         return {row.id: row.meta for row in rows}
 
@@ -103,9 +104,9 @@ def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
         yield values[first : first + size]
 
 
-def _entries(store: Store, query: Select[Any]) -> list[Entry]:
+def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
     with store.read() as connection:
-        return [_entry(row) for row in connection.execute(query).mappings()]
+        return [entry_of(row) for row in connection.execute(query).mappings()]
 
 
 def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
@@ -114,7 +115,7 @@ def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     with store.read() as connection:
         for part in _parts(sorted(set(ids))):
             rows = connection.execute(
-                select(documents.c.id, documents.c.date).where(documents.c.id.in_(part), _within(scope))
+                select(documents.c.id, documents.c.date).where(documents.c.id.in_(part), within(scope))
             )
             found |= {row.id: row.date for row in rows if row.date}
     return found
@@ -187,7 +188,7 @@ def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
     return [
         entry
         for part in _parts(sorted(uris))
-        for entry in _entries(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(part)))
+        for entry in entries_of(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(part)))
     ]
 
 
@@ -211,13 +212,13 @@ def at(store: Store, base: Base, uri: str) -> Entry | None:
         .where(documents.c.base == base.id, documents.c.uri == uri, documents.c.state != REPLACED)
         .order_by(documents.c.added.desc(), documents.c.id.desc())
     )
-    found = _entries(store, query)
+    found = entries_of(store, query)
     pending = [entry for entry in found if entry.state == PENDING]
     return (pending or found or [None])[0]
 
 
 def pending(store: Store, base: Base) -> list[Entry]:
-    return _entries(
+    return entries_of(
         store,
         select(*LINE).where(documents.c.base == base.id, documents.c.state == PENDING).order_by(documents.c.added),
     )
@@ -228,7 +229,7 @@ def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     query = select(*LINE).where(
         documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING))
     )
-    return _entries(store, query)
+    return entries_of(store, query)
 
 
 def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> None:

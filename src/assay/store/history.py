@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from assay.codec import from_json
+from assay.errors import Missing
 from assay.events import BUDGETS, Asked, Route, StopReason
 from assay.store import budgets
 from assay.store.open import Store
@@ -93,3 +94,70 @@ def routes(store: Store, who: str) -> Iterator[Route]:
             asked, *routed = [json.loads(row.body) for row in each]
             if routed and asked.get("seats") and not asked.get("route"):
                 yield Route(routed[-1]["route"])
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands, from its first and its last record alone. Of one that was erased with a document little is left."""
+
+    id: str
+    started: str
+    asked: Asked | None
+    last: str  # the kind of its last record
+    outcome: str = ""  # of one that was delivered
+    error: str = ""  # of one that has failed
+
+
+def page(store: Store, who: str, after: str = "", limit: int = 50) -> tuple[list[Standing], str]:
+    """A person's runs, newest first, from after this place on; and the place to go on from, empty at the end."""
+    started, _, run = after.partition(PLACE)
+    older = or_(runs.c.started < started, and_(runs.c.started == started, runs.c.id > run))
+    found = _standings(store, and_(runs.c.who == who, older) if after else runs.c.who == who, limit + 1)
+    more = found[limit - 1] if len(found) > limit else None
+    return found[:limit], f"{more.started}{PLACE}{more.id}" if more else ""
+
+
+PLACE = "~"  # parts a place in a list: when, and which of those
+
+
+def standing(store: Store, run: str, who: str) -> Standing:
+    """How a run of this person stands."""
+    found = _standings(store, and_(runs.c.id == run, runs.c.who == who), 1)
+    if not found:
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
+    return found[0]
+
+
+def _standings(store: Store, which: ColumnElement[bool], limit: int) -> list[Standing]:
+    first, last = records.alias("first"), records.alias("last")
+    chosen = (  # one that was cut off before its question was on record is none yet
+        select(runs.c.id, runs.c.started)
+        .join(first, and_(first.c.run == runs.c.id, first.c.seq == 0))
+        .where(which)
+        .order_by(runs.c.started.desc(), runs.c.id)
+        .limit(limit)
+        .subquery()
+    )
+    newest = select(func.max(records.c.seq)).where(records.c.run == chosen.c.id).correlate(chosen).scalar_subquery()
+    asked, ended = payloads.alias("asked"), payloads.alias("ended")
+    told = and_(ended.c.run == chosen.c.id, ended.c.seq == last.c.seq, last.c.kind.in_(("Answered", "Failed")))
+    rows = (
+        select(chosen, last.c.kind, asked.c.body.label("asked"), ended.c.body.label("ended"))
+        .select_from(chosen)
+        .join(last, and_(last.c.run == chosen.c.id, last.c.seq == newest))
+        .outerjoin(asked, and_(asked.c.run == chosen.c.id, asked.c.seq == 0))
+        .outerjoin(ended, told)
+        .order_by(chosen.c.started.desc(), chosen.c.id)
+    )
+    with store.read() as connection:
+        return [
+            Standing(
+                row.id,
+                row.started,
+                _asked(row.asked),
+                row.kind,
+                json.loads(row.ended)["answer"]["outcome"] if row.kind == "Answered" and row.ended else "",
+                json.loads(row.ended)["error"] if row.kind == "Failed" and row.ended else "",
+            )
+            for row in connection.execute(rows)
+        ]

@@ -48,7 +48,49 @@ def _add_threads(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads}  # from this version to the next
+def _add_people_and_jobs(connection: Connection) -> None:
+    for statement in (
+        """CREATE TABLE members (
+            name VARCHAR NOT NULL, groups JSON NOT NULL, admin BOOLEAN NOT NULL, password TEXT NOT NULL,
+            created VARCHAR NOT NULL, PRIMARY KEY (name))""",
+        """CREATE TABLE keys (
+            digest VARCHAR NOT NULL, id VARCHAR NOT NULL, who VARCHAR NOT NULL, label TEXT NOT NULL, created VARCHAR NOT NULL,
+            used VARCHAR NOT NULL, PRIMARY KEY (digest), UNIQUE (id),
+            FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE sessions (
+            digest VARCHAR NOT NULL, who VARCHAR NOT NULL, csrf VARCHAR NOT NULL, created VARCHAR NOT NULL,
+            expires VARCHAR NOT NULL, PRIMARY KEY (digest), FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE jobs (
+            id VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, base VARCHAR NOT NULL, state VARCHAR NOT NULL,
+            error TEXT NOT NULL, passages INTEGER NOT NULL, seconds FLOAT NOT NULL, created VARCHAR NOT NULL,
+            updated VARCHAR NOT NULL, PRIMARY KEY (id))""",
+        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages)",
+        "CREATE INDEX jobs_by_person ON jobs (who, created)",
+        "CREATE INDEX jobs_by_state ON jobs (state)",
+        """CREATE TABLE job_files (
+            job VARCHAR NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, outcome VARCHAR NOT NULL,
+            report JSON NOT NULL, PRIMARY KEY (job, n), FOREIGN KEY(job) REFERENCES jobs (id) ON DELETE CASCADE)""",
+        """CREATE TABLE underway (
+            run VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, PRIMARY KEY (run),
+            FOREIGN KEY(run) REFERENCES runs (id))""",
+        # A name is one's own from here on: the table is made anew, since a constraint cannot be changed. Documents refer to
+        # its rows, which are back before anybody looks.
+        "PRAGMA defer_foreign_keys = ON",
+        "CREATE TABLE bases_before AS SELECT * FROM bases",
+        "DROP TABLE bases",
+        """CREATE TABLE bases (
+            id VARCHAR NOT NULL, name VARCHAR NOT NULL, owner VARCHAR NOT NULL, description TEXT NOT NULL,
+            embedder VARCHAR NOT NULL, dim INTEGER NOT NULL, created VARCHAR NOT NULL, PRIMARY KEY (id),
+            UNIQUE (owner, name))""",
+        """INSERT INTO bases (id, name, owner, description, embedder, dim, created)
+            SELECT id, name, owner, description, embedder, dim, created FROM bases_before""",
+        "DROP TABLE bases_before",
+    ):
+        connection.exec_driver_sql(statement)
+
+
+# From this version to the next.
+MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs}
 
 
 def now() -> str:
@@ -108,7 +150,9 @@ DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay res
 
 def engine_for(path: Path) -> Engine:
     address = URL.create("sqlite", database=str(path))  # a path may hold any sign, a question mark too
-    engine = create_engine(address, connect_args={"timeout": 60.0, "check_same_thread": False})
+    engine = create_engine(
+        address, connect_args={"timeout": 60.0, "check_same_thread": False}, pool_size=16, max_overflow=64
+    )
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:

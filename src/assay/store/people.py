@@ -2,53 +2,145 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from collections import Counter
+from dataclasses import replace
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from assay.access import Base, Principal, Scope
-from assay.errors import UserError
+from assay.errors import Missing, UserError
 from assay.store.open import Store
 from assay.store.schema import bases, documents, grants
 
+USER, GROUP = "user:", "group:"
+
 # Spelt once: a scope is made at every call, and putting a statement together takes longer than running it.
 _LABELS = select(grants.c.label).where(grants.c.name.in_(bindparam("names", expanding=True)))
-_BASES = (
-    select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description)
-    .where(
-        bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
-        | bases.c.id.in_(bindparam("labels", expanding=True))
-    )
-    .order_by(bases.c.name)
+_BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
+    bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
+    | bases.c.id.in_(bindparam("labels", expanding=True))
 )
 
 
 def scope_of(store: Store, principal: Principal) -> Scope:
     """What this person may read, as of now."""
     with store.read() as connection:
-        labels = frozenset(connection.scalars(_LABELS, {"names": sorted(principal.names)}))
-        rows = connection.execute(_BASES, {"labels": sorted(labels)})
-        return Scope(principal.id, tuple(Base(*row) for row in rows), labels)
+        return _scope(connection, principal)
+
+
+def _scope(connection: Connection, principal: Principal) -> Scope:
+    labels = frozenset(connection.scalars(_LABELS, {"names": sorted(principal.names)}))
+    rows = connection.execute(_BASES, {"labels": sorted(labels)})
+    return Scope(principal.id, told_apart([Base(*row) for row in rows], principal.id), labels)
+
+
+def told_apart(found: list[Base], who: str) -> tuple[Base, ...]:
+    """Bases by the names that this person knows them by: where several have the same, whoever else owns one is named too."""
+    often = Counter(base.name for base in found)
+    named = (
+        base if often[base.name] == 1 or base.owner == who else replace(base, name=f"{base.name} ({base.owner})")
+        for base in found
+    )
+    return tuple(sorted(named, key=lambda base: base.name))
+
+
+class Taken(UserError):
+    """This person knows a base by that name already."""
+
+
+def make(store: Store, name: str, principal: Principal, description: str = "", group: str = "") -> Base:
+    """A new base: the person's, or that of a group they are in. A base's own label is its id."""
+    with store.write() as connection:
+        if _known(connection, name, principal) is not None:
+            raise _taken(name)
+        return _made(store, connection, name, principal, description, group)
 
 
 def base_named(store: Store, name: str, principal: Principal, description: str = "") -> Base:
-    """The person's base of that name, made when it is not there. A base's own label is its id."""
+    """The base that this person may fill under that name; made, as their own, when there is none."""
+    with store.write() as connection:
+        found = _known(connection, name, principal)
+        if found is None:
+            return _made(store, connection, name, principal, description, "")
+        if not principal.owns(found):
+            raise UserError(f"The knowledge base {name!r} is not yours to change.")
+        if description:
+            connection.execute(update(bases).where(bases.c.id == found.id).values(description=description))
+        return replace(found, description=description or found.description)
+
+
+def describe(store: Store, base: Base, description: str) -> Base:
+    """The base with another description."""
+    with store.write() as connection:
+        connection.execute(update(bases).where(bases.c.id == base.id).values(description=description))
+    return replace(base, description=description)
+
+
+def _known(connection: Connection, name: str, principal: Principal) -> Base | None:
+    return next((base for base in _scope(connection, principal).bases if base.name == name), None)
+
+
+def _made(store: Store, connection: Connection, name: str, principal: Principal, description: str, group: str) -> Base:
     if not name or name != name.strip() or len(name) > 100 or any(not sign.isprintable() for sign in name):
         raise UserError(f"{name!r} cannot be the name of a knowledge base. Use up to 100 printable characters.")
+    if group and group not in principal.groups:
+        raise UserError(f"You are not in a group called {group!r}.")
+    base = Base("b" + store.new_id(), name, GROUP + group if group else principal.id, description)
+    if connection.scalar(select(bases.c.id).where(bases.c.name == name, bases.c.owner == base.owner)) is not None:
+        raise _taken(name)
+    connection.execute(
+        insert(bases).values(id=base.id, name=name, owner=base.owner, description=description, created=store.now())
+    )
+    connection.execute(insert(grants).values(label=base.id, name=grant_of(base)))
+    return base
+
+
+def _taken(name: str) -> Taken:
+    return Taken(f"There is a knowledge base called {name!r} already. Choose another name.")
+
+
+def grant_of(base: Base) -> str:
+    """The grant that comes with owning a base."""
+    return base.owner if base.owner.startswith(GROUP) else USER + base.owner
+
+
+def share(store: Store, base: Base, name: str) -> None:
+    """Let somebody (`user:…`), or everybody in a group (`group:…`), read a base from now on."""
+    _grantable(name)
     with store.write() as connection:
-        row = connection.execute(
-            select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(bases.c.name == name)
-        ).first()
-        if row is not None and row.owner != principal.id:
-            raise UserError(f"There is no knowledge base called {name!r} that you may add to.")
-        if row is not None:
-            if description:
-                connection.execute(update(bases).where(bases.c.id == row.id).values(description=description))
-            return Base(row.id, row.name, row.owner, description or row.description)
-        base = Base("b" + store.new_id(), name, principal.id, description)
-        connection.execute(
-            insert(bases).values(id=base.id, name=name, owner=base.owner, description=description, created=store.now())
+        connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=base.id, name=name))
+
+
+def stop_sharing(store: Store, base: Base, name: str) -> None:
+    """From the next question on they do not see it. Who owns a base goes on seeing it."""
+    _grantable(name)
+    if name == grant_of(base):
+        raise UserError(f"The knowledge base {base.name!r} belongs to {name!r}; they go on seeing it.")
+    with store.write() as connection:
+        gone = connection.execute(delete(grants).where(grants.c.label == base.id, grants.c.name == name))
+    if not gone.rowcount:
+        raise Missing(f"The knowledge base {base.name!r} is not shared with {name!r}.")
+
+
+def shared_with(store: Store, base: Base) -> list[str]:
+    """Everybody who may read a base, as `user:…` and `group:…`; who owns it comes first."""
+    with store.read() as connection:
+        names = connection.scalars(select(grants.c.name).where(grants.c.label == base.id))
+        return sorted(names, key=lambda name: (name != grant_of(base), name))
+
+
+def _grantable(name: str) -> None:
+    if not any(name.startswith(kind) and len(name) > len(kind) for kind in (USER, GROUP)):
+        raise UserError(f"A knowledge base is shared with user:NAME or group:NAME, not with {name!r}.")
+
+
+def every_base(store: Store) -> list[Base]:
+    """All of them, whoever owns them: for locks and backups, which show nothing to anybody."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).order_by(bases.c.id)
         )
-        connection.execute(insert(grants).values(label=base.id, name=f"user:{principal.id}"))
-        return base
+        return [Base(*row) for row in rows]
 
 
 def embedder_of(store: Store, base: Base) -> tuple[str, int]:

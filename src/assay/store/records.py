@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from assay.codec import Texts, digest, dumps, from_json, to_json
-from assay.errors import StoreError, UserError
+from assay.errors import Missing, StoreError, UserError
 from assay.events import KINDS, Answered, Asked, Event
 from assay.store.open import Store
 from assay.store.schema import heads, mentions, payloads, records, runs
@@ -40,6 +40,9 @@ class Record:
     digest: str
     prev: str
     hash: str
+
+
+RECORD = tuple(Record.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def chain(store: Store, run: str, who: str) -> list[Record]:
         )
         found = [Record(**row) for row in rows.mappings()]
     if not found:
-        raise UserError(f"There is no run called {run!r}. `assay runs` lists them.")
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     return found
 
 
@@ -136,6 +139,39 @@ def events_of(store: Store, run: str, who: str, texts: Texts) -> list[Event]:
         return [from_json(KINDS[kind], json.loads(bodies[seq]), texts=texts) for seq, kind in kinds.items()]
     except (ValueError, KeyError) as error:
         raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
+
+
+def since(
+    store: Store, run: str, who: str, texts: Texts, after: int, most: int = 200
+) -> list[tuple[Record, Event | None]]:
+    """A person's run from after this record on, in order, a few at a time; nothing when there is no more yet. A record
+    whose payload was erased with a document has no event."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records, payloads.c.body)
+            .join(runs, runs.c.id == records.c.run)
+            .outerjoin(payloads, (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq))
+            .where(runs.c.id == run, runs.c.who == who, records.c.seq > after)
+            .order_by(records.c.seq)
+            .limit(most)
+        ).mappings()
+        found = [(Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows]
+    try:
+        return [
+            (record, None if body is None else from_json(KINDS[record.kind], json.loads(body), texts=texts))
+            for record, body in found
+        ]
+    except (ValueError, KeyError) as error:
+        raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
+
+
+_MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place"))
+
+
+def moment(store: Store, run: str, seq: int) -> str:
+    """When something was recorded; nothing where it was not."""
+    with store.read() as connection:
+        return connection.scalar(_MOMENT, {"of": run, "place": seq}) or ""
 
 
 def _bodies(store: Store, run: str) -> dict[int, str]:

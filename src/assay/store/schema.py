@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 3  # of the whole workspace; raised whenever an older Assay could no longer read it
+VERSION = 4  # of the whole workspace; raised whenever an older Assay could no longer read it
 
 schema = MetaData()
 
@@ -33,12 +33,13 @@ bases = Table(
     "bases",
     schema,
     Column("id", String, primary_key=True),
-    Column("name", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
     Column("owner", String, nullable=False),
     Column("description", Text, nullable=False, default=""),
     Column("embedder", String, nullable=False, default=""),  # whose vectors its index holds
     Column("dim", Integer, nullable=False, default=0),
     Column("created", String, nullable=False),
+    UniqueConstraint("owner", "name"),  # what others call theirs is nobody's business
 )
 
 grants = Table(  # the truth about access: who (user:… or group:…) may read what is labelled so
@@ -77,6 +78,7 @@ documents = Table(
     Column("added", String, nullable=False),
     Index("documents_by_place", "base", "uri"),
     Index("documents_by_digest", "base", "digest"),
+    Index("documents_listed", "base", "state", "label", "added", "id", "passages"),  # all that a page of a listing needs
 )
 
 texts = Table(  # the one place where a document's words live
@@ -180,6 +182,73 @@ turns = Table(  # which runs a conversation is made of; the runs themselves know
     Column("thread", String, ForeignKey("threads.id"), primary_key=True),
     Column("n", Integer, primary_key=True),
     Column("run", String, ForeignKey("runs.id"), nullable=False, unique=True),
+)
+
+members = Table(  # people, where several use one workspace; `groups` are those they are in
+    "members",
+    schema,
+    Column("name", String, primary_key=True),
+    Column("groups", JSON, nullable=False, default=list),
+    Column("admin", Boolean, nullable=False, default=False),
+    Column("password", Text, nullable=False, default=""),  # salted and hashed; empty: none can be given
+    Column("created", String, nullable=False),
+)
+
+keys = Table(  # API keys: only their digest is kept, so that who reads this cannot use them
+    "keys",
+    schema,
+    Column("digest", String, primary_key=True),
+    Column("id", String, nullable=False, unique=True),
+    Column("who", String, ForeignKey("members.name", ondelete="CASCADE"), nullable=False),
+    Column("label", Text, nullable=False, default=""),
+    Column("created", String, nullable=False),
+    Column("used", String, nullable=False, default=""),
+)
+
+sessions = Table(  # browsers that somebody has signed in with; by digest, like keys
+    "sessions",
+    schema,
+    Column("digest", String, primary_key=True),
+    Column("who", String, ForeignKey("members.name", ondelete="CASCADE"), nullable=False),
+    Column("csrf", String, nullable=False),
+    Column("created", String, nullable=False),
+    Column("expires", String, nullable=False),
+)
+
+jobs = Table(  # files that were sent and are being read; what they hold lies beside, until it is read
+    "jobs",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("who", String, nullable=False),
+    Column("groups", JSON, nullable=False, default=list),
+    Column("base", String, nullable=False),  # its name
+    Column("state", String, nullable=False),  # waiting, running, done, failed, cancelled
+    Column("error", Text, nullable=False, default=""),
+    Column("passages", Integer, nullable=False, default=0),
+    Column("seconds", Float, nullable=False, default=0.0),
+    Column("created", String, nullable=False),
+    Column("updated", String, nullable=False),
+    Index("jobs_by_person", "who", "created"),
+    Index("jobs_by_state", "state"),
+)
+
+job_files = Table(
+    "job_files",
+    schema,
+    Column("job", String, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("n", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Column("outcome", String, nullable=False, default=""),
+    Column("report", JSON, nullable=False, default=dict),
+)
+
+underway = Table(  # runs that a server carries on; whichever is still here when one starts is taken up again
+    "underway",
+    schema,
+    Column("run", String, ForeignKey("runs.id"), primary_key=True),
+    Column("who", String, nullable=False),
+    Column("groups", JSON, nullable=False, default=list),
 )
 
 cache_schema = MetaData()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
-from assay.errors import UserError
+from assay.errors import Missing, UserError
 from assay.store.open import Store
 from assay.store.schema import runs, threads
 from assay.store.schema import turns as turns_table
@@ -48,7 +49,7 @@ def add(store: Store, thread: str, who: str, run: str) -> int:
     with store.write() as connection:
         found = _named(connection, thread, who)
         if connection.scalar(select(runs.c.id).where(runs.c.id == run, runs.c.who == who)) is None:
-            raise UserError(f"There is no run called {run!r}. `assay runs` lists them.")
+            raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
         of_thread = turns_table.c.thread == found.id
         taken = connection.scalar(select(turns_table.c.n).where(of_thread, turns_table.c.run == run))
         if taken is not None:
@@ -64,6 +65,25 @@ def listing(store: Store, who: str, limit: int = 50) -> list[Thread]:
     newest = _THREADS.order_by(threads.c.updated.desc(), threads.c.created.desc(), threads.c.id).limit(limit)
     with store.read() as connection:
         return [Thread(**row) for row in connection.execute(newest, {"person": who}).mappings()]
+
+
+def page(store: Store, who: str, after: str = "", limit: int = 50, words: str = "") -> tuple[list[Thread], str]:
+    """The same from after this place on, only those whose titles have all these words; and the place to go on from, empty
+    at the end. A thread that is spoken in meanwhile moves to the top and is not listed twice."""
+    updated, _, thread = after.partition(PLACE)
+    older = or_(threads.c.updated < updated, and_(threads.c.updated == updated, threads.c.id > thread))
+    newest = (_THREADS.where(older) if after else _THREADS).order_by(threads.c.updated.desc(), threads.c.id)
+    sought = words.casefold().split()
+    with store.read() as connection:
+        rows = connection.execute(newest if sought else newest.limit(limit + 1), {"person": who}).mappings()
+        # Compared here, since the database knows capitals of no alphabet but one.
+        fitting = (row for row in rows if all(word in row["title"].casefold() for word in sought))
+        found = [Thread(**row) for row in islice(fitting, limit + 1)]
+    more = found[limit - 1] if len(found) > limit else None
+    return found[:limit], f"{more.updated}{PLACE}{more.id}" if more else ""
+
+
+PLACE = "~"  # parts a place in a list: when, and which of those
 
 
 def named(store: Store, thread: str, who: str) -> Thread:
@@ -111,7 +131,7 @@ def _named(connection: Connection, thread: str, who: str) -> Thread:
     found = [Thread(**row) for row in connection.execute(_THREADS.where(fits), {"person": who}).mappings()]
     exact = [each for each in found if each.id == thread] or found
     if not exact:
-        raise UserError(f"There is no thread called {thread!r}. `assay chat --list` shows them.")
+        raise Missing(f"There is no thread called {thread!r}. `assay chat --list` shows them.")
     if len(exact) > 1:
         raise UserError(f"Several threads begin with {thread!r}. Give more of the id; `assay chat --list` shows them.")
     return exact[0]

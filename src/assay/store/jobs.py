@@ -1,0 +1,165 @@
+"""Files that were sent and are being read: a job is a person's, and survives the process. Somebody else's does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import RowMapping, and_, bindparam, case, delete, func, insert, select, update
+
+from assay.access import Principal
+from assay.errors import Missing
+from assay.store.open import Store
+from assay.store.schema import job_files, jobs
+
+WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
+GOING = (WAITING, RUNNING)
+KEPT = 200  # jobs of a person that have ended and are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a job, by its number; `outcome` is empty while it waits. `report` says how it ended."""
+
+    n: int
+    name: str
+    bytes: int
+    outcome: str = ""
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job at a glance; `done` of its `files` have ended."""
+
+    id: str
+    who: str
+    groups: tuple[str, ...]
+    base: str
+    state: str
+    error: str
+    passages: int
+    seconds: float
+    created: str
+    updated: str
+    files: int
+    done: int
+
+    @property
+    def principal(self) -> Principal:
+        """Whose it was when it was sent."""
+        return Principal(self.who, frozenset(self.groups))
+
+    @property
+    def going(self) -> bool:
+        return self.state in GOING
+
+
+_OF_JOB = job_files.c.job == jobs.c.id
+_JOBS = select(
+    jobs,
+    select(func.count()).where(_OF_JOB).scalar_subquery().label("files"),
+    select(func.count()).where(_OF_JOB, job_files.c.outcome != "").scalar_subquery().label("done"),
+)
+
+
+def _job(row: RowMapping) -> Job:
+    values: dict[str, Any] = {str(name): value for name, value in row.items()}
+    return Job(**{**values, "groups": tuple(values["groups"])})
+
+
+def begin(store: Store, job: str, principal: Principal, base: str, files: Sequence[File]) -> None:
+    """From now on the files are read, whatever happens to this process. What has ended long ago makes room."""
+    now = store.now()
+    row = {"id": job, "who": principal.id, "groups": sorted(principal.groups), "base": base, "state": WAITING}
+    rows = [
+        {
+            "job": job,
+            "n": each.n,
+            "name": each.name,
+            "bytes": each.bytes,
+            "outcome": each.outcome,
+            "report": dict(each.report),
+        }
+        for each in files
+    ]
+    own = and_(jobs.c.who == principal.id, jobs.c.state.not_in(GOING))
+    old = select(jobs.c.id).where(own).order_by(jobs.c.created.desc(), jobs.c.id.desc()).offset(KEPT)
+    with store.write() as connection:
+        connection.execute(delete(jobs).where(jobs.c.id.in_(old.scalar_subquery())))
+        connection.execute(insert(jobs).values(**row, error="", created=now, updated=now))
+        connection.execute(insert(job_files), rows)
+
+
+def get(store: Store, job: str, who: str) -> Job:
+    with store.read() as connection:
+        row = connection.execute(_JOBS.where(jobs.c.id == job, jobs.c.who == who)).mappings().first()
+    if row is None:
+        raise Missing(f"There is no job called {job!r}.")
+    return _job(row)
+
+
+def listing(store: Store, who: str, limit: int) -> list[Job]:
+    """A person's jobs, the newest first."""
+    newest = _JOBS.where(jobs.c.who == who).order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
+    with store.read() as connection:
+        return [_job(row) for row in connection.execute(newest).mappings()]
+
+
+def unfinished(store: Store) -> list[Job]:
+    """Everybody's jobs that wait or were cut off, the oldest first: for whoever does the work."""
+    oldest = _JOBS.where(jobs.c.state.in_(GOING)).order_by(jobs.c.created, jobs.c.id)
+    with store.read() as connection:
+        return [_job(row) for row in connection.execute(oldest).mappings()]
+
+
+def files(store: Store, job: str, limit: int | None = None) -> list[File]:
+    """The files of a job in their order; where only some are wanted, those that failed come first."""
+    failed_first = (case((job_files.c.outcome == "failed", 0), else_=1), job_files.c.n)
+    query = select(job_files.c.n, job_files.c.name, job_files.c.bytes, job_files.c.outcome, job_files.c.report)
+    query = query.where(job_files.c.job == job).order_by(*failed_first).limit(limit)
+    with store.read() as connection:
+        found = [File(**row) for row in connection.execute(query).mappings()]
+    return sorted(found, key=lambda each: each.n)
+
+
+def start(store: Store, job: str) -> bool:
+    """Whether it can be done now: not, where somebody has called it off."""
+    waits = update(jobs).where(jobs.c.id == job, jobs.c.state.in_(GOING)).values(state=RUNNING, updated=store.now())
+    with store.write() as connection:
+        return connection.execute(waits).rowcount == 1
+
+
+def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[File]) -> None:
+    """How far it is, and the files that have ended since."""
+    ended = (
+        update(job_files)
+        .where(job_files.c.job == job, job_files.c.n == bindparam("number"))
+        .values(outcome=bindparam("how"), report=bindparam("told"))
+    )
+    rows = [{"number": each.n, "how": each.outcome, "told": dict(each.report)} for each in reports]
+    with store.write() as connection:
+        if rows:
+            connection.execute(ended, rows)
+        connection.execute(
+            update(jobs)
+            .where(jobs.c.id == job, jobs.c.state.in_(GOING))
+            .values(passages=passages, seconds=seconds, updated=store.now())
+        )
+
+
+def end(store: Store, job: str, state: str, error: str = "") -> None:
+    """How it ended; an ending is never changed."""
+    with store.write() as connection:
+        connection.execute(
+            update(jobs)
+            .where(jobs.c.id == job, jobs.c.state.in_(GOING))
+            .values(state=state, error=error, updated=store.now())
+        )
+
+
+def going(store: Store) -> set[str]:
+    """The jobs that wait or are being done: their files are needed."""
+    with store.read() as connection:
+        return set(connection.scalars(select(jobs.c.id).where(jobs.c.state.in_(GOING))))

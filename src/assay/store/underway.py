@@ -1,0 +1,28 @@
+"""Runs that a server carries on, with the person each is for: what is still listed when one starts was cut off."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, insert, select
+
+from assay.access import Principal
+from assay.store.open import Store
+from assay.store.schema import underway
+
+
+def begin(store: Store, run: str, principal: Principal) -> None:
+    """From now on the run survives the process: whichever server starts next takes it up."""
+    with store.write() as connection:
+        connection.execute(delete(underway).where(underway.c.run == run))
+        connection.execute(insert(underway).values(run=run, who=principal.id, groups=sorted(principal.groups)))
+
+
+def end(store: Store, run: str) -> None:
+    with store.write() as connection:
+        connection.execute(delete(underway).where(underway.c.run == run))
+
+
+def listing(store: Store) -> list[tuple[str, Principal]]:
+    """Every run that was cut off, with whose it is."""
+    with store.read() as connection:
+        rows = connection.execute(select(underway).order_by(underway.c.run)).all()
+    return [(row.run, Principal(row.who, frozenset(row.groups))) for row in rows]

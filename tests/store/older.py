@@ -1,0 +1,25 @@
+"""Workspaces as earlier versions made them, for the tests of migrations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay.store.open import Store, engine_for
+
+VERSION_3 = Path(__file__).with_name("version_3.sql")
+ADDED = {3: ("turns", "threads"), 2: ("spending",)}  # tables that came with a version
+
+
+def older(path: Path, version: int) -> Store:
+    """An empty workspace of version 1, 2 or 3, not yet brought up to date."""
+    store = Store(engine_for(path))
+    with store.write() as connection:
+        for statement in VERSION_3.read_text(encoding="utf-8").split(";"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+        for table in (table for since, tables in ADDED.items() if since > version for table in tables):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+        connection.exec_driver_sql(
+            "INSERT INTO facts (name, value) VALUES ('version', ?), ('id', 'w')", (str(version),)
+        )
+    return store
