@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from assay.agent.loop import carry_on
 from assay.agent.steps import HOPS
 from assay.agent.tool import Desk, Tool
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
-from assay.errors import UserError
+from assay.errors import Missing, UserError
 from assay.events import (
     OTHER_WORDS,
     Asked,
@@ -32,7 +33,7 @@ from assay.models.choose import has_model
 from assay.models.llm import Role
 from assay.models.meter import Seated
 from assay.run import Run
-from assay.store import budgets, documents, records
+from assay.store import budgets, documents, records, threads
 from assay.types import Exchange
 
 if TYPE_CHECKING:
@@ -94,7 +95,11 @@ def checkpoints_in(words: str) -> tuple[Checkpoint, ...]:
 
 async def resume(workspace: Workspace, run: Run, choice: str = "", words: str = "") -> Steps:
     """Carry on a run that was stopped, has failed, or waits for a person; the latter needs a choice."""
-    decision = decided(run, choice, words, workspace.principal.id)
+    who = workspace.principal.id
+    decision = decided(run, choice, words, who)
+    if run.asked.thread:
+        with suppress(Missing):  # of a thread that was forgotten since it is no turn
+            threads.add(workspace.store, run.asked.thread, who, run.id)  # the process may have died before it was one
     budgets.lost(workspace.store, run.id)  # what was in flight when a process died may have been paid for
     if decision is not None:
         run = recorded(workspace, run, decision)

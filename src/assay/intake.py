@@ -248,8 +248,8 @@ def _refuse(intake: Intake, source: Source, found: Unreadable, sha: str, size: i
 
 
 def _still_says(entry: Entry) -> bool:
-    """Whether a document's file is still there with the same content; what came through standard input always is."""
-    if entry.uri.startswith(STDIN):
+    """Whether a document's file is still there with the same content; what came without a file of its own always is."""
+    if entry.uri.startswith((STDIN, documents.UPLOAD)):
         return True
     try:
         return Source(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest

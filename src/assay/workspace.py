@@ -110,6 +110,12 @@ class Workspace:
         """What this person may read, as of now; only these bases when they are named."""
         return people.scope_of(self.store, self.principal).narrowed(bases)
 
+    def seen_by(self, principal: Principal) -> Workspace:
+        """The same workspace as another person sees it; what is heavy is shared."""
+        other = Workspace(self.path, self.settings, self.store, principal, self._indexes)
+        other.__dict__ |= {part: self.__dict__[part] for part in ("cache", "embedder") if part in self.__dict__}
+        return other
+
     def close(self) -> None:
         self.store.close()
         if "cache" in self.__dict__:
@@ -155,7 +161,8 @@ class Workspace:
             say(progress)
 
         own = self.path.resolve()  # a workspace inside the folder that is added does not swallow itself
-        files = [file for file in files if file.path is None or not file.path.is_relative_to(own)]
+        sent = documents.UPLOAD
+        files = [one for one in files if not one.path or one.uri.startswith(sent) or not one.path.is_relative_to(own)]
         async with self._intake(into, reader) as intake:
             files_done = await pipeline.add(intake, files, listen)
         return self._readiness(into, files_done, time.monotonic() - began, last.embedded if last else 0)
@@ -209,7 +216,7 @@ class Workspace:
 
     def _owned(self, base: Base) -> Base:
         """The base, if this person may change it."""
-        if base.owner != self.principal.id:
+        if not self.principal.owns(base):
             raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
         return base
 
@@ -321,7 +328,8 @@ class Workspace:
         """The whole workspace as one file, while nobody writes."""
         from assay.archive import backup, while_nobody_adds
 
-        with while_nobody_adds({base.name: self.path / f".{base.id}.lock" for base in self.scope().bases}):
+        everyones = people.told_apart(people.every_base(self.store), self.principal.id)
+        with while_nobody_adds({base.name: self.path / f".{base.id}.lock" for base in everyones}):
             return backup(self.path, self.store, to)
 
     def named(self, name: str, scope: Scope, entries: Sequence[Entry] | None = None) -> list[Entry]:

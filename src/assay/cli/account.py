@@ -83,7 +83,7 @@ def end(opened: Workspace, run: Run, show: Show, out: Path | None, expected: For
 
 def told(account: Account) -> list[str]:
     """What has come of it, in a few lines."""
-    from assay.cli.told import counted
+    from assay.told import counted
 
     labels = account.labels
     titles = {each.doc_id: each.title for each in account.documents}
@@ -118,7 +118,7 @@ def _relations(account: Account) -> list[str]:
 def _contradictions(account: Account) -> list[str]:
     from assay.accounts import Tie
     from assay.cli.progress import related
-    from assay.cli.told import counted
+    from assay.told import counted
 
     found = [each for each in account.relations if each.type is Tie.contradiction]
     if not found:

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from assay.workspace import Workspace
 
 
-def reached(settings: Settings, *, model: bool = True) -> list[str]:
-    """The machines, or the providers, that words would be sent to under these settings, this machine left out."""
-    from assay.models.choose import elsewhere, reached_by_models
-
-    own = [*elsewhere(settings.embedder, settings.proxy), *elsewhere(settings.reranker, settings.proxy)]
-    return list(dict.fromkeys([*own, *(reached_by_models(settings) if model else ())]))
-
-
 def leaves(settings: Settings, host: str) -> list[str]:
     """What would go to a host, in words."""
     from assay.models.choose import elsewhere, models_named, reached_by_models
@@ -61,6 +53,7 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
 
 def settle(opened: Workspace, *, model: bool = True) -> None:
     """Ask about machines that nobody has agreed to yet. Where there is nobody to ask, the workspace will refuse."""
+    from assay.models.choose import reached
     from assay.store import facts
 
     hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]

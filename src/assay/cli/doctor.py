@@ -46,7 +46,8 @@ def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
 
 def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
     """Whether words leave this machine under these settings: tried just now, or agreed to for another time."""
-    from assay.cli.consent import leaves, not_agreed, reached
+    from assay.cli.consent import leaves, not_agreed
+    from assay.models.choose import reached
     from assay.settings import load_settings
 
     settings = load_settings(folder)
@@ -65,9 +66,9 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     import shutil
 
     from assay.cli import doctor_models
-    from assay.cli.consent import not_agreed, reached
+    from assay.cli.consent import not_agreed
     from assay.ingest.jail import limits_here
-    from assay.models.choose import endpoints
+    from assay.models.choose import endpoints, reached
     from assay.settings import load_settings
 
     settings = load_settings(folder)

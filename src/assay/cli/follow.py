@@ -110,7 +110,8 @@ def _leg(steps: Steps, watched: Watched, show: Show) -> None:
         with _shown(watched, show) as see:
             asyncio.run(each(see))
     except KeyboardInterrupt:
-        raise _stopped(watched.run, show) from None
+        if watched.run is None or not watched.run.delivered:  # a moment too late to stop it: here is the answer
+            raise _stopped(watched.run, show) from None
 
 
 def _stopped(run: Run | None, show: Show) -> typer.Exit:
@@ -144,7 +145,7 @@ def _as_json(run: Run, event: Event) -> None:
 
 def _in_lines(run: Run, event: Event) -> None:
     from assay.cli import progress
-    from assay.cli.told import told
+    from assay.told import told
     from assay.events import Rephrased
 
     if isinstance(event, Rephrased) and event.question == run.asked.question:

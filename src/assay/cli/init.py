@@ -130,7 +130,8 @@ def _settings_with(folder: Path, wanted: Wishes) -> Settings:
 
 def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> list[str]:
     """The machines that the person agrees to now."""
-    from assay.cli.consent import explain, not_agreed, reached
+    from assay.cli.consent import explain, not_agreed
+    from assay.models.choose import reached
 
     hosts = not_agreed(folder, reached(settings))
     if not hosts or (yes and not agree):
@@ -178,8 +179,9 @@ def _write(folder: Path, wanted: Wishes) -> None:
 
 def _tried(opened: Opened) -> bool:
     """Ask the endpoint what it can do, and say it; nothing of any document is in that."""
-    from assay.cli.consent import not_agreed, reached
+    from assay.cli.consent import not_agreed
     from assay.cli.doctor_models import checks
+    from assay.models.choose import reached
 
     refused = not_agreed(opened.path, reached(opened.settings))
     fine = True

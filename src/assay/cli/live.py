@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.cli.options import plain
-from assay.cli.told import called, counted, dollars
+from assay.told import called, counted, dollars
 from assay.events import Call, Decided, ToolRan
 from assay.types import Evidence, Verdict
 

@@ -21,10 +21,15 @@ from assay.cli import (
     doctor,
     evaluate,
     init,
+    key,
+    mcp,
     runs,
     search,
+    serve,
+    share,
     sources,
     synthesise,
+    user,
     workspace,
 )
 from assay.cli.options import plain
@@ -68,6 +73,8 @@ app.command("ask")(ask.ask)
 app.command("chat")(chat.chat)
 app.command("synthesise")(synthesise.synthesise)
 app.command("synthesize", hidden=True)(synthesise.synthesise)  # the same, as others spell it
+app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 app.command("runs")(runs.runs)
 app.command("trace")(runs.trace)
 app.command("replay")(runs.replay)
@@ -75,7 +82,10 @@ app.command("resume")(ask.resume)
 app.command("doctor")(doctor.doctor)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
+base.app.command("share")(share.share)
 app.add_typer(base.app, name="base")
+app.add_typer(user.app, name="user")
+app.add_typer(key.app, name="key")
 app.add_typer(config.app, name="config")
 app.add_typer(workspace.app, name="workspace")
 app.add_typer(evaluate.app, name="evaluate")

@@ -85,10 +85,6 @@ def cells(*texts: str) -> list[Text]:
     return [Text(plain(text)) for text in texts]
 
 
-KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
-ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
-
-
 def where_of(
     bases: list[str] | None,
     sources: list[str] | None,
@@ -101,6 +97,7 @@ def where_of(
     from assay.dates import first_day, last_day
     from assay.errors import UserError
     from assay.events import Where
+    from assay.index.wheres import types_named
 
     today = date.today().isoformat()
     first, last = (first_day(since, today) if since else None), (last_day(until, today) if until else None)
@@ -109,13 +106,10 @@ def where_of(
     wrong = [pair for pair in meta or [] if "=" not in pair]
     if wrong:
         raise UserError(f"--meta takes NAME=VALUE, not {wrong[0]!r}.")
-    kinds = [ALIASES.get(kind.lower().lstrip("."), kind.lower().lstrip(".")) for kind in types or []]
-    if strange := [kind for kind in kinds if kind not in KINDS]:
-        raise UserError(f"There is no type of document called {strange[0]!r}. There is: {', '.join(KINDS)}.")
     return Where(
         bases=tuple(map(whole, bases or ())),
         sources=tuple(map(whole, sources or ())),
-        types=tuple(kinds),
+        types=types_named(types or ()),
         since=first,
         until=last,
         meta=dict(whole(pair).split("=", 1) for pair in meta or []),

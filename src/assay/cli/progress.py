@@ -12,7 +12,7 @@ from rich.text import Text
 
 from assay.accounts import EXPERT, Pipeline, Relation, Tie
 from assay.cli.live import DONE, OPEN, part, row, spent
-from assay.cli.told import counted
+from assay.told import counted
 from assay.events import (
     Asked,
     Checked,

@@ -46,7 +46,7 @@ def runs(
 
 def _cost(usage: Usage) -> str:
     """Money where a price is known, else tokens; nothing where no model was asked."""
-    from assay.cli.told import dollars
+    from assay.told import dollars
 
     if usage.money:
         return dollars(usage.money)
@@ -59,7 +59,7 @@ def trace(
     json: Json = False,
 ) -> None:
     """Show every step of a run, a line each, and whether its record is whole."""
-    from assay.cli.told import in_a_line
+    from assay.told import in_a_line
     from assay.codec import to_json
     from assay.store import records
     from assay.workspace import open_workspace

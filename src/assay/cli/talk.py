@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.cli.live import place
-from assay.cli.told import counted
+from assay.told import counted
 from assay.events import Decided
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 # Whatever Assay puts into a workspace. Only these are ever deleted, the state last, so that a second try finds the rest.
 FOLDERS = ("index", "originals")
 FILES = (
-    "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock",
+    "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock",
     "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
 )  # fmt: skip
 

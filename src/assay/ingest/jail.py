@@ -70,6 +70,10 @@ class Jail:
         request = Request("picture", {"name": "", "page": page, "scale": scale})
         return await self._apart(lambda job: self._ask(job, source, request, lambda _, blob: blob))
 
+    async def told(self, request: Request, take: Callable[[Any, bytes], T]) -> T | Unreadable:
+        """The answer to a request that comes without bytes: it names a file, which the process opens itself."""
+        return await self._apart(lambda job: self._ask(job, b"", request, take))
+
     def close(self) -> None:
         with self._lock:
             self._closed = True

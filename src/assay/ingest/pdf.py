@@ -92,8 +92,8 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
     return document
 
 
-def read(data: bytes, limits: Limits) -> Reading:
-    """The whole document, once. Raises `Refused` where there is nothing to read."""
+def read(data: bytes, limits: Limits, only: range | None = None) -> Reading:
+    """The whole document, once. Raises `Refused` where there is nothing to read. Pages outside `only` are taken for blank."""
     document = open_document(data)
     try:
         if len(document) > limits.pages:
@@ -101,7 +101,7 @@ def read(data: bytes, limits: Limits) -> Reading:
                 Status.too_large,
                 f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit.",
             )
-        sheets, broken = _sheets(document, limits)
+        sheets, broken = _sheets(document, limits, only)
         outline, meta = _outline(document), _declared(document)
     finally:
         document.close()
@@ -118,11 +118,14 @@ def read(data: bytes, limits: Limits) -> Reading:
     return Reading(written, tuple(sheets), meta, tuple(_warnings(reading, broken)))
 
 
-def _sheets(document: pdfium.PdfDocument, limits: Limits) -> tuple[list[Sheet], int]:
+def _sheets(document: pdfium.PdfDocument, limits: Limits, only: range | None) -> tuple[list[Sheet], int]:
     engine = Engine()
     sheets: list[Sheet] = []
     broken = characters = 0
     for index in range(len(document)):
+        if only is not None and index not in only:
+            sheets.append(Sheet(0.0, 0.0, ()))
+            continue
         page = raw.FPDF_LoadPage(document.raw, index)
         if not page:
             broken += 1

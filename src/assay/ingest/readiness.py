@@ -61,13 +61,13 @@ def readiness(
         characters=sum(file.characters for file in good),
         passages=sum(file.passages for file in good),
         languages=dict(languages.most_common()),
-        warnings=tuple(_warnings(languages, known_languages)),
+        warnings=tuple(language_warnings(languages, known_languages)),
         seconds=round(seconds, 3),
         embedded=embedded,
     )
 
 
-def _warnings(languages: Mapping[str, int], known: Sequence[str]) -> list[str]:
+def language_warnings(languages: Mapping[str, int], known: Sequence[str]) -> list[str]:
     unknown = {language: count for language, count in languages.items() if known and language not in known}
     return [
         f"{count} {'document is' if count == 1 else 'documents are'} in {language!r}, which the embedder was not trained on: "

@@ -32,10 +32,13 @@ def main() -> None:
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: Limits) -> None:
     kept: dict[str, Any] = {}
+    book: list[Any] = []
     tasks: dict[str, Callable[..., tuple[Any, bytes]]] = {
         "read": lambda data, name: (to_json(_function(reader)(data, name, limits)), b""),
         "boxes": lambda data, name, start, end: (_boxes(data, start, end, limits, kept), b""),
         "pages": lambda data, name: (_function("assay.ingest.pdf:page_count")(data), b""),
+        "turned": lambda data, path, page, width: (None, _book(book, limits).picture(path, page, width)),
+        "found": lambda data, path, **span: (to_json(_book(book, limits).boxes(path, **span)), b""),
         "picture": lambda data, name, page, scale: (None, _function("assay.ingest.pdf:page_image")(data, page, scale)),
     }
     while (asked := wire.receive(incoming)) is not None:
@@ -72,6 +75,13 @@ def _function(path: str) -> Callable[..., Any]:
     """Imported when first needed, so that a folder of text files never pays for the PDF engine."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def _book(kept: list[Any], limits: Limits) -> Any:
+    """The file that stays open, once one is asked for."""
+    if not kept:
+        kept.append(_function("assay.ingest.pdf_kept:Kept")(limits=limits))
+    return kept[0]
 
 
 def _boxes(data: bytes, start: int, end: int, limits: Limits, kept: dict[str, Any]) -> list[Any]:

@@ -166,3 +166,9 @@ def reached_by_models(settings: Settings) -> list[str]:
     providers = sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
     at_endpoint = any(not is_provider(settings, name) for name in names)
     return (elsewhere(settings.llm_base_url, settings.proxy) if at_endpoint else []) + providers
+
+
+def reached(settings: Settings, *, model: bool = True) -> list[str]:
+    """The machines, or the providers, that words would be sent to under these settings, this machine left out."""
+    own = [*elsewhere(settings.embedder, settings.proxy), *elsewhere(settings.reranker, settings.proxy)]
+    return list(dict.fromkeys([*own, *(reached_by_models(settings) if model else ())]))

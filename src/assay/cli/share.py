@@ -1,0 +1,69 @@
+"""`assay base share`: who may read a knowledge base. Reading is by grant, filling by ownership."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.dialogue import say
+from assay.cli.options import Json, Workspace, console, plain, print_json, whole
+
+if TYPE_CHECKING:
+    from assay.access import Principal
+    from assay.store.open import Store
+
+
+def share(
+    name: Annotated[str, typer.Argument(help="The knowledge base's name.")],
+    with_: Annotated[
+        list[str] | None, typer.Option("--with", metavar="WHO", help="user:NAME or group:NAME. May be repeated.")
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Share it with them no longer.")] = False,
+    owner: Annotated[
+        str, typer.Option("--owner", metavar="WHO", help="Whose base: a user's name, or group:NAME. Default: your own.")
+    ] = "",
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Let people or groups read a knowledge base; without --with, say who does."""
+    from assay.errors import UserError
+    from assay.store import people
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        seen = opened.seen_by(_owner(whole(owner))) if owner else opened
+        base = seen.scope().named(whole(name))
+        if not seen.principal.owns(base):
+            raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
+        if stop and not with_:
+            raise UserError("Say with whom it is no longer shared: --with user:NAME or --with group:NAME.")
+        for who in map(whole, with_ or ()):
+            (people.stop_sharing if stop else people.share)(opened.store, base, who)
+            if not stop:
+                _remark(opened.store, who)
+        readers = people.shared_with(opened.store, base)
+    if json:
+        print_json({"base": base.name, "owner": base.owner, "read_by": readers})
+        return
+    for who in readers:
+        console().print(plain(f"{who}{' (owner)' if who == people.grant_of(base) else ''}"), markup=False)
+
+
+def _owner(owner: str) -> Principal:
+    from assay.access import Principal
+    from assay.store.people import GROUP
+
+    return Principal("", frozenset({owner.removeprefix(GROUP)})) if owner.startswith(GROUP) else Principal(owner)
+
+
+def _remark(store: Store, who: str) -> None:
+    """A name that nobody has yet may be a slip, or that of somebody a proxy will name."""
+    from assay.store import members
+
+    kind, _, name = who.partition(":")
+    everybody = members.listing(store)
+    groups = {group for each in everybody for group in each.groups}
+    known = groups if kind == "group" else {each.name for each in everybody}
+    if name not in known:
+        say(f"Note: there is no {kind} called {name} here yet.")

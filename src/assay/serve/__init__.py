@@ -1,0 +1,1 @@
+"""One process for a team: HTTP API, live streams, an OpenAI-compatible endpoint, MCP and the page."""

@@ -1,0 +1,151 @@
+"""The application: routes, errors in one form, and what happens when it starts and stops. Nothing is served that is not
+listed here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from assay import __version__
+from assay.errors import AssayError, Missing, ModelError, StoreError, UserError
+from assay.serve import (
+    auth,
+    bases,
+    documents,
+    health,
+    jobs,
+    mcp,
+    openai,
+    page,
+    pictures,
+    runs,
+    search,
+    synthesis,
+    threads,
+)
+from assay.serve.manners import Manners, taken
+from assay.serve.state import Server
+
+log = logging.getLogger("assay.serve")
+
+ERRORS = {400: "unusable", 401: "sign-in", 403: "forbidden", 404: "missing", 405: "method", 409: "taken"} | {
+    413: "too-large",
+    422: "invalid",
+    429: "too-many",
+    507: "full",
+}
+
+ROUTERS = (
+    health.router,
+    auth.router,
+    bases.router,
+    documents.router,
+    pictures.router,
+    jobs.router,
+    search.router,
+    runs.router,
+    threads.router,
+    synthesis.router,
+    openai.router,
+)
+
+
+def make_app(server: Server) -> FastAPI:
+    """The whole service over one workspace."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await server.start()
+        async with mcp.running(app):
+            started = asyncio.create_task(_begin(server))
+            yield
+            started.cancel()
+        await server.stop()
+
+    app = FastAPI(
+        title="Assay",
+        version=__version__,
+        description="Answers questions from your own documents and shows its evidence.",
+        lifespan=lifespan,
+        openapi_url=None,  # served below
+        docs_url=None,  # those pages fetch their parts from elsewhere; the document itself is at /openapi.json
+        redoc_url=None,
+        redirect_slashes=False,  # where the one who asks is sent would be named by the one who asks
+    )
+    app.state.server = server
+    for router in ROUTERS:
+        app.include_router(router)
+    mcp.mount(app, server)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def document() -> JSONResponse:
+        """Made when it is first asked for, in a thread: it takes a moment, which nobody else has to wait for."""
+        return JSONResponse(app.openapi())
+
+    page.mount(app)
+    app.add_exception_handler(AssayError, _assay_error)  # pyright: ignore[reportArgumentType]
+    app.add_exception_handler(RequestValidationError, _invalid)  # pyright: ignore[reportArgumentType]
+    app.add_exception_handler(HTTPException, _http_error)  # pyright: ignore[reportArgumentType]
+    app.add_exception_handler(Exception, _broke_down)
+    app.add_middleware(Manners)
+    app.add_middleware(auth.Guard, server=server)
+    return app
+
+
+async def _begin(server: Server) -> None:
+    """Make the heavy parts, and take up what an earlier process was cut off from."""
+    try:
+        await asyncio.to_thread(lambda: server.workspace.cache)
+        await asyncio.to_thread(lambda: server.workspace.embedder)
+    except AssayError as error:
+        server.problems = (str(error),)
+        log.warning("not ready: %s", error)
+    await server.live.take_up(server.workspace.store, lambda principal: auth.as_now(server, principal))
+    await jobs.take_up(server)
+
+
+def problem(status: int, error: str, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": error, "detail": detail}, status, headers)
+
+
+async def _assay_error(_: Request, error: AssayError) -> JSONResponse:
+    match error:
+        case Missing():
+            return problem(404, "missing", str(error))
+        case UserError():
+            return problem(400, "unusable", str(error))
+        case ModelError():
+            return problem(502, "model", str(error))
+        case StoreError():
+            log.error("%s", error)
+            return problem(503, "store", str(error), {"Retry-After": "1"})
+        case _:
+            return problem(500, "broken", str(error))
+
+
+async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return problem(422, "invalid", f"The body is not JSON: {first['ctx']['error']}.")
+    place = ".".join(str(each) for each in first["loc"] if each != "body")
+    return problem(422, "invalid", f"{place}: {first['msg']}" if place else str(first["msg"]))
+
+
+async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
+    name = ERRORS.get(error.status_code, "http")
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (methods := taken(request.app.routes, request.scope)):
+        headers["Allow"] = ", ".join(methods)
+    return problem(error.status_code, name, str(error.detail), headers)
+
+
+async def _broke_down(_: Request, error: Exception) -> JSONResponse:
+    log.error("a request broke down", exc_info=error)
+    return problem(500, "broken", "Assay broke down; the log says where.")

@@ -1,0 +1,47 @@
+"""A thread with an event loop of its own. Whatever waits for models, disks or the index is done there, so that the loop that
+serves people is never held up by it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Engine:
+    """Started once, stopped once. `do` is called from any event loop and waits there without blocking it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._turn, name="assay-engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _turn(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.run_until_complete(self._let_go())
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+    @staticmethod
+    async def _let_go() -> None:
+        """Whatever is still being done when the engine stops is stopped in good order."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work comes to. Who stops waiting for it stops the work."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(timeout=10)

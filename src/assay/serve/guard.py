@@ -1,0 +1,329 @@
+"""The door: every request passes here before any route sees it. Who asks, from where, how often, how much; and what a
+browser may do with the reply. Streams pass through as they come."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import HTTPException as FastAPIHTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assay.access import LOCAL, Principal
+from assay.errors import AssayError
+from assay.serve.limits import too_many
+from assay.serve.state import NOBODY_ELSE, Person, Server
+from assay.store import members, tokens
+from assay.store.open import Store
+
+T = TypeVar("T")
+
+log = logging.getLogger("assay.serve")
+
+COOKIE = "assay_session"
+LOOK_AGAIN = 15.0  # seconds between two looks at whether the watcher of a stream may still be here
+LOOKING_UP = 8  # requests whose sender is looked up at the same time
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})  # for everybody; /static/ and signing in as well
+PROBES = frozenset({"/health", "/ready"})  # asked by machines, under whatever name they know
+MEGABYTE = 1_000_000
+MOST_BODY = MEGABYTE
+MOST_UPLOAD = 2_000 * MEGABYTE
+UPLOAD = re.compile(r"/api/bases/.+/documents")  # a name may hold a slash
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+API_POLICY = "default-src 'none'; frame-ancestors 'none'"
+ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+ERRORS = {
+    400: "unusable",
+    401: "sign-in",
+    403: "forbidden",
+    413: "too-large",
+    429: "too-many",
+    500: "broken",
+    503: "store",
+}
+
+
+class Guard:
+    """ASGI middleware. `request.state.person` is set for every request that gets through to a route that needs one."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self.app, self.server = app, server
+        self._threads = CapacityLimiter(
+            LOOKING_UP
+        )  # of its own, so that no slow route keeps anybody waiting at the door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # there are none
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        reply = Reply(send, scope["path"], lambda: self._signed_in(scope, headers))
+        try:
+            same_place(self.server, scope, headers)
+            person = await self._person(scope, headers)
+            if person is not None:
+                scope.setdefault("state", {})["person"] = person
+            body = Body(receive, most_bytes(scope), headers)
+            if person is not None and self.server.serving.auth != "off":
+                reply.look_again()
+            await self.app(scope, body.receive, reply.send)
+        except ShownOut:
+            log.info("%s ended: the person may not watch any more", scope["path"])
+        except Exception as error:
+            if reply.started:
+                raise  # too late for another reply: the connection is closed, so that nobody takes it for whole
+            await reply.problem(scope, receive, _said(scope, error))
+
+    async def _person(self, scope: Scope, headers: Headers) -> Person | None:
+        """Who asks. None where nobody needs to have signed in."""
+        serving, path = self.server.serving, scope["path"]
+        if path in OPEN or path.startswith("/static/"):
+            return NOBODY_ELSE if serving.auth == "off" else None
+        try:
+            person = await self._signed_in(scope, headers)
+        except HTTPException:
+            self._count("address:" + address_of(self.server, scope, headers))
+            raise
+        self._count("user:" + person.principal.id if person else "address:" + address_of(self.server, scope, headers))
+        return person
+
+    def _count(self, who: str) -> None:
+        wait = self.server.limits.requests.take(who, self.server.workspace.settings.serve_requests_per_minute)
+        if wait:
+            raise too_many("Too many requests in a short time. Wait a moment.", wait)
+
+    async def _signed_in(self, scope: Scope, headers: Headers) -> Person | None:
+        match self.server.serving.auth:
+            case "off":
+                return NOBODY_ELSE
+            case "header":
+                return await self._named_by_proxy(scope, headers)
+            case _:
+                return await self._by_key_or_session(scope, headers)
+
+    async def _by_key_or_session(self, scope: Scope, headers: Headers) -> Person | None:
+        if (scope["path"], scope["method"]) == ("/api/session", "POST"):
+            return None
+        kind, _, key = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and key:
+            member = await self._look_up(tokens.who_has, key.strip())
+            if member is None:
+                raise sign_in("That API key opens nothing here. It may have been removed.")
+            return Person(member.principal, member.admin)
+        token = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        session = await self._look_up(tokens.find, token) if token else None
+        if session is None:
+            raise sign_in("Sign in first.")
+        if scope["method"] not in SAFE and not _same(headers.get("x-csrf-token", ""), session.csrf):
+            raise HTTPException(403, "The header X-CSRF-Token is missing or wrong. Load the page again.")
+        return Person(session.member.principal, session.member.admin, session.csrf)
+
+    async def _look_up(self, find: Callable[[Store, str], T | None], what: str) -> T | None:
+        return await to_thread.run_sync(find, self.server.workspace.store, what, limiter=self._threads)
+
+    async def _named_by_proxy(self, scope: Scope, headers: Headers) -> Person:
+        serving = self.server.serving
+        if not among(peer(scope), serving.proxies):
+            raise sign_in("Come through the proxy that signs people in.")
+        names = headers.getlist(serving.user_header) if serving.user_header else []
+        name = as_text(names[0]).strip() if len(names) == 1 else ""
+        if not members.fits(name):
+            raise sign_in("The proxy has not said who you are.")
+        member = await self._look_up(members.named, name)
+        if member is None and name == LOCAL.id:  # who works at the command line: nobody becomes them by a name
+            raise sign_in("That name is kept for the command line of the server.")
+        groups = member.groups if member else ()
+        if serving.groups_header:
+            given = (
+                as_text(group).strip() for line in headers.getlist(serving.groups_header) for group in line.split(",")
+            )
+            groups = tuple(group for group in given if members.fits_group(group))
+        return Person(Principal(name, frozenset(groups)), admin=bool(member and member.admin))
+
+
+class ShownOut(Exception):
+    """Who watches a stream has no right to be here any more."""
+
+
+class Body:
+    """A request's body, up to a length: what says that it is longer is refused unread, what is longer on the way."""
+
+    def __init__(self, receive: Receive, most: int, headers: Headers) -> None:
+        self._receive, self._most, self._read = receive, most, 0
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or len(length) > 15 or int(length) > most:
+            raise self._too_long()
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            if self._read > self._most:
+                raise self._too_long()
+        return message
+
+    def _too_long(self) -> HTTPException:
+        # FastAPI's own kind: it makes a plain 400 of any other that comes while it reads.
+        return FastAPIHTTPException(413, f"That is too much at once: {self._most // MEGABYTE} MB are taken.")
+
+
+class Reply:
+    """What goes back: every reply gets the headers that keep a browser to what this page may do."""
+
+    def __init__(self, send: Send, path: str, still_in: Callable[[], Awaitable[object]]) -> None:
+        self._send, self._path, self.started = send, path, False
+        self._still_in, self._next_look = still_in, math.inf
+
+    def look_again(self) -> None:
+        """A stream may last for hours, and its watcher be shut out meanwhile: see now and then."""
+        self._next_look = time.monotonic() + LOOK_AGAIN
+
+    async def send(self, message: Message) -> None:
+        if self.started and time.monotonic() >= self._next_look:
+            try:
+                await self._still_in()
+            except HTTPException as refusal:
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+                raise ShownOut from refusal
+            self.look_again()
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(raw=list(message.get("headers", ())))
+            page = self._path == "/" or self._path.startswith("/static/")
+            for name, value in ALWAYS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Content-Security-Policy", PAGE_POLICY if page else API_POLICY)
+            if not page:
+                headers.setdefault("Cache-Control", "no-store")
+            message = {**message, "headers": headers.raw}
+        await self._send(message)
+
+    async def problem(self, scope: Scope, receive: Receive, error: HTTPException) -> None:
+        """An error in the one form that errors have."""
+        body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
+        await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)
+
+
+def _said(scope: Scope, error: Exception) -> HTTPException:
+    if isinstance(error, HTTPException):
+        return error
+    log.error("%s %s broke down", scope["method"], scope["path"], exc_info=error)
+    if isinstance(error, AssayError):  # the store did not say who asks
+        return HTTPException(503, str(error), {"Retry-After": "1"})
+    return HTTPException(500, "Assay broke down; the log says where.")
+
+
+def sign_in(detail: str) -> HTTPException:
+    return HTTPException(401, detail, {"WWW-Authenticate": 'Bearer realm="assay"'})
+
+
+def same_place(server: Server, scope: Scope, headers: Headers) -> None:
+    """Refuse a page of somebody else's: one that goes by a name of its own to get at a server on this machine, or one that
+    makes a browser send changes."""
+    serving, hosts = server.serving, headers.getlist("host")
+    host = hosts[0].strip().lower() if len(hosts) == 1 else ""
+    off = serving.auth == "off"
+    if (off or serving.hosts) and (off or scope["path"] not in PROBES) and not _goes_by(host, serving.hosts):
+        raise HTTPException(
+            403,
+            f"This server does not go by the name {host[:100]!r}. Use one of its own, or start it with `--allow-host`.",
+        )
+    if scope["method"] in SAFE:
+        return
+    origin = headers.get("origin")
+    foreign = origin is not None and not _of_this_host(origin, host, serving.hosts)
+    if foreign or headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
+        raise HTTPException(403, "A page from another place cannot make changes here.")
+
+
+def _goes_by(host: str, names: Sequence[str]) -> bool:
+    name = _without_port(host)
+    return name == "localhost" or _loopback(name) or name in {_without_port(each.lower()) for each in names}
+
+
+def _without_port(host: str) -> str:
+    return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0].removesuffix(".")
+
+
+def _loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _of_this_host(origin: str, host: str, names: Sequence[str]) -> bool:
+    """A page's own requests name the host that it came from. Behind a proxy that may be one of the server's other names."""
+    place = urlsplit(origin.lower())
+    if place.scheme not in {"http", "https"} or not place.netloc:
+        return False
+    usual = ":443" if place.scheme == "https" else ":80"
+    own = place.netloc.removesuffix(usual)
+    return own == host.removesuffix(":443").removesuffix(":80") or own in {name.lower() for name in names}
+
+
+def most_bytes(scope: Scope) -> int:
+    return MOST_UPLOAD if scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) else MOST_BODY
+
+
+def peer(scope: Scope) -> str:
+    """The address at the other end of the connection; what a header says of it does not count."""
+    return scope["client"][0] if scope.get("client") else ""
+
+
+def among(address: str, places: Sequence[str]) -> bool:
+    """Whether an address is one of these, or in one of these networks."""
+    try:
+        own = ipaddress.ip_address(address)
+        own = getattr(own, "ipv4_mapped", None) or own
+        return any(own in ipaddress.ip_network(place, strict=False) for place in places)
+    except ValueError:
+        return address != "" and address in places
+
+
+def address_of(server: Server, scope: Scope, headers: Headers) -> str:
+    """Where a request comes from: the last address in front of our own proxies."""
+    proxies, address = server.serving.proxies, peer(scope)
+    for each in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+        if not among(address, proxies) or not each.strip():
+            break
+        address = each.strip()[:100]
+    return address
+
+
+def as_text(value: str) -> str:
+    """A header's value as its sender meant it: headers come as Latin-1, names are UTF-8."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), wanted.encode())

@@ -1,0 +1,88 @@
+"""Bases, documents and jobs as they are told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.access import Base, Principal
+from assay.serve.shapes_documents import BaseLine, DocumentLine, FileReport, JobShape, JobState
+from assay.store.documents import Entry
+from assay.store.jobs import File, Job
+from assay.store.listing import Counted
+
+FEW = 3  # files that have to be done before anybody can tell how long the others will take
+
+
+def base_line(base: Base, counted: Counted | None, principal: Principal) -> BaseLine:
+    held = counted or Counted()
+    return BaseLine(
+        name=base.name,
+        description=base.description,
+        owner=base.owner,
+        yours=principal.owns(base),
+        documents=held.ready,
+        unreadable=held.unreadable,
+        pending=held.pending,
+        passages=held.passages,
+    )
+
+
+def document_line(entry: Entry, bases: Mapping[str, str]) -> DocumentLine:
+    """`bases` are names by id."""
+    return DocumentLine(
+        id=entry.id,
+        base=bases.get(entry.base, ""),
+        name=entry.name,
+        uri=entry.uri,
+        title=entry.title or entry.name,
+        authors=entry.authors,
+        date=entry.date,
+        kind=entry.kind,
+        language=entry.language,
+        state=entry.state,
+        why=entry.why,
+        warnings=entry.warnings,
+        bytes=entry.bytes,
+        pages=entry.pages,
+        characters=entry.characters,
+        passages=entry.passages,
+        added=entry.added,
+    )
+
+
+def job_shape(job: Job, files: Sequence[File]) -> JobShape:
+    return JobShape(
+        id=job.id,
+        kind="ingest",
+        base=job.base,
+        state=JobState(job.state),
+        files=job.files,
+        done=job.done,
+        passages=job.passages,
+        seconds=job.seconds,
+        left=_left(job),
+        error=job.error,
+        created=job.created,
+        reports=tuple(file_report(each) for each in files),
+    )
+
+
+def _left(job: Job) -> float | None:
+    """The rest takes as long, file for file, as what is done; of the first few files that would say nothing."""
+    if not job.going:
+        return 0.0
+    return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
+
+
+def file_report(file: File) -> FileReport:
+    told = file.report
+    return FileReport(
+        name=file.name,
+        bytes=file.bytes,
+        outcome=file.outcome,
+        status=str(told.get("status", "")),
+        why=str(told.get("why", "")),
+        title=str(told.get("title", "")),
+        pages=int(told.get("pages", 0)),
+        passages=int(told.get("passages", 0)),
+    )

@@ -1,0 +1,66 @@
+"""What HTTP expects of every path alike, whatever its route knows of it: HEAD wherever there is GET, the methods that a path
+takes, and ranges that cannot be read passed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+RANGE = re.compile(rb"bytes=(\d{1,15})-(\d{0,15})|bytes=-\d{1,15}")  # one stretch; of several the whole is sent
+
+
+class Manners:
+    """ASGI middleware, within the guard."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "headers": [each for each in scope["headers"] if each[0] != b"range" or _sound(each[1])]}
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._head({**scope, "method": "GET"}, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What GET would say, without the body. One that comes in pieces is ended with its first: it may have no end."""
+        ended = False
+
+        async def headers_only(message: Message) -> None:
+            nonlocal ended
+            if message["type"] != "http.response.body":
+                await send(message)
+                return
+            if not ended:
+                ended = True
+                await send({"type": "http.response.body", "body": b""})
+            if message.get("more_body"):
+                raise OSError("a HEAD request wants nothing more")  # how a reply learns that nobody reads on
+
+        try:
+            await self.app(scope, receive, headers_only)
+        except (OSError, ClientDisconnect):
+            if not ended:
+                raise
+
+
+def _sound(value: bytes) -> bool:
+    found = RANGE.fullmatch(value)
+    return found is not None and not (found[1] and found[2] and int(found[1]) > int(found[2]))
+
+
+def taken(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
+    """The methods that a path takes, whichever route each has: the first that fits the path knows only its own."""
+    routes = list(routes)
+    found = [
+        method
+        for method in METHODS
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
+    return ["HEAD", *found] if "GET" in found else found

@@ -1,0 +1,107 @@
+"""The process that serves: where it listens, how it ends, and what it writes to its log."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from types import FrameType, TracebackType
+
+import uvicorn
+from fastapi import FastAPI
+
+from assay.errors import UserError
+from assay.serve.state import Server
+
+LAST_WORDS = 3  # seconds that replies have to go out once runs are parked
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections; said in a line where there cannot be one."""
+    try:
+        made = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
+        )
+        # Connections inherit it. Without it a reply waits 40 ms for the other end to confirm its first half.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(f"Port {port} is taken. Choose another with --port, or stop what uses it.") from error
+        raise UserError(f"Assay cannot listen at {host}:{port}: {error.strerror or error}.") from error
+
+
+class Process(uvicorn.Server):
+    """Serves until it is told to end. Then runs are parked and streams let go first, so that nothing is left to wait for."""
+
+    def __init__(
+        self, app: FastAPI, server: Server, *, access_log: bool = False, ready: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=access_log,
+                lifespan="on",
+                ws="none",
+                proxy_headers=False,  # who is at the other end is told by the connection and by nothing else
+                server_header=False,
+                timeout_graceful_shutdown=LAST_WORDS,
+            )
+        )
+        self._assay = server
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for each in self.servers:
+            each.close()
+        parking = asyncio.ensure_future(self._assay.park())
+        while not parking.done() and not self.force_exit:
+            await asyncio.wait([parking], timeout=0.1)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal ends it in good order, which is no failure; a second one of a person in a hurry at once."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+
+# --- the log --------------------------------------------------------------------------------------------------------
+
+
+class Discreet(logging.Formatter):
+    """Where something broke and what kind of error it was; not its words, which may be those of a document or a question."""
+
+    def formatException(
+        self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+    ) -> str:
+        kind, _, trace = ei
+        return "".join(traceback.format_tb(trace)) + (kind.__qualname__ if kind else "")
+
+
+def without_query(record: logging.LogRecord) -> bool:
+    """A line of the access log names the path; what was searched for stays out of it."""
+    if isinstance(record.args, tuple) and len(record.args) == 5:
+        client, method, path, *rest = record.args
+        record.args = (client, method, str(path).partition("?")[0], *rest)
+    return True
+
+
+def log_to_terminal(*, access: bool) -> None:
+    lines = logging.StreamHandler()
+    lines.setFormatter(Discreet("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(lines)
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what it has to say is said in our words
+    if access:
+        logging.getLogger("uvicorn.access").setLevel(logging.INFO)
+        logging.getLogger("uvicorn.access").addFilter(without_query)

@@ -1,0 +1,117 @@
+"""What a serving process holds: the workspace, the engine and the runs under way; and how a request gets at them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from assay.access import LOCAL, Principal
+from assay.ingest.parsed import limits_from
+from assay.serve.engine import Engine
+from assay.serve.limits import Limits
+from assay.serve.live import Live
+from assay.serve.pages import Pages
+from assay.serve.worker import Worker
+from assay.store import members
+from assay.workspace import Workspace
+
+GRACE = 5.0  # seconds that runs have to end when the server stops
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who makes a request. `csrf` is what a change made with a session's cookie has to bring along."""
+
+    principal: Principal
+    admin: bool = False
+    csrf: str = ""
+
+
+NOBODY_ELSE = Person(LOCAL, admin=True)  # the one person on a laptop
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How people are known: `off` (one local person), `keys` (names and passwords, API keys), or `header` (a proxy in front
+    names them)."""
+
+    auth: str = "off"
+    user_header: str = ""
+    groups_header: str = ""
+    proxies: tuple[str, ...] = ()  # addresses whose header is believed
+    hosts: tuple[str, ...] = ()  # names that this server goes by; empty: any, where people sign in
+    secure: bool = False  # cookies over HTTPS only
+
+
+@dataclass
+class Server:
+    """One per process. The workspace is whole here; a request only ever gets it as its person sees it."""
+
+    workspace: Workspace
+    serving: Serving = field(default_factory=Serving)
+    engine: Engine = field(default_factory=Engine)
+    live: Live = field(init=False)
+    worker: Worker = field(init=False)
+    pages: Pages = field(init=False)
+    limits: Limits = field(default_factory=Limits)
+    closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # what else stops with the server
+    problems: tuple[str, ...] = ()  # why it is not ready, if it is not
+    grace: float = GRACE
+
+    def __post_init__(self) -> None:
+        self.live = Live(self.engine, self.present)
+        self.worker = Worker(self.engine, self.workspace)
+        self.pages = Pages(limits_from(self.workspace.settings))
+        self.closers += [self.worker.close, self.pages.close]
+
+    def present(self, principal: Principal) -> Principal:
+        """Somebody who asked earlier as they are now: in the groups that they have not left. Where a proxy says which groups
+        people are in, the last that it said holds."""
+        if self.serving.auth != "keys":
+            return principal
+        member = members.named(self.workspace.store, principal.id)
+        return member.principal if member else Principal(principal.id)
+
+    def seen_by(self, principal: Principal) -> Workspace:
+        return self.workspace.seen_by(principal)
+
+    async def start(self) -> None:
+        self.engine.start()
+        self.live.serve_on(asyncio.get_running_loop())
+        await asyncio.to_thread(self.live.expect, self.workspace.store)
+
+    async def park(self) -> None:
+        """Stop taking work on: runs end or are parked, jobs stay listed, watchers are let go."""
+        if not self.live.closing:
+            await self.live.park(self.grace)
+            for close in self.closers:
+                await close()
+
+    async def stop(self) -> None:
+        await self.park()
+        self.engine.stop()
+
+
+# What every route needs, found without a thread: a plain function would have to wait for one, behind whoever reads a long list.
+
+
+async def server_of(request: Request) -> Server:
+    return request.app.state.server
+
+
+async def person_of(request: Request) -> Person:
+    """Who the request is from: the middleware of `auth.py` has found that out, or has refused it already."""
+    return request.state.person
+
+
+async def workspace_of(request: Request) -> Workspace:
+    return request.app.state.server.seen_by(request.state.person.principal)
+
+
+Here = Annotated[Server, Depends(server_of)]
+Who = Annotated[Person, Depends(person_of)]
+Mine = Annotated[Workspace, Depends(workspace_of)]  # the workspace as the person who asks sees it
