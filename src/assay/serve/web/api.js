@@ -1,0 +1,176 @@
+// The one way to the server: the public API, JSON in and out, and the streams. Knows nothing about screens.
+
+export class Problem extends Error {
+  constructor(status, error, detail, wait = 0) {
+    super(detail);
+    this.status = status;
+    this.error = error;
+    this.detail = detail;
+    this.wait = wait; // seconds to wait, where the server says so
+  }
+}
+
+/** What every request brings along, and what is done when the person has to sign in. Set by app.js. */
+export const session = { csrf: "", signedOut: () => {} };
+
+export const get = (path) => call("GET", path);
+export const post = (path, body = undefined) => call("POST", path, body);
+export const patch = (path, body) => call("PATCH", path, body);
+export const del = (path) => call("DELETE", path);
+
+/** A path out of parts that may hold anything: `at("api", "threads", id)`. */
+export function at(...parts) {
+  return `/${parts.map((part) => encodeURIComponent(part)).join("/")}`;
+}
+
+/** A path with its query; what is empty is left out, a list is repeated. */
+export function query(path, values) {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== "" && each !== null && each !== undefined && each !== false) given.append(name, each);
+    }
+  }
+  const words = given.toString();
+  return words ? `${path}?${words}` : path;
+}
+
+async function call(method, path, body) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET" && session.csrf) headers["X-CSRF-Token"] = session.csrf;
+  let reply;
+  try {
+    reply = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+    });
+  } catch {
+    throw new Problem(
+      0,
+      "unreachable",
+      "The server cannot be reached. Is it running? This page tries again when you do.",
+    );
+  }
+  if (reply.status === 204) return null;
+  const words = await reply.text();
+  if (reply.ok) {
+    const kind = reply.headers.get("Content-Type") ?? "";
+    return kind.includes("json") ? JSON.parse(words) : words;
+  }
+  throw problemOf(reply.status, words, reply.headers.get("Retry-After"), path);
+}
+
+function problemOf(status, words, wait, path) {
+  let told = {};
+  try {
+    told = JSON.parse(words);
+  } catch {
+    // not ours: a proxy's page, or nothing
+  }
+  const detail = typeof told.detail === "string" && told.detail ? told.detail : `The server answered with ${status}.`;
+  if (status === 401 && path !== "/api/session") session.signedOut();
+  return new Problem(status, told.error ?? "http", detail, Number(wait) || 0);
+}
+
+/** Send files. `onProgress` gets the fraction sent; `done` is what the server says of it. */
+export function upload(path, form, onProgress = () => {}) {
+  const sent = new XMLHttpRequest();
+  const done = new Promise((resolve, reject) => {
+    sent.upload.addEventListener("progress", (event) => {
+      if (event.lengthComputable) onProgress(event.loaded / event.total);
+    });
+    sent.addEventListener("load", () => {
+      if (sent.status >= 200 && sent.status < 300) resolve(sent.responseText ? JSON.parse(sent.responseText) : null);
+      else reject(problemOf(sent.status, sent.responseText, sent.getResponseHeader("Retry-After"), path));
+    });
+    sent.addEventListener(
+      "error",
+      () => reject(new Problem(0, "unreachable", "The connection was lost while the files were sent.")),
+    );
+    sent.addEventListener("abort", () => reject(new Problem(0, "stopped", "Stopped.")));
+    sent.open("POST", path);
+    sent.setRequestHeader("Accept", "application/json");
+    if (session.csrf) sent.setRequestHeader("X-CSRF-Token", session.csrf);
+    sent.send(form);
+  });
+  return { done, abort: () => sent.abort() };
+}
+
+/** Kinds of events that a run can have, for whoever follows one. */
+export const KINDS = [
+  "Asked", "Rephrased", "Routed", "Consulted", "Planned", "Decided", "ToolRan", "Gathered", "Judged", "Bound", "Compacted",
+  "Stopped", "Drafted", "Checked", "Revised", "Critiqued", "Paused", "Resumed", "Answered", "Failed",
+  "Described", "Questioned", "Merged", "Looked", "Covered", "Drew", "Paired", "Related", "Spun", "Translated",
+];
+
+/**
+ * Follow a stream until it ends: each event once, in order, across lost connections.
+ * `event(kind, data)`, `end(data)`, `parked()` (the server closes; it is tried again), `broken()` and `back()` tell of the
+ * connection. `after` is the last event that is known already.
+ */
+export function follow(path, { kinds = KINDS, after = null, event, end, broken, back, parked }) {
+  let source = null;
+  let last = after;
+  let closed = false;
+  let lost = false;
+  let timer = 0;
+  let pause = 1000;
+
+  const close = () => {
+    closed = true;
+    clearTimeout(timer);
+    source?.close();
+  };
+
+  const heard = (kind) => (message) => {
+    const seq = message.lastEventId === "" ? null : Number(message.lastEventId);
+    if (seq !== null && last !== null && seq <= last) return; // known already
+    if (seq !== null) last = seq;
+    event?.(kind, JSON.parse(message.data));
+  };
+
+  const lose = () => {
+    if (!lost) broken?.();
+    lost = true;
+  };
+
+  const open = () => {
+    if (closed) return;
+    source = new EventSource(query(path, { after: last }));
+    source.addEventListener("open", () => {
+      pause = 1000;
+      if (lost) back?.();
+      lost = false;
+    });
+    for (const kind of kinds) source.addEventListener(kind, heard(kind));
+    source.addEventListener("end", (message) => {
+      close();
+      end?.(message.data ? JSON.parse(message.data) : {});
+    });
+    source.addEventListener("parked", () => {
+      parked?.();
+      lost = true; // so that it is told when the server is back
+      again();
+    });
+    source.addEventListener("error", () => {
+      if (closed) return;
+      lose();
+      if (source.readyState !== EventSource.CLOSED) return;
+      get("/api/me").catch(() => {}); // refused: perhaps one has to sign in again
+      again(); // and the browser does not try again by itself
+    });
+  };
+
+  const again = () => {
+    source?.close();
+    clearTimeout(timer);
+    timer = setTimeout(open, pause);
+    pause = Math.min(pause * 2, 15000);
+  };
+
+  open();
+  return { close };
+}

@@ -1,0 +1,347 @@
+// The frame of the page: who is here, which screen is shown, navigation, threads at the left, words for everybody.
+
+import { del, get, session } from "./api.js";
+import { remember, themeSwitch } from "./colours.js";
+import { clear, el, fill } from "./dom.js";
+import { confirm, failed, icon, iconButton, loading } from "./parts.js";
+import { threadList } from "./threads.js";
+
+const SCREENS = [
+  { at: /^\/?$/, module: "./ask.js", name: "ask" },
+  { at: /^\/thread\/([^/]+)$/, module: "./ask.js", name: "ask", params: ["thread"] },
+  { at: /^\/documents(?:\/([^/]+))?$/, module: "./documents.js", name: "documents", params: ["base"] },
+  { at: /^\/document\/([^/]+)$/, module: "./viewer.js", name: "documents", params: ["document"] },
+  { at: /^\/runs$/, module: "./trace.js", name: "runs", params: [] },
+  { at: /^\/run\/([^/]+)$/, module: "./trace.js", name: "runs", params: ["run"] },
+  { at: /^\/synthesis(?:\/([^/]+))?$/, module: "./synthesis.js", name: "synthesis", params: ["run"] },
+];
+const PLACES = [
+  { name: "ask", hash: "#/", words: "Ask", drawn: "ask" },
+  { name: "documents", hash: "#/documents", words: "Documents", drawn: "document" },
+  { name: "synthesis", hash: "#/synthesis", words: "Synthesis", drawn: "layers" },
+  { name: "runs", hash: "#/runs", words: "Runs", drawn: "clock" },
+];
+
+const shell = document.getElementById("app");
+let main = null;
+let side = null;
+let threads = null;
+let leave = null; // clean-up of the screen that is shown
+let turn = 0; // which showing of a screen is the current one
+let shown = ""; // the hash that is shown
+
+/** What a screen gets. */
+const app = {
+  me: null,
+  go(hash) {
+    if (location.hash === hash) show();
+    else location.hash = hash;
+  },
+  /** The address says where we are, and nothing is shown anew. */
+  settle(hash) {
+    shown = hash;
+    history.replaceState(null, "", hash);
+    mark();
+  },
+  announce(words) {
+    document.getElementById("live").textContent = words;
+  },
+  toast(words, kind = "") {
+    const line = el(
+      "div",
+      { class: ["toast", kind] },
+      el("p", {}, words),
+      iconButton("close", "Dismiss", () => line.remove()),
+    );
+    const box = document.getElementById("toasts");
+    box.append(line);
+    while (box.childElementCount > 4) box.firstElementChild.remove();
+    setTimeout(() => line.remove(), kind === "bad" ? 12000 : 6000);
+  },
+  title(words) {
+    document.title = words ? `${words} – Assay` : "Assay";
+  },
+  /** The threads at the left have changed. */
+  threadsChanged(current) {
+    threads?.refresh(current);
+  },
+};
+
+// Which screen
+
+function where() {
+  const [path, words = ""] = location.hash.replace(/^#/, "").split("?");
+  for (const screen of SCREENS) {
+    const fits = screen.at.exec(path);
+    if (!fits) continue;
+    const params = Object.fromEntries(new URLSearchParams(words));
+    (screen.params ?? []).forEach((name, place) => {
+      if (fits[place + 1] !== undefined) params[name] = plain(fits[place + 1]);
+    });
+    return { ...screen, values: params };
+  }
+  return null;
+}
+
+function plain(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+async function show() {
+  if (!main) return;
+  const own = ++turn;
+  const first = shown === "";
+  shown = location.hash || "#/";
+  closeSide();
+  await left();
+  const screen = where();
+  mark();
+  const root = el("div", { class: "screen" });
+  fill(main, root);
+  main.scrollTop = 0;
+  window.scrollTo(0, 0);
+  if (!screen) {
+    app.title("Not found");
+    fill(
+      root,
+      el(
+        "div",
+        { class: "state" },
+        el("h1", {}, "There is nothing here"),
+        el("p", {}, el("a", { href: "#/" }, "Ask a question")),
+      ),
+    );
+    return;
+  }
+  const waiting = setTimeout(() => root.childElementCount || fill(root, loading()), 200);
+  try {
+    const { show: open } = await import(screen.module);
+    if (own !== turn) return;
+    const clean = await open(root, screen.values, app);
+    if (own === turn) leave = clean ?? null;
+    else await clean?.();
+  } catch (problem) {
+    if (own === turn && problem?.status !== 401) fill(root, failed(problem, show));
+    if (!("status" in Object(problem))) console.error(problem);
+  } finally {
+    clearTimeout(waiting);
+  }
+  if (own === turn && !first && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
+}
+
+async function left() {
+  const clean = leave;
+  leave = null;
+  try {
+    await clean?.();
+  } catch (problem) {
+    console.error(problem);
+  }
+}
+
+/** Navigation says where we are. */
+function mark() {
+  const screen = where();
+  for (const link of document.querySelectorAll("[data-place]")) {
+    if (link.dataset.place === screen?.name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  threads?.mark(screen?.values.thread ?? "");
+}
+
+// The frame
+
+function frame() {
+  threads = threadList(app);
+  side = el(
+    "aside",
+    { class: "side", id: "side", "aria-label": "Navigation and threads" },
+    el(
+      "div",
+      { class: "side-head" },
+      el(
+        "a",
+        { class: "brand", href: "#/", "aria-label": "Assay: a new question" },
+        el("span", { class: "brand-mark", "aria-hidden": "true" }, "A"),
+        el("span", {}, "Assay"),
+      ),
+      iconButton("side", "Hide the sidebar", () => setSide(false), { class: "icon-button wide-only" }),
+      iconButton("close", "Close the menu", closeSide, { class: "icon-button narrow-only" }),
+    ),
+    el("nav", { class: "places", "aria-label": "Screens" }, ...PLACES.map(place)),
+    threads.node,
+    foot(),
+  );
+  main = el("main", { id: "main", class: "main", tabindex: "-1" });
+  fill(
+    shell,
+    el(
+      "a",
+      { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), main.focus()) } },
+      "Skip to the content",
+    ),
+    side,
+    el(
+      "button",
+      { type: "button", class: "scrim", "aria-label": "Close the menu", tabindex: "-1", on: { click: closeSide } },
+    ),
+    iconButton("side", "Show the sidebar", () => setSide(true), { class: "icon-button side-opener" }),
+    main,
+    el(
+      "nav",
+      { class: "tabs", "aria-label": "Screens, at the thumb" },
+      el(
+        "button",
+        { type: "button", class: "tab", "aria-haspopup": "true", "aria-controls": "side", on: { click: openSide } },
+        icon("threads", 20),
+        el("span", {}, "Threads"),
+      ),
+      ...PLACES.map((each) => el(
+        "a",
+        { class: "tab", href: each.hash, dataset: { place: each.name } },
+        icon(each.drawn, 20),
+        el("span", {}, each.words),
+      )),
+    ),
+  );
+  threads.refresh();
+}
+
+function place(each) {
+  return el(
+    "a",
+    { class: "place", href: each.hash, dataset: { place: each.name } },
+    icon(each.drawn),
+    el("span", {}, each.words),
+  );
+}
+
+function foot() {
+  const signedIn = app.me.auth !== "off";
+  return el(
+    "footer",
+    { class: "side-foot" },
+    el(
+      "p",
+      { class: "whoami", title: app.me.groups.length ? `Groups: ${app.me.groups.join(", ")}` : null },
+      icon("person"),
+      el("span", {}, signedIn ? app.me.name : "This computer"),
+      app.me.admin && signedIn ? el("span", { class: "badge" }, "admin") : null,
+    ),
+    themeSwitch(app.announce),
+    app.me.auth === "keys" ? iconButton("out", "Sign out", signOut) : null,
+  );
+}
+
+function setSide(open) {
+  if (open) delete document.documentElement.dataset.side;
+  else document.documentElement.dataset.side = "closed";
+  remember("assay-side", open ? "" : "closed");
+  (open ? side.querySelector(".wide-only") : document.querySelector(".side-opener"))?.focus();
+}
+
+function openSide() {
+  shell.classList.add("side-open");
+  under(true);
+  side.querySelector(".narrow-only").focus();
+}
+
+function closeSide() {
+  if (!shell.classList.contains("side-open")) return;
+  shell.classList.remove("side-open");
+  under(false);
+  document.querySelector(".tabs .tab")?.focus();
+}
+
+/** What the menu covers is out of reach as long as it is open. */
+function under(on) {
+  for (const each of document.querySelectorAll(".main, .tabs")) each.inert = on;
+}
+
+// Signing in and out
+
+async function signOut() {
+  if (!(await confirm(
+    "Sign out?",
+    "Runs under way go on; you find them again when you are back.",
+    "Sign out",
+    "",
+  ))) return;
+  try {
+    await del("/api/session");
+  } catch {
+    // it has ended already
+  }
+  await askWho();
+}
+
+let asking = false;
+async function askWho() {
+  if (asking) return;
+  asking = true;
+  try {
+    await left();
+    main = null;
+    threads = null;
+    const { signIn } = await import("./signin.js");
+    await signIn(clear(shell), app);
+  } finally {
+    asking = false;
+  }
+  await start();
+}
+
+session.signedOut = () => {
+  turn += 1;
+  askWho();
+};
+
+async function start() {
+  try {
+    app.me = await get("/api/me");
+  } catch (problem) {
+    if (problem.status !== 401) fill(shell, failed(problem, start, "The desk could not be opened"));
+    return;
+  }
+  session.csrf = app.me.csrf;
+  shown = "";
+  frame();
+  await show();
+}
+
+window.addEventListener("hashchange", () => {
+  if (location.hash !== shown) show();
+});
+
+// Menus close when one presses elsewhere, or Esc
+
+document.addEventListener("pointerdown", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector("details.menu[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+    event.stopImmediatePropagation(); // this, and nothing else, is closed
+    return;
+  }
+  if (event.key === "Escape" && shell.classList.contains("side-open")) {
+    closeSide();
+    return;
+  }
+  const typing = event.target instanceof Element && event.target.closest("input, textarea, select, [contenteditable]");
+  const meant = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+  if (!meant || typing || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  const box = document.querySelector("#question");
+  if (box) box.focus();
+  else app.go("#/");
+});
+
+start();

@@ -1,0 +1,128 @@
+// Building the page: elements out of plain values. Strings become text nodes, always; no markup is ever parsed.
+
+const SVG = "http://www.w3.org/2000/svg";
+const AS_PROPERTY = new Set([
+  "value",
+  "checked",
+  "indeterminate",
+  "selected",
+  "disabled",
+  "hidden",
+  "open",
+  "multiple",
+]);
+const AS_TARGET = new Set(["href", "src", "action", "formaction", "poster", "data", "xlink:href"]);
+
+/** An element. `props`: class, attributes, `on: {click: fn}`, `dataset: {}`, `style: {}`; what is null or false is left out. */
+export function el(tag, props = {}, ...children) {
+  return dressed(document.createElement(tag), props, children);
+}
+
+export function svg(tag, props = {}, ...children) {
+  return dressed(document.createElementNS(SVG, tag), props, children);
+}
+
+export function clear(node) {
+  node.replaceChildren();
+  return node;
+}
+
+export function fill(node, ...children) {
+  node.replaceChildren(...nodes(children));
+  return node;
+}
+
+export function add(node, ...children) {
+  node.append(...nodes(children));
+  return node;
+}
+
+function dressed(node, props, children) {
+  for (const [name, value] of Object.entries(props ?? {})) dress(node, name, value);
+  node.append(...nodes(children));
+  return node;
+}
+
+function dress(node, name, value) {
+  if (value === null || value === undefined || value === false) return;
+  if (name === "on") {
+    for (const [kind, heard] of Object.entries(value)) if (heard) node.addEventListener(kind, heard);
+  } else if (name === "dataset") {
+    for (const [key, each] of Object.entries(value)) if (each !== null && each !== undefined) node.dataset[key] = each;
+  } else if (name === "style") {
+    for (const [key, each] of Object.entries(value)) node.style.setProperty(key, each); // allowed by the policy; an attribute is not
+  } else if (name === "class") {
+    const names = Array.isArray(value) ? value.filter(Boolean).join(" ") : value;
+    if (names) node.setAttribute("class", names);
+  } else if (AS_PROPERTY.has(name) && name in node) {
+    node[name] = value;
+  } else {
+    if (/^on/i.test(name) || name === "srcdoc") throw new Error(`${name} is never set as an attribute`);
+    if (AS_TARGET.has(name) && !ours(String(value))) throw new Error(`${name} may only lead to this server`);
+    node.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+/** Whether an address stays here: a path of this server, a place on this page, or something that this page has made. */
+function ours(address) {
+  return /^(#|\/(?![/\\])|blob:|data:image\/png;)/.test(address);
+}
+
+function nodes(children) {
+  return children
+    .flat(Infinity)
+    .filter((each) => each !== null && each !== undefined && each !== false)
+    .map((each) => (each instanceof Node ? each : document.createTextNode(String(each))));
+}
+
+// Words for figures
+
+export function plural(count, noun, many = `${noun}s`) {
+  return `${count.toLocaleString("en")} ${count === 1 ? noun : many}`;
+}
+
+export function ago(iso) {
+  const then = new Date(iso);
+  if (Number.isNaN(then.getTime())) return "";
+  const gone = (Date.now() - then.getTime()) / 1000;
+  if (gone < 45) return "just now";
+  if (gone < 3600) return plural(Math.max(1, Math.round(gone / 60)), "minute") + " ago";
+  if (gone < 86400) return plural(Math.round(gone / 3600), "hour") + " ago";
+  if (gone < 86400 * 7) return plural(Math.round(gone / 86400), "day") + " ago";
+  return then.toLocaleDateString("en", { year: "numeric", month: "short", day: "numeric" });
+}
+
+export function bytes(count) {
+  if (count < 1000) return `${count} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let size = count;
+  let unit = -1;
+  while (size >= 1000 && unit < units.length - 1) {
+    size /= 1000;
+    unit += 1;
+  }
+  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
+}
+
+export function seconds(count) {
+  if (count === null || count === undefined) return "";
+  if (count < 1) return `${count.toFixed(1)} s`;
+  if (count < 10) return `${count.toFixed(1)} s`;
+  if (count < 60) return `${Math.round(count)} s`;
+  const whole = Math.round(count);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+  return `${Math.floor(whole / 3600)} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, "0")} min`;
+}
+
+export function money(amount) {
+  return amount >= 1 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`;
+}
+
+export function count(number) {
+  return Number(number).toLocaleString("en");
+}
+
+/** Words on one line. */
+export function oneLine(words) {
+  return String(words ?? "").split(/\s+/).filter(Boolean).join(" ");
+}

@@ -1,0 +1,236 @@
+// Parts that every screen is made of: icons, buttons, badges, states, dialogs.
+
+import { el, svg } from "./dom.js";
+
+const ICONS = {
+  plus: ["M12 5v14", "M5 12h14"],
+  menu: ["M4 7h16", "M4 12h16", "M4 17h16"],
+  side: ["M4 5h16v14H4z", "M9.5 5v14"],
+  close: ["M6 6l12 12", "M18 6L6 18"],
+  search: ["M10.5 4.5a6 6 0 1 1 0 12 6 6 0 0 1 0-12z", "M15 15l5 5"],
+  up: ["M12 19V5", "M6 11l6-6 6 6"],
+  stop: ["M7 7h10v10H7z"],
+  down: ["M6 9l6 6 6-6"],
+  right: ["M9 6l6 6-6 6"],
+  left: ["M15 6l-6 6 6 6"],
+  document: ["M7 3h7l4 4v14H7z", "M14 3v4h4", "M10 12h5", "M10 16h5"],
+  ask: ["M4 5h16v11H10l-4 4v-4H4z"],
+  layers: ["M12 4l8 4-8 4-8-4z", "M4 12l8 4 8-4", "M4 16l8 4 8-4"],
+  clock: ["M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16z", "M12 8v4l3 2"],
+  threads: ["M5 6h14", "M5 12h14", "M5 18h9"],
+  copy: ["M9 9h10v11H9z", "M5 15V4h10"],
+  download: ["M12 4v11", "M7 11l5 5 5-5", "M5 20h14"],
+  upload: ["M12 16V5", "M7 9l5-5 5 5", "M5 20h14"],
+  trash: ["M5 7h14", "M9 7V4h6v3", "M7 7l1 13h8l1-13"],
+  pencil: ["M5 19l1-4L16 5l3 3L9 18z"],
+  sun: [
+    "M12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8z",
+    "M12 2v3",
+    "M12 19v3",
+    "M2 12h3",
+    "M19 12h3",
+    "M5 5l2 2",
+    "M17 17l2 2",
+    "M5 19l2-2",
+    "M17 7l2-2",
+  ],
+  moon: ["M19 14.5A7.5 7.5 0 0 1 9.5 5 7.5 7.5 0 1 0 19 14.5z"],
+  auto: ["M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16z", "M12 4v16", "M12 8h6", "M12 12h8", "M12 16h6"],
+  out: ["M14 5h5v14h-5", "M4 12h10", "M10 8l4 4-4 4"],
+  person: ["M12 5a3.5 3.5 0 1 1 0 7 3.5 3.5 0 0 1 0-7z", "M5 20c1-4 4-5 7-5s6 1 7 5"],
+  check: ["M5 12.5l4.5 4.5L19 7.5"],
+  half: ["M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16z", "M12 4v16"],
+  minus: ["M6 12h12"],
+  bang: ["M12 6v7", "M12 17v.5"],
+  warning: ["M12 4l9 16H3z", "M12 10v5", "M12 17.5v.5"],
+  info: ["M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16z", "M12 11v5", "M12 8v.5"],
+  again: ["M19 12a7 7 0 1 1-2-5", "M19 4v4h-4"],
+  trace: ["M6 5v14", "M6 7h9", "M6 12h12", "M6 17h6"],
+  target: ["M12 5a7 7 0 1 1 0 14 7 7 0 0 1 0-14z", "M12 2v5", "M12 17v5", "M2 12h5", "M17 12h5"],
+  list: ["M9 6h11", "M9 12h11", "M9 18h11", "M5 6h.5", "M5 12h.5", "M5 18h.5"],
+  sliders: ["M4 8h9", "M17 8h3", "M15 6v4", "M4 16h3", "M11 16h9", "M9 14v4"],
+  out_of: ["M9 5H5v14h14v-4", "M13 5h6v6", "M19 5l-8 8"],
+};
+
+/** A small drawing that says nothing by itself; whatever holds it has a name. */
+export function icon(name, size = 18) {
+  return svg(
+    "svg",
+    { class: `icon icon-${name}`, viewBox: "0 0 24 24", width: size, height: size, "aria-hidden": "true", focusable: "false" },
+    ...(ICONS[name] ?? []).map((d) => svg("path", { d })),
+  );
+}
+
+/** A button with words. `kind`: primary, quiet, danger or none. */
+export function button(words, { kind = "", icon: drawn = "", on = undefined, ...props } = {}) {
+  return el(
+    "button",
+    { type: "button", class: ["button", kind], on: on ? { click: on } : null, ...props },
+    drawn ? icon(drawn) : null,
+    el("span", {}, words),
+  );
+}
+
+/** A button that is only a drawing; `name` is what it is called. */
+export function iconButton(drawn, name, on, props = {}) {
+  return el(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": name, title: name, on: { click: on }, ...props },
+    icon(drawn),
+  );
+}
+
+/** A small word in a coloured field. `kind`: good, warn, bad, info or none. */
+export function badge(words, kind = "", props = {}) {
+  return el("span", { class: ["badge", kind], ...props }, words);
+}
+
+/** A labelled control: `field("Name", input, "what it is for")`. */
+let fields = 0;
+export function field(label, control, hint = "") {
+  fields += 1;
+  control.id ||= `field-${fields}`;
+  const told = hint ? el("p", { class: "hint", id: `${control.id}-hint` }, hint) : null;
+  if (told) control.setAttribute("aria-describedby", told.id);
+  return el("div", { class: "field" }, el("label", { for: control.id }, label), control, told);
+}
+
+// States of a screen or a part of it
+
+export function loading(words = "Loading…") {
+  return el(
+    "div",
+    { class: "state loading", role: "status" },
+    el("span", { class: "spinner", "aria-hidden": "true" }),
+    el("p", {}, words),
+  );
+}
+
+/** Nothing there yet, and what to do about it. */
+export function empty(title, words = "", ...actions) {
+  return el(
+    "div",
+    { class: "state" },
+    el("h2", {}, title),
+    words ? el("p", {}, words) : null,
+    actions.length ? el("div", { class: "actions" }, ...actions) : null,
+  );
+}
+
+/** What went wrong, in the server's own words, and a way to try again. */
+export function failed(problem, again = null, title = "That did not work") {
+  return el(
+    "div",
+    { class: "state error", role: "alert" },
+    icon("warning", 24),
+    el("h2", {}, title),
+    el("p", {}, problem?.detail ?? String(problem?.message ?? problem)),
+    again ? el("div", { class: "actions" }, button("Try again", { icon: "again", on: again })) : null,
+  );
+}
+
+// Dialogs
+
+/** A dialog over the page. `make(close)` gives its content; the promise is what `close` was called with. */
+export function dialog(title, make, { wide = false } = {}) {
+  return new Promise((resolve) => {
+    const before = document.activeElement;
+    fields += 1;
+    const heading = el("h2", { id: `dialog-${fields}` }, title);
+    let result;
+    const box = el("dialog", { class: ["dialog", wide && "wide"], "aria-labelledby": heading.id });
+    const close = (value) => {
+      result = value;
+      box.close();
+    };
+    box.append(heading, ...[make(close)].flat());
+    box.addEventListener("close", () => {
+      box.remove();
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      resolve(result);
+    });
+    box.addEventListener("click", (event) => {
+      if (event.target === box) close(undefined); // beside it
+    });
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
+/** Sure? The promise is true only if the person says so. */
+export async function confirm(title, words, yes = "Delete", kind = "danger") {
+  const said = await dialog(title, (close) => [
+    el("p", {}, words),
+    el(
+      "div",
+      { class: "actions" },
+      button("Cancel", { on: () => close(false), autofocus: true }),
+      button(yes, { kind, on: () => close(true) }),
+    ),
+  ]);
+  return said === true;
+}
+
+/** A line of words, asked for in a dialog; undefined if the person thinks better of it. */
+export function askWords(title, label, value = "", yes = "Save") {
+  return dialog(title, (close) => {
+    const input = el("input", { type: "text", value, maxlength: "200", required: true, autofocus: true });
+    const form = el(
+      "form",
+      {
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            if (input.value.trim()) close(input.value.trim());
+          },
+        },
+      },
+      field(label, input),
+      el(
+        "div",
+        { class: "actions" },
+        button("Cancel", { on: () => close(undefined) }),
+        el("button", { type: "submit", class: "button primary" }, yes),
+      ),
+    );
+    requestAnimationFrame(() => input.select());
+    return form;
+  });
+}
+
+/** Calls `more` whenever the mark at the end of a list comes into view. Returns the mark. */
+export function atTheEnd(more, root = null) {
+  const mark = el("div", { class: "end-mark", "aria-hidden": "true" });
+  const watch = new IntersectionObserver(
+    (seen) => {
+      if (seen.some((each) => each.isIntersecting)) more();
+    },
+    { root, rootMargin: "300px" },
+  );
+  watch.observe(mark);
+  mark.stop = () => watch.disconnect();
+  return mark;
+}
+
+/** Words put on the clipboard, also where the page is not served over HTTPS. */
+export async function copyWords(words) {
+  try {
+    await navigator.clipboard.writeText(words);
+    return true;
+  } catch {
+    const held = el("textarea", { class: "visually-hidden", "aria-hidden": "true", value: words });
+    document.body.append(held);
+    held.select();
+    const done = document.execCommand("copy");
+    held.remove();
+    return done;
+  }
+}
+
+/** Hand a file to the person that this page has made, or the server gives out under a path of its own. */
+export function download(name, address) {
+  const link = el("a", { href: address, download: name, hidden: true });
+  document.body.append(link);
+  link.click();
+  link.remove();
+}

@@ -1,0 +1,229 @@
+// A run as a story: what a person sees of its events. No DOM here; the same events always tell the same story.
+
+export function begin() {
+  return {
+    seen: -1, // number of the last event
+    phase: "Starting",
+    question: "",
+    understood: "",
+    route: null,
+    steps: [], // {id, question, value}
+    moves: [], // what was decided: {id, kind, why, calls, refused}
+    evidence: new Map(), // by key, as `EvidenceShape` has it
+    kept: new Set(), // ids of passages that are evidence
+    weighed: 0,
+    enough: null,
+    missing: [],
+    stopped: null,
+    claims: new Map(), // by place
+    said: "",
+    gap: "",
+    usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 },
+    models: [],
+    titles: {},
+  };
+}
+
+/** Take one event up. Events that were taken up already change nothing. */
+export function take(story, { seq, kind, event, documents = {} }) {
+  if (seq <= story.seen) return story;
+  story.seen = seq;
+  Object.assign(story.titles, documents);
+  TAKEN[kind]?.(story, event);
+  return story;
+}
+
+const TAKEN = {
+  Asked(story, event) {
+    story.question = event.question;
+    story.models = [...new Set((event.seats ?? []).map((seat) => seat.model))];
+    story.phase = "Reading the question";
+  },
+  Rephrased(story, event) {
+    if (event.question.trim() !== story.question.trim()) story.understood = event.question;
+    story.phase = "Choosing a way";
+  },
+  Routed(story, event) {
+    story.route = event;
+    story.phase = event.route === "direct" ? "Writing" : "Planning";
+  },
+  Consulted(story, event) {
+    const used = event.usage ?? {};
+    story.usage.calls += used.calls ?? 0;
+    story.usage.tokens_in += used.tokens_in ?? 0;
+    story.usage.tokens_out += used.tokens_out ?? 0;
+    story.usage.money += used.money ?? 0;
+  },
+  Planned(story, event) {
+    const found = new Map(story.steps.map((step) => [step.id, step.value]));
+    story.steps = event.plan.steps.map((step) => ({ ...step, value: found.get(step.id) ?? "" }));
+    story.phase = "Searching";
+  },
+  Decided(story, event) {
+    if (event.calls.length || event.refused?.length) {
+      story.moves.push({
+        id: `move-${story.seen}`,
+        kind: event.recalls ? "recall" : event.hops ? "hop" : event.seeks?.length ? "seek" : "round",
+        why: event.why,
+        refused: event.refused ?? [],
+        calls: event.calls.map((call) => ({
+          ...wordsOf(call),
+          id: call.id,
+          done: false,
+          found: 0,
+          left: 0,
+          error: "",
+          note: "",
+          passages: [],
+        })),
+      });
+      const for_ = event.seeks?.length ? "Searching for support" : "Searching";
+      story.phase = event.recalls ? "Looking at what earlier turns found" : for_;
+    } else {
+      story.phase = "Looking over the evidence";
+    }
+  },
+  ToolRan(story, event) {
+    const call = story.moves.flatMap((move) => move.calls).find((each) => each.id === event.call);
+    if (call) {
+      call.done = true;
+      call.found = event.found.length;
+      call.left = event.left ?? 0;
+      call.error = event.error ?? "";
+      call.note = event.note ?? "";
+      call.passages = event.found.map((found) => found.passage.id);
+    }
+    story.phase = "Weighing what was found";
+  },
+  Gathered(story, event) {
+    for (const each of event.evidence) {
+      story.evidence.set(each.key, evidenceOf(each, story.titles, story.seen));
+      story.kept.add(each.passage.id);
+    }
+    story.weighed += 1;
+    story.phase = "Looking over the evidence";
+  },
+  Judged(story, event) {
+    story.enough = event.enough;
+    story.missing = event.enough ? [] : event.missing ?? [];
+    story.phase = event.enough ? "Writing" : "Searching";
+  },
+  Bound(story, event) {
+    story.steps = story.steps.map((step) => (step.id === event.step ? { ...step, value: event.value } : step));
+  },
+  Stopped(story, event) {
+    story.stopped = event;
+    story.phase = "Writing";
+  },
+  Drafted(story, event) {
+    story.claims = new Map();
+    let place = 0;
+    for (const block of event.blocks) {
+      for (const claim of block.claims) {
+        story.claims.set(place, { place, heading: block.heading ?? "", ...claimOf(claim), state: "waiting", was: "" });
+        place += 1;
+      }
+    }
+    story.said = event.said ?? "";
+    story.phase = place ? "Checking each statement" : "Finishing";
+  },
+  Checked(story, event) {
+    const known = story.claims.get(event.place) ?? { place: event.place, heading: "", was: "" };
+    story.claims.set(event.place, { ...known, ...claimOf(event.claim), state: "checked" });
+    story.phase = "Checking each statement";
+  },
+  Revised(story, event) {
+    const known = story.claims.get(event.place) ?? { place: event.place, heading: "", words: "", was: "", cites: [] };
+    if (event.claim) {
+      const now = claimOf(event.claim);
+      const was = now.words === known.words ? known.was : known.words;
+      story.claims.set(
+        event.place,
+        { ...known, ...now, was, state: "revised", why: event.why ?? "" },
+      );
+    } else {
+      story.claims.set(event.place, { ...known, state: "dropped", why: event.why ?? known.why });
+    }
+    story.phase = "Mending what did not hold";
+  },
+  Critiqued(story, event) {
+    story.gap = event.complete ? "" : event.gap ?? "";
+    if (!event.complete) {
+      story.claims = new Map();
+      story.stopped = null;
+      story.phase = "Searching for what is missing";
+    } else story.phase = "Finishing";
+  },
+  Paused(story) {
+    story.phase = "Waiting for you";
+  },
+  Resumed(story) {
+    story.phase = "Going on";
+  },
+  Answered(story) {
+    story.phase = "Done";
+  },
+  Failed(story) {
+    story.phase = "Stopped";
+  },
+};
+
+/** How often it was decided to search, as the record counts it. */
+export function rounds(story) {
+  return story.moves.filter((move) => move.kind === "round" && move.calls.length).length;
+}
+
+/** How many of a call's passages were worth keeping. */
+export function keptOf(story, call) {
+  return call.passages.filter((id) => story.kept.has(id)).length;
+}
+
+/** A step's question with what earlier steps found in its place. */
+export function stepWords(story, step) {
+  return step.question.replace(/\{(\w+)\}/g, (whole, id) => story.steps.find((each) => each.id === id)?.value || "…");
+}
+
+function wordsOf(call) {
+  const given = call.arguments ?? {};
+  const words = given.query ?? given.name ?? given.title ?? "";
+  const rest = Object.entries(given).filter(([name]) => !["query", "name", "title", "k", "passage"].includes(name));
+  return {
+    tool: call.tool,
+    words: String(words),
+    rest: rest.map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(", ") : value}`),
+  };
+}
+
+function claimOf(claim) {
+  return {
+    words: claim.quote ? claim.quote.text : claim.text,
+    quotation: Boolean(claim.quote),
+    verdict: claim.verdict ?? null,
+    why: claim.why ?? "",
+    cites: claim.cites ?? [],
+  };
+}
+
+function evidenceOf(each, titles, order) {
+  const doc = each.quote.doc_id;
+  return {
+    key: each.key,
+    document: doc,
+    title: titles[doc] ?? "A document that was removed",
+    date: null,
+    name: "",
+    page: each.passage.page ?? null,
+    heading: each.passage.heading ?? "",
+    score: each.score,
+    note: each.note ?? "",
+    question: each.question,
+    flagged: Boolean(each.flagged),
+    start: each.quote.start,
+    end: each.quote.end,
+    quote: each.quote.text,
+    passage: each.passage.text,
+    passage_start: each.passage.start,
+    cited: false,
+    order,
+  };
+}

@@ -1,0 +1,105 @@
+// A run's events as stretches of time: how long each took, what belongs together, and the sums. Pure.
+
+import { IDLE } from "./stages.js";
+
+const FAMILIES = {
+  models: ["Consulted"],
+  searches: ["Decided", "ToolRan", "Looked"],
+  evidence: ["Gathered", "Judged", "Bound", "Compacted", "Covered", "Described", "Questioned", "Merged", "Drew", "Paired", "Related", "Spun"],
+  writing: ["Drafted", "Checked", "Revised", "Critiqued", "Translated", "Answered"],
+  course: ["Asked", "Rephrased", "Routed", "Planned", "Stopped", "Paused", "Resumed", "Failed"],
+};
+export const FAMILY_WORDS = { course: "Course", models: "Model calls", searches: "Searches", evidence: "Evidence", writing: "Writing" };
+const FAMILY = Object.fromEntries(Object.entries(FAMILIES).flatMap(([family, kinds]) => kinds.map((kind) => [kind, family])));
+
+export const KIND_WORDS = {
+  Asked: "Question", Rephrased: "Understood as", Routed: "Route", Consulted: "Model", Planned: "Plan", Decided: "Next step",
+  ToolRan: "Result", Gathered: "Weighed", Judged: "Enough?", Bound: "Found", Compacted: "Told in short", Stopped: "Stopped",
+  Drafted: "Draft", Checked: "Check", Revised: "Revised", Critiqued: "Critique", Paused: "Waits", Resumed: "Carried on",
+  Answered: "Answer", Failed: "Failed", Described: "Document", Questioned: "Questions", Merged: "Merged", Looked: "Search",
+  Covered: "Coverage", Drew: "Insights", Paired: "Pairs", Related: "Relations", Spun: "Thread", Translated: "Retold",
+};
+
+export const familyOf = (kind) => FAMILY[kind] ?? "course";
+
+/**
+ * Each event with `start` and `end` in milliseconds at work since the question. A record says when something was finished:
+ * a model's reply began as long before as it took, everything else where the event before it ended. Waiting is left out.
+ */
+export function spans(events) {
+  let clock = 0;
+  let before = null;
+  return events.map((shape) => {
+    const when = Date.parse(shape.at);
+    const gone = before === null ? 0 : Math.max(0, when - before.when);
+    const took = shape.kind === "Consulted" ? 1000 * (shape.event.usage?.seconds ?? 0) : 0;
+    const waited = before !== null && (["Paused", "Failed"].includes(before.kind) || (gone > IDLE && took < gone / 2)) ? gone : 0;
+    const begun = clock;
+    clock += gone - waited;
+    before = { when, kind: shape.kind };
+    return { shape, start: shape.kind === "Consulted" ? Math.max(0, clock - took) : begun, end: clock, waited };
+  });
+}
+
+/** What the run has taken: by the replies that were recorded. */
+export function sums(events) {
+  const all = { calls: 0, tokens_in: 0, tokens_out: 0, money: 0, rounds: 0 };
+  for (const { kind, event } of events) {
+    if (kind === "Decided" && isRound(event)) all.rounds += 1;
+    if (kind !== "Consulted") continue;
+    for (const each of ["calls", "tokens_in", "tokens_out", "money"]) all[each] += event.usage?.[each] ?? 0;
+  }
+  return all;
+}
+
+function isRound(event) {
+  return event.calls.length > 0 && !event.seeks?.length && !event.hops && !event.recalls;
+}
+
+/** Events under the headings a reader looks for: rounds of a question, stages of a synthesis. */
+export function stretches(timed) {
+  const synthesis = Boolean(timed[0]?.shape.event.brief);
+  const found = [];
+  let rounds = 0;
+  let name = "";
+  let waiting = []; // replies of a model belong to what was made of them, which comes next
+  for (const each of timed) {
+    waiting.push(each);
+    if (each.shape.kind === "Consulted") continue;
+    if (each.shape.kind === "Decided" && isRound(each.shape.event)) rounds += 1;
+    name = (synthesis ? stageOf(each.shape) : partOf(each.shape, rounds)) ?? (name || "Beginning");
+    if (found.at(-1)?.name !== name) found.push({ name, events: [] });
+    found.at(-1).events.push(...waiting.splice(0));
+  }
+  if (waiting.length) {
+    if (!found.length) found.push({ name: "Beginning", events: [] });
+    found.at(-1).events.push(...waiting);
+  }
+  return found;
+}
+
+function partOf({ kind, event }, rounds) {
+  if (["Asked", "Rephrased", "Routed", "Planned"].includes(kind)) return rounds ? undefined : "Understanding the question";
+  if (kind === "Decided") {
+    if (event.recalls) return "What earlier turns found";
+    if (event.seeks?.length) return "Looking for support";
+    return isRound(event) ? `Round ${rounds}` : undefined;
+  }
+  return ["Drafted", "Checked", "Revised", "Critiqued", "Answered"].includes(kind) ? "Writing and checking" : undefined;
+}
+
+const STAGES = {
+  Asked: "What was asked for", Described: "Documents", Questioned: "Questions", Merged: "Questions", Looked: "Evidence", Gathered: "Evidence",
+  Covered: "Coverage", Drew: "Insights", Paired: "Relations", Related: "Relations", Spun: "The thread", Drafted: "Writing and checking",
+  Checked: "Writing and checking", Revised: "Writing and checking", Translated: "Other readers", Answered: "Account",
+};
+
+function stageOf({ kind, event }) {
+  const name = STAGES[kind];
+  return name && event.pass_ > 1 ? `${name}, once more` : name;
+}
+
+/** A tool call by its id, from the decisions so far. */
+export function callsOf(events) {
+  return new Map(events.filter(({ kind }) => kind === "Decided").flatMap(({ event }) => event.calls.map((call) => [call.id, call])));
+}
