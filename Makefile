@@ -25,6 +25,8 @@ demo: install
 	$(BIN)/assay add samples/corpus --workspace demo-workspace
 	@echo
 	$(BIN)/assay ask "What model is the sensor that raised the first alarm in the Pellam incident?" --workspace demo-workspace || [ $$? -eq 3 ]
+	@echo
+	@echo "The same in the browser: $(BIN)/assay serve --workspace demo-workspace --open"
 
 check: dev
 	$(BIN)/ruff check src tests bench samples examples

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from starlette.routing import Mount, Route
 
 import assay
 from assay.cli.ask import EXIT
@@ -117,6 +118,27 @@ def test_every_part_of_the_program_is_in_the_table_of_layers():
     parts = {path.stem for path in SOURCE.iterdir() if path.name[0] not in "._" and path.name != "data"}
     told = set(re.findall(r"`(\w+)`", section(page("docs/architecture.md"), "Layers")))
     assert parts <= told, f"docs/architecture.md does not speak of {sorted(parts - told)}"
+
+
+def routes(folder: Path) -> set[str]:
+    """Every route that the server has, as `GET /health`; what takes any method, as its path alone."""
+    from assay.serve.app import make_app
+    from assay.serve.state import Server
+    from assay.workspace import open_workspace
+
+    with open_workspace(folder, create=True) as opened:
+        made = make_app(Server(opened))
+    told = {f"{method.upper()} {path}" for path, each in made.openapi()["paths"].items() for method in each}
+    told |= {
+        f"{method} {each.path}" for each in made.routes if isinstance(each, Route) for method in each.methods or ()
+    }
+    told |= {each.path for each in made.routes if isinstance(each, Mount)}
+    return {each for each in told if not each.startswith("HEAD ")}
+
+
+def test_every_route_is_documented_and_no_other(tmp_path: Path):
+    rows = set(re.findall(r"^\| `((?:[A-Z]+ )?/\S*)` \|", page("docs/reference/http.md"), re.MULTILINE))
+    assert rows == routes(tmp_path / "workspace")
 
 
 def test_every_decision_is_in_the_index_of_decisions():
@@ -242,7 +264,7 @@ def raised() -> Iterator[tuple[str, str]]:
     """Every line that an error is raised with, where it is written there."""
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"UserError", "StoreError", "_fail"}:
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"UserError", "Missing", "StoreError", "_fail"}:
                 words = template(node.args[0])
                 if words is not None:
                     yield str(file.relative_to(SOURCE)), words
@@ -269,6 +291,8 @@ def test_the_documents_name_no_place_of_whoever_wrote_them():
         ("add_and_search.py", "20 documents"),
         ("ask_and_check.py", "Raw telemetry is kept for"),
         ("filter_by_date.py", "Operations report, April 2025"),
+        ("mcp_client.py", "Raw telemetry is kept for"),
+        ("openai_client.py", "/#/document/"),
         ("own_tool.py", "RAL is short for Raised Alert Level"),
         ("scripted_model.py", "Raw telemetry is kept for 90 days."),
     ],
@@ -289,6 +313,8 @@ def test_no_example_is_left_out():
         "add_and_search.py",
         "ask_and_check.py",
         "filter_by_date.py",
+        "mcp_client.py",
+        "openai_client.py",
         "own_tool.py",
         "scripted_model.py",
     }

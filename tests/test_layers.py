@@ -11,7 +11,7 @@ ROOT = Path(assay.__file__).parent
 LAYERS = [
     {"types", "errors", "accounts"},
     {"events", "stages", "codec", "access", "settings", "dates", "text", "fence", "prompts"},
-    {"run"},
+    {"run", "told"},
     {"store"},
     {"models"},
     {"ingest"},
@@ -25,6 +25,7 @@ LAYERS = [
     {"archive", "replay"},
     {"seating", "asking", "synthesising", "chatting", "workspace"},
     {"evaluate"},
+    {"serve"},
     {"cli"},
 ]
 ORDER = {name: place for place, names in enumerate(LAYERS) for name in names}

@@ -17,7 +17,7 @@ from assay.cli import talk
 from assay.cli.follow import Show
 from assay.cli.live import view
 from assay.cli.talk import Command, command_in
-from assay.cli.told import in_a_line, told
+from assay.told import in_a_line, told
 from assay.cli.written import Format
 from assay.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
 from assay.run import Run

@@ -11,7 +11,7 @@ from rich.console import Console
 from assay import stages
 from assay.cli.checkpoint import commands, question
 from assay.cli.live import ROWS, rows_for, view
-from assay.cli.told import LONGEST, in_a_line, told
+from assay.told import LONGEST, in_a_line, told
 from assay.events import (
     KINDS,
     Answered,

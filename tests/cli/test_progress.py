@@ -12,7 +12,7 @@ from synthesised import BRIEF, CONTRADICTION, EVENTS, WHOLE, evidence, upto
 from assay.accounts import Brief, Pipeline, Portrait
 from assay.cli.live import ROWS, rows_for
 from assay.cli.progress import doing, line, view
-from assay.cli.told import in_a_line
+from assay.told import in_a_line
 from assay.events import (
     KINDS,
     Asked,

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from assay.errors import UserError
 from assay.events import Where
 from assay.index.filters import And, Contains, Eq, Filter, In, Or, Range
+
+KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
+ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
+
+
+def types_named(names: Sequence[str]) -> tuple[str, ...]:
+    """Types of documents as people name them, as the index knows them."""
+    plain = [name.lower().lstrip(".") for name in names]
+    kinds = tuple(ALIASES.get(name, name) for name in plain)
+    if strange := [kind for kind in kinds if kind not in KINDS]:
+        raise UserError(f"There is no type of document called {strange[0]!r}. There is: {', '.join(KINDS)}.")
+    return kinds
 
 
 def filter_for(where: Where) -> Filter:

@@ -1,0 +1,193 @@
+"""Asking at the page: what is seen while a run works, what the answer says, and what happens when something comes between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from desk import CUT_OFF, Desk, Model, Reader, desk, until
+from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
+from playwright.sync_api import Locator, expect
+
+from assay.testing import drops, writes
+
+Reads = Callable[..., Reader]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture(scope="module")
+def served(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
+    with desk(tmp_path_factory.mktemp("asking") / "workspace", NOTES, model) as opened:
+        yield opened
+
+
+def claims(turn: Locator) -> list[str]:
+    """The statements of an answer, as they are read: without the marks at their ends."""
+    return turn.locator(".answer .claim").evaluate_all(
+        "all => all.map(each => [...each.childNodes].filter(n => n.nodeType === 3).map(n => n.data).join('').trim())"
+    )
+
+
+def test_the_plan_the_searches_and_the_evidence_are_seen_before_the_answer(reads: Reads, served: Desk, model: Model):
+    invented = writes(*CLAIMS, "Nobody knows who looks after the signal fire [{tends the beacon}].")
+    model.plays(researcher(write=invented, revise=drops()), hold="plan write revise")
+    reader = reads(served)
+    reader.goes()
+    turn = reader.asks(QUESTION)
+    expect(turn.get_by_text("Research: searches until there is enough")).to_be_visible()
+    expect(turn.get_by_role("heading", name="Plan")).to_be_hidden()
+    model.let("plan")
+    plan = turn.locator("section", has=turn.page.get_by_role("heading", name="Plan", exact=True))
+    expect(plan).to_contain_text("What is the lamp room painted with?")
+    expect(plan).to_contain_text("Where is orpiment ground?")  # what the first step found stands in the second
+    expect(plan).to_contain_text("Dunmere")
+    searches = turn.locator("section", has=turn.page.get_by_role("heading", name="Searches"))
+    expect(searches).to_contain_text("beacon log watch")
+    expect(searches).to_contain_text(re.compile(r"\d+ found, 1 kept"))
+    expect(turn.get_by_role("heading", name="Evidence: 4 pieces from 4 documents")).to_be_visible()
+    expect(turn).to_contain_text(TENDS)
+    expect(turn.locator(".answer")).to_have_count(0)
+    reader.picture("asking")
+    model.let("write")
+    expect(turn.get_by_role("heading", name="Statements: 4 of 4 checked")).to_be_visible()
+    stated = turn.locator(".working-claims li")
+    expect(stated).to_contain_text(list(SAID) + ["Not supported"])
+    expect(stated.nth(3)).to_contain_text("Nobody knows who looks after the signal fire.")
+    model.let()
+    expect(turn.locator(".answer")).to_be_visible()
+    run = served.run(reader.run_of(turn))
+    assert claims(turn) == [claim["text"] for block in run["answer"]["blocks"] for claim in block["claims"]]
+    assert claims(turn) == list(SAID)  # what did not hold is not said
+    spent = turn.locator(".answer-tools .spent")
+    used = run["usage"]
+    expect(spent).to_contain_text(f"{used['calls']} calls")
+    expect(spent).to_contain_text(f"{used['tokens_in'] + used['tokens_out']:,} tokens")
+    expect(spent).to_contain_text("scripted")
+    by = [claim["verdict"] for block in run["answer"]["blocks"] for claim in block["claims"]]
+    expect(turn.get_by_role("button", name="Verdict: Supported. Why?")).to_have_count(by.count("supported"))
+    expect(turn.get_by_text(f"{by.count('supported')} supported", exact=True)).to_be_visible()
+    reader.picture("answered")
+
+
+def test_a_citation_shows_its_quotation_under_the_pointer_and_under_the_focus(reads: Reads, served: Desk, model: Model):
+    model.plays(researcher())
+    reader = reads(served)
+    page = reader.goes()
+    turn = reader.asks(QUESTION)
+    cite = turn.locator(".answer").get_by_role("button", name=re.compile("Source .*Tower"))
+    cite.hover()
+    card = page.get_by_role("group", name="Quotation")
+    expect(card).to_contain_text(TALL)
+    page.mouse.move(0, 0)
+    expect(card).to_be_hidden()
+    page.get_by_label("Your question").focus()
+    for _ in range(60):
+        page.keyboard.press("Shift+Tab")
+        if cite.evaluate("node => node === document.activeElement"):
+            break
+    expect(cite).to_be_focused()
+    expect(card).to_contain_text(TALL)
+    expect(cite).to_have_accessible_description(re.compile("31 metres tall"))
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    expect(cite).to_be_focused()
+
+
+def test_the_evidence_is_listed_with_scores_and_can_be_narrowed_down(reads: Reads, served: Desk, model: Model):
+    model.plays(researcher())
+    reader = reads(served)
+    page = reader.goes()
+    turn = reader.asks(QUESTION)
+    turn.get_by_role("button", name="Evidence (4)").click()
+    panel = page.get_by_role("complementary", name="Evidence")
+    pieces = panel.locator(".piece")
+    expect(pieces).to_have_count(4)
+    scores = [float(each) for each in panel.locator(".score").evaluate_all("all => all.map(e => e.lastChild.data)")]
+    run = served.run(reader.run_of(turn))
+    assert scores == sorted((piece["score"] for piece in run["evidence"]), reverse=True)
+    panel.get_by_label("Only evidence with these words").fill("dunmere orpiment")
+    expect(pieces).to_have_count(1)
+    expect(pieces).to_contain_text(GROUND)
+    panel.get_by_label("Only evidence with these words").fill("")
+    panel.get_by_label("Only from this document").select_option("Lamp room")
+    expect(pieces).to_have_count(1)
+    expect(pieces).to_contain_text(PAINT)
+    pieces.get_by_role("button", name="Lamp room").click()
+    expect(page.get_by_role("complementary", name="Lamp room").locator("mark")).to_have_text(PAINT)
+    page.get_by_role("button", name="Back to the evidence").click()
+    expect(page.get_by_role("complementary", name="Evidence")).to_be_visible()
+    page.get_by_role("button", name="Close", exact=True).click()
+    expect(turn.get_by_role("button", name="Evidence (4)")).to_be_focused()
+
+
+def test_a_page_that_is_loaded_anew_in_the_middle_shows_the_same_and_goes_on(reads: Reads, served: Desk, model: Model):
+    model.plays(researcher(), hold="write")
+    reader = reads(served)
+    page = reader.goes()
+    turn = reader.asks(QUESTION)
+    expect(turn.get_by_role("heading", name="Evidence: 4 pieces")).to_be_visible()
+    expect(turn.locator(".phase")).to_have_text("Writing")
+    before = turn.locator(".working-parts").inner_text()
+    page.reload()
+    turn = reader.turns.first
+    expect(turn.get_by_role("heading", name="Evidence: 4 pieces")).to_be_visible()
+    expect(turn.locator(".phase")).to_have_text("Writing")
+    assert turn.locator(".working-parts").inner_text() == before
+    model.let()
+    expect(turn.locator(".answer")).to_contain_text(SAID[1])
+    assert claims(turn) == list(SAID)
+
+
+def test_stop_stops_at_once_and_carry_on_carries_on(reads: Reads, served: Desk, model: Model):
+    model.plays(researcher(), hold="write")
+    reader = reads(served)
+    reader.goes()
+    turn = reader.asks(QUESTION)
+    expect(turn.locator(".phase")).to_have_text("Writing")
+    turn.get_by_role("button", name="Stop").click()
+    expect(turn).to_contain_text("You stopped this run. What it did is kept.")
+    assert served.run(reader.run_of(turn))["state"] == "cancelled"
+    expect(turn.get_by_role("heading", name="Evidence: 4 pieces")).to_be_visible()
+    reader.picture("stopped")
+    searches = served.run(reader.run_of(turn))["rounds"]
+    model.let()
+    turn.get_by_role("button", name="Carry on").click()
+    expect(turn.locator(".answer")).to_contain_text(SAID[0])
+    assert claims(turn) == list(SAID)
+    assert served.run(reader.run_of(turn))["rounds"] == searches  # nothing was searched for twice
+
+
+def test_a_lost_connection_is_said_and_nothing_is_missing_or_doubled_when_it_is_back(
+    reads: Reads, served: Desk, model: Model
+):
+    model.plays(researcher(), hold="decide")
+    reader = reads(served)
+    reader.foresees(CUT_OFF)
+    page = reader.goes()
+    turn = reader.asks(QUESTION)
+    expect(turn.get_by_role("heading", name="Evidence: 3 pieces")).to_be_visible()
+    served.close()
+    expect(turn.get_by_role("status")).to_contain_text(re.compile("connection was lost|server is closing"))
+    reader.picture("cut-off")
+    model.hold("write")
+    model.let("decide")
+    served.open()
+    expect(turn.get_by_role("heading", name="Evidence: 4 pieces")).to_be_visible()
+    expect(turn.get_by_text("connection was lost")).to_be_hidden()
+    expect(turn.get_by_text("server is closing")).to_be_hidden()
+    expect(turn.locator(".phase")).to_have_text("Writing")
+    after = turn.locator(".working-parts").inner_text()
+    page.reload()  # whoever comes now, and has heard everything once, sees the same
+    expect(turn.get_by_role("heading", name="Evidence: 4 pieces")).to_be_visible()
+    expect(turn.locator(".phase")).to_have_text("Writing")
+    assert turn.locator(".working-parts").inner_text() == after
+    model.let()
+    expect(turn.locator(".answer")).to_be_visible()
+    assert claims(turn) == list(SAID)
+    expect(reader.turns).to_have_count(1)

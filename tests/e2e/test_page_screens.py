@@ -1,0 +1,161 @@
+"""The other screens: documents and how ready they are, the trace of a run, and a synthesis from its forecast to its page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from desk import Desk, Model, Reader, desk
+from lighthouse import DENIED, PAPERS, REBUILT, finder
+from playwright.sync_api import expect
+
+from assay.testing import reviewer
+
+RAM = "The ram takes 12 minutes to lift the gate, because its pump is small."
+Reads = Callable[..., Reader]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture(scope="module")
+def served(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
+    with desk(tmp_path_factory.mktemp("screens") / "workspace", PAPERS, model) as opened:
+        yield opened
+
+
+def test_documents_are_found_a_file_that_cannot_be_read_says_why_and_what_is_removed_is_gone(
+    reads: Reads, served: Desk, tmp_path: Path
+):
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7\nthis is no document at all")
+    (tmp_path / "weir.txt").write_text("The weir was mended with oak in March, and again with larch in June.")
+    reader = reads(served)
+    page = reader.goes("#/documents")
+    listed = page.get_by_role("list", name="Documents").get_by_role("listitem")
+    expect(listed).to_have_count(3)
+    with page.expect_file_chooser() as choosing:
+        page.get_by_role("button", name="Add files").first.click()
+    choosing.value.set_files([tmp_path / "broken.pdf", tmp_path / "weir.txt"])
+    panel = page.get_by_role("region", name="Files being added")
+    expect(panel).to_contain_text("1 of 2 ready · 1 could not be read")
+    expect(listed).to_have_count(5)
+    why = next(each["why"] for each in served.api("/api/documents")["documents"] if each["name"] == "broken.pdf")
+    assert why
+    expect(panel.get_by_role("listitem").filter(has_text="broken.pdf")).to_contain_text(why)
+    expect(listed.filter(has_text="broken.pdf")).to_contain_text(why)
+    page.get_by_role("list", name="Knowledge bases").get_by_role("link", name="default").click()
+    report = page.get_by_role("region", name="Readiness")
+    expect(report).to_contain_text(re.compile(r"documents ready\s*4"))
+    report.get_by_text("1 file could not be read: what to do").click()
+    expect(report).to_contain_text(f"broken.pdf{why}")
+    reader.picture("readiness")
+    page.get_by_label("Which documents").select_option("Could not be read")
+    expect(listed).to_have_count(1)
+    page.get_by_label("Which documents").select_option("All")
+    expect(listed).to_have_count(5)
+    page.get_by_label("Search documents").fill("sluice north")
+    expect(listed).to_have_count(1)
+    expect(listed).to_contain_text("The north sluice")
+    page.get_by_label("Search documents").fill("nowhere at all")
+    expect(page.get_by_text("No document fits.")).to_be_visible()
+    page.get_by_role("button", name="Show all").click()
+    weir = listed.filter(has_text=re.compile("weir", re.I))
+    weir.get_by_role("button", name=re.compile("^Remove")).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This cannot be undone")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(weir).to_be_visible()  # nothing happens without a yes
+    weir.get_by_role("button", name=re.compile("^Remove")).click()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(weir).to_be_hidden()
+    expect(report).to_contain_text(re.compile(r"documents ready\s*3"))
+    assert "weir.txt" not in {each["name"] for each in served.api("/api/documents")["documents"]}
+
+
+def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: Reads, served: Desk, model: Model):
+    model.plays(finder(RAM, "The ram takes 12 minutes to lift the gate [{12 minutes}]."))
+    reader = reads(served)
+    page = reader.goes()
+    turn = reader.asks("How long does the ram take to lift the gate?")
+    run = reader.run_of(turn)
+    turn.get_by_role("link", name="Trace").click()
+    expect(page.get_by_role("heading", name="How long does the ram take to lift the gate?")).to_be_visible()
+    trace = served.api(f"/api/runs/{run}/trace")
+    expect(page.get_by_text(f"The record is whole: {len(trace['chain'])} entries")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Timeline over"))).to_be_visible()
+    rows = page.locator("[data-seq]:not(rect)")
+    expect(rows).to_have_count(len(trace["events"]))
+    for heading in ("Understanding the question", "Round 1", "Writing and checking"):
+        expect(page.get_by_role("heading", name=heading)).to_be_visible()
+    searched = page.get_by_role("listitem").filter(has_text=re.compile(r"Result.*: \d+ passages")).first
+    searched.locator("summary").click()
+    expect(searched).to_contain_text("Arguments")
+    expect(searched).to_contain_text("How long does the ram take to lift the gate?")
+    searched.get_by_text(re.compile("^The north sluice")).first.click()
+    expect(searched).to_contain_text(RAM)
+    reader.picture("trace")
+    page.get_by_label("Find in the record").fill("draft")
+    expect(rows.filter(visible=True)).to_have_count(sum("Drafted" == each["kind"] for each in trace["events"]))
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_text("it comes to the same answer")).to_be_visible()
+    with page.expect_download() as taking:
+        page.get_by_role("button", name="Download").click()
+    taken = json.loads(Path(taking.value.path()).read_text())
+    assert taken["events"] == trace["events"] and taken["chain"] == trace["chain"]
+    page.get_by_role("link", name="All runs").click()
+    row = page.get_by_role("list", name="Runs").get_by_role("listitem").first
+    expect(row).to_contain_text("How long does the ram take to lift the gate?")
+    expect(row).to_contain_text("answered")
+
+
+def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: Desk, model: Model):
+    model.plays(reviewer(), hold="relate")
+    reader = reads(served)
+    page = reader.goes("#/synthesis")
+    forecast = page.get_by_role("complementary", name="Forecast")
+    page.get_by_text("How thoroughly").click()
+    page.get_by_label("Questions for each document").fill("1")
+    start = forecast.get_by_role("button", name=re.compile("^Start"))
+    expect(start).to_be_enabled()
+    told = served.api("/api/synthesis/forecast", json={"bases": ["default"], "questions": 1})
+    expect(forecast).to_contain_text(re.compile(rf"documents\s*{told['documents']}"))
+    expect(forecast).to_contain_text(told["lines"][0])
+    reader.picture("forecast")
+    start.click()
+    stages = page.get_by_role("list", name="Stages")
+    expect(stages.get_by_role("listitem").filter(has_text="Relate documents")).to_have_attribute("aria-current", "step")
+    seen = page.get_by_role("region", name="Documents")
+    for title in PAPERS:
+        expect(seen).to_contain_text(title)
+    reader.picture("synthesis-watching")
+    page.reload()
+    expect(stages.get_by_role("listitem").filter(has_text="Relate documents")).to_have_attribute("aria-current", "step")
+    model.let()
+    account = page.frame_locator("iframe[title='The account']")
+    expect(account.locator("body")).to_contain_text(REBUILT)
+    expect(account.locator("body")).to_contain_text(DENIED)
+    run = page.url.rpartition("/")[2]
+    made = served.api(f"/api/synthesis/{run}")
+    expect(page.get_by_role("region", name="Coverage", exact=True)).to_contain_text("All 3 documents are heard.")
+    drawn = page.get_by_role("img", name=re.compile(rf"^Map of {len(made['relations'])} relation"))
+    expect(drawn).to_be_visible()
+    page.get_by_role("region", name="Relations").get_by_text("contradiction 1").click()
+    disputed = page.get_by_role("region", name="Relations").get_by_role("listitem")
+    expect(disputed).to_contain_text(REBUILT)
+    expect(disputed).to_contain_text(DENIED)
+    reader.picture("synthesis")
+    with page.expect_download() as taking:
+        page.get_by_role("link", name="Download as JSON").click()
+    assert json.loads(Path(taking.value.path()).read_text()) == made
+    with page.expect_download() as taking:
+        page.get_by_role("link", name="Download as Markdown").click()
+    assert REBUILT in Path(taking.value.path()).read_text()
+    page.get_by_role("link", name="Synthesis", exact=True).first.click()
+    expect(page.get_by_role("heading", name="Made before")).to_be_visible()
+    expect(page.locator(".earlier").get_by_role("listitem")).to_contain_text("told")

@@ -1,0 +1,31 @@
+"""A workspace with a few notes, and a real server over it: `with serve(model) as at:`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notes import filled
+from serving import NOTES, Served, served
+
+from assay.testing import ChatServer
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    """A workspace with a few notes in it."""
+    await filled(tmp_path / "workspace", NOTES)
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def serve(folder: Path) -> Callable[..., AbstractContextManager[Served]]:
+    """A server over those notes."""
+
+    def over(model: ChatServer | None = None, **more: Any) -> AbstractContextManager[Served]:
+        return served(folder, model, **more)
+
+    return over

@@ -1,0 +1,143 @@
+"""A server with something of everything behind it, made through its own API: documents (one of them a PDF), a base that is
+empty, runs that were delivered, wait, have failed and were stopped, a synthesis, a conversation and a job.
+
+with furnished(folder) as (at, real), at.client() as client:
+    client.get(f"/api/documents/{real.document}")
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from notes import filled
+from serving import QUESTION, Served, served, until
+
+from assay.access import LOCAL, Principal
+from assay.events import Asked, Failed
+from assay.serve.state import Server
+from assay.store import records
+
+PDF = Path(__file__).parents[2] / "samples" / "corpus" / "incident-report-pellam.pdf"
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """What there is, by id."""
+
+    bases: tuple[str, ...]
+    document: str  # a text
+    other: str  # another
+    pdf: str
+    delivered: str
+    waiting: str
+    failed: str
+    cancelled: str
+    stopped: str  # another that was cancelled, which no list of ids holds
+    synthesis: str
+    thread: str
+    job: str
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return (self.delivered, self.waiting, self.failed, self.cancelled, self.synthesis)
+
+    def ids(self) -> dict[str, tuple[str, ...]]:
+        """By the name that a path has for them."""
+        return {
+            "name": self.bases,
+            "document": (self.document, self.pdf),
+            "run": self.runs,
+            "thread": (self.thread,),
+            "job": (self.job,),
+            "model": ("assay", *(f"assay-quick/{base}" for base in self.bases)),
+            "n": ("1",),
+        }
+
+    def path(self, path: str) -> str:
+        """A path of the OpenAPI document with something real in each of its places."""
+        return path.format(**{name: ids[0] for name, ids in self.ids().items()})
+
+
+@contextmanager
+def furnished(folder: Path, **flags: Any) -> Iterator[tuple[Served, Real]]:
+    """A server for one person, with something of everything."""
+    asyncio.run(filled(folder, {}))
+    with served(folder, **flags) as at, at.client() as client:
+        yield at, furnish(client, at.server, LOCAL)
+
+
+def furnish(client: httpx.Client, server: Server, who: Principal, base: str = "reports") -> Real:
+    """One of each, through the API; what only happens when something breaks is put on record by hand."""
+    made(client.post("/api/bases", json={"name": base, "description": "What was reported."}))
+    files = [
+        ("files", ("tower.txt", b"The tower of the lighthouse at Carrow Point is 31 metres tall. It leans a little.")),
+        ("files", ("shore/lamp.txt", b"The lamp room at Carrow Point is painted with orpiment, which is poisonous.")),
+        ("files", ("pellam.pdf", PDF.read_bytes())),
+        ("files", ("noise.pdf", b"%PDF-1.7 and nothing that follows")),
+    ]
+    job = made(client.post(f"/api/bases/{base}/documents", files=files))["id"]
+    until(lambda: client.get(f"/api/jobs/{job}").json()["state"] in {"done", "failed"}, 60)
+    found = {each["name"]: each for each in client.get("/api/documents", params={"base": base}).json()["documents"]}
+    document, other, pdf = (found[name]["id"] for name in ("tower.txt", "lamp.txt", "pellam.pdf"))
+    waiting = ask(client, checkpoints=["sources"])
+    assert waiting["state"] == "waiting", waiting
+    talked = ask(client, talk=True)
+    synthesis = made(client.post("/api/synthesis", json={"documents": [document, other], "questions": 1}))["run"]
+    until(lambda: client.get(f"/api/runs/{synthesis}").json()["state"] not in {"running"}, 60)
+    return Real(
+        bases=(base,),
+        document=document,
+        other=other,
+        pdf=pdf,
+        delivered=talked["id"],
+        waiting=waiting["id"],
+        failed=broken(server, who, "ModelError"),
+        cancelled=broken(server, who, "cancelled"),
+        stopped=broken(server, who, "cancelled"),
+        synthesis=synthesis,
+        thread=talked["thread"],
+        job=job,
+    )
+
+
+def spare(client: httpx.Client) -> dict[str, tuple[str, ...]]:
+    """What may be deleted without being missed, by the name that a path has for it."""
+    made(client.post("/api/bases", json={"name": "spare"}))
+    files = {"files": ("spare.txt", b"Nobody needs this.")}
+    job = made(client.post("/api/bases/spare/documents", files=files))["id"]
+    until(lambda: client.get(f"/api/jobs/{job}").json()["state"] == "done", 60)
+    (document,) = client.get("/api/documents", params={"base": "spare"}).json()["documents"]
+    thread = ask(client, talk=True)["thread"]
+    return {"name": ("spare",), "document": (document["id"],), "thread": (thread,)}
+
+
+def made(reply: httpx.Response) -> Any:
+    assert reply.is_success, reply.text
+    return reply.json()
+
+
+def ask(client: httpx.Client, **wish: Any) -> Any:
+    return made(client.post("/api/ask", json={"question": QUESTION, **wish}))
+
+
+def broken(server: Server, who: Principal, why: str) -> str:
+    """A run that got no further than its question."""
+    store = server.workspace.store
+    run = records.begin(store, who.id)
+    records.append(store, run, 0, Asked(QUESTION, who.id, "2026-01-01"))
+    records.append(store, run, 1, Failed(why, "The endpoint did not answer."))
+    return run
+
+
+def operations(described: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every operation of an OpenAPI document: method, path, and what it says of it."""
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            if method in {"get", "post", "put", "patch", "delete", "head", "options", "trace"}:
+                yield method.upper(), path, operation

@@ -1,0 +1,341 @@
+"""Files that were sent: safe once that is acknowledged, read whoever leaves, carried on after a restart, stopped at a word."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sending import job, listed, pdf, read, send
+from serving import Served, served, until
+from sqlalchemy import update
+from team import team
+
+from assay.access import LOCAL, Principal
+from assay.ingest.parsed import Parsed
+from assay.serve import reading, uploads
+from assay.serve.reading import Stopped, Until
+from assay.store import jobs, people
+from assay.store.jobs import File
+from assay.store.schema import bases
+from assay.workspace import open_workspace
+
+REAL = Until.read
+
+
+@pytest.fixture
+def at(folder: Path) -> Iterator[Served]:
+    with served(folder, file_max_megabytes=1) as there:
+        yield there
+
+
+@pytest.fixture
+def client(at: Served) -> Iterator[httpx.Client]:
+    with at.client() as made:
+        yield made
+
+
+class Gate:
+    """Files whose name holds `slow` are not read before it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.shut, self.waiting = True, set[str]()
+        gate = self
+
+        async def read(self: Until, data: Path | bytes, name: str) -> Any:
+            gate.waiting.add(name)
+            while "slow" in name and gate.shut:
+                if self.stop.is_set():
+                    raise Stopped
+                await asyncio.sleep(0.01)
+            return await REAL(self, data, name)
+
+        monkeypatch.setattr(Until, "read", read)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return Gate(monkeypatch)
+
+
+def waiting_in(there: Served) -> list[str]:
+    return sorted(each.name for each in there.server.worker.folder.glob("*/*"))
+
+
+def test_a_job_tells_of_every_file_and_tidies_up(client: httpx.Client, at: Served):
+    done = read(client, [("a.pdf", pdf(["About ships."])), ("bad.pdf", b"nope"), ("fold/b.txt", b"About lamps.")])
+    told = [(each["name"], each["outcome"], each["status"]) for each in done["reports"]]
+    assert told == [("a.pdf", "added", "read"), ("bad.pdf", "failed", "corrupt"), ("fold/b.txt", "added", "read")]
+    assert (done["state"], done["files"], done["done"], done["error"], done["left"]) == ("done", 3, 3, "", 0.0)
+    assert client.get("/api/jobs").json()[0] == done
+    assert waiting_in(at) == []
+
+
+def test_what_is_acknowledged_is_on_disk_and_written_down(client: httpx.Client, at: Served, gate: Gate):
+    sent = send(client, [("slow.txt", b"The words themselves.")]).json()
+    place = at.server.worker.folder / sent["id"] / "0"
+    assert place.read_bytes() == b"The words themselves."
+    assert sent["id"] in jobs.going(at.server.workspace.store)
+    gate.shut = False
+    until(lambda: job(client, sent["id"])["state"] == "done")
+    assert not place.parent.exists()
+
+
+def test_a_file_that_is_too_large_is_refused_and_stops_no_other(client: httpx.Client):
+    done = read(client, [("big.txt", b"x" * 1_000_001), ("small.txt", b"A small note."), ("full.txt", b"y " * 500_000)])
+    big, small, full = done["reports"]
+    assert (big["outcome"], big["status"], big["bytes"]) == ("failed", "too_large", 1_000_001)
+    assert "more than the limit of 1,000,000" in big["why"]
+    assert (small["outcome"], full["outcome"]) == ("added", "added")
+    assert listed(client, q="big.txt") == []
+
+
+def test_a_stream_of_a_job_ends_with_it(client: httpx.Client, gate: Gate):
+    name = send(client, [("a.txt", b"First."), ("slow.txt", b"Second.")]).json()["id"]
+    seen: list[dict[str, Any]] = []
+    with client.stream("GET", f"/api/jobs/{name}/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        for line in stream.iter_lines():
+            if line.startswith("data:"):
+                seen.append(json.loads(line[5:]))
+                gate.shut = False
+    assert seen[0]["state"] in {"waiting", "running"}
+    assert (seen[-2]["state"], seen[-2]["done"]) == ("done", 2)
+    assert seen[-1] == {"state": "done"}
+
+
+def test_a_long_job_is_not_written_down_with_every_passage(
+    client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
+):
+    written: list[float] = []
+    real = jobs.note
+    monkeypatch.setattr(jobs, "note", lambda *given: (written.append(time.monotonic()), real(*given)))
+    began = time.monotonic()
+    read(client, [(f"{number}.txt", f"Note {number}.".encode()) for number in range(60)])
+    assert len(written) <= (time.monotonic() - began) / 0.4 + 2
+
+
+def test_a_job_that_is_called_off_keeps_what_can_be_found_and_leaves_the_rest(
+    client: httpx.Client, at: Served, gate: Gate
+):
+    files = [("a.txt", b"Words of the first file."), ("slow.txt", b"Never read."), ("c.txt", b"Nor this.")]
+    name = send(client, files).json()["id"]
+    until(lambda: job(client, name)["done"] == 1)
+    ended = client.post(f"/api/jobs/{name}/cancel").json()
+    assert (ended["state"], ended["done"]) == ("cancelled", 1)
+    assert [each["outcome"] for each in ended["reports"]] == ["added", "", ""]
+    assert {each["name"] for each in listed(client) if each["uri"].startswith("upload:")} == {"a.txt"}
+    assert (waiting_in(at), gate.waiting) == ([], {"a.txt", "slow.txt"})
+    assert client.post(f"/api/jobs/{name}/cancel").json() == ended
+
+
+def test_a_job_that_is_called_off_while_it_embeds_ends_at_once_and_the_earlier_version_stays(
+    client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
+):
+    read(client, [("book.txt", b"The first edition.")])
+    embedder = at.server.workspace.embedder
+    real = type(embedder).passages
+
+    async def forever(self: Any, texts: list[str]) -> Any:
+        if any("second" in text for text in texts):
+            await asyncio.sleep(60)
+        return await real(self, texts)
+
+    monkeypatch.setattr(type(embedder), "passages", forever)
+    name = send(client, [("book.txt", b"The second edition.")]).json()["id"]
+    until(lambda: len(listed(client, state="pending")) == 1)
+    began = time.monotonic()
+    assert client.post(f"/api/jobs/{name}/cancel").json()["state"] == "cancelled"
+    assert time.monotonic() - began < 10
+    assert listed(client, state="pending") == []
+    [book] = listed(client, q="book.txt")
+    assert client.get(f"/api/documents/{book['id']}/text").json()["text"] == "The first edition."
+    assert read(client, [("more.txt", b"More of it.")])["state"] == "done"
+
+
+def test_a_job_goes_on_after_a_restart_with_what_was_left(folder: Path, gate: Gate):
+    with served(folder) as at, at.client() as client:
+        name = send(client, [("a.txt", b"Read before."), ("slow.txt", b"Read after.")]).json()["id"]
+        until(lambda: job(client, name)["done"] == 1)
+    gate.shut = False
+    with served(folder) as at, at.client() as client:
+        until(lambda: job(client, name)["state"] == "done")
+        assert [each["outcome"] for each in job(client, name)["reports"]] == ["added", "added"]
+        assert {each["name"] for each in listed(client, q=".txt", state="ready")} >= {"a.txt", "slow.txt"}
+        assert waiting_in(at) == []
+
+
+def test_a_job_whose_process_was_killed_is_done_by_the_next_one(folder: Path):
+    with open_workspace(folder) as opened:
+        place = opened.path / "uploads" / "j1"
+        place.mkdir(parents=True)
+        (place / "0").write_bytes(b"Sent before the power went.")
+        jobs.begin(opened.store, "j1", LOCAL, "default", [File(0, "note.txt", 27)])
+        jobs.start(opened.store, "j1")
+        stray = opened.path / "uploads" / "j2"  # killed while the files arrived
+        stray.mkdir()
+        (stray / "0").write_bytes(b"half of a")
+    with served(folder) as at, at.client() as client:
+        until(lambda: job(client, "j1")["state"] == "done")
+        assert listed(client, q="note.txt")[0]["state"] == "ready"
+        assert not stray.exists()
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch):
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(uploads.os, "fsync", full)
+    reply = send(client, [("a.txt", b"words")])
+    assert (reply.status_code, reply.json()["error"]) == (507, "full")
+    assert "disk is full" in reply.json()["detail"]
+    assert client.get("/api/jobs").json() == []
+    assert list(at.server.worker.folder.iterdir()) == []
+
+
+def test_an_upload_that_is_cut_off_leaves_nothing_behind(client: httpx.Client, at: Served):
+    host, port = at.url.removeprefix("http://").split(":")
+    body = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhalf of the words'
+    with socket.create_connection((host, int(port))) as line:
+        line.sendall(
+            f"POST /api/bases/default/documents HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100000\r\n"
+            "Content-Type: multipart/form-data; boundary=b\r\n\r\n".encode()
+            + body
+        )
+        until(lambda: any(at.server.worker.folder.glob("*")))
+    until(lambda: not any(at.server.worker.folder.glob("*")))
+    assert client.get("/api/jobs").json() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b"{}"),
+        ("multipart/form-data", b""),
+        ("multipart/form-data; boundary=b", b""),
+        ("multipart/form-data; boundary=b", b"--b--\r\n"),
+        ("multipart/form-data; boundary=b", b"no form at all"),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="files"\r\n\r\nx\r\n--b--\r\n',
+        ),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\nx',
+        ),
+    ],
+)
+def test_what_is_no_form_with_files_is_refused_and_not_kept(kind: str, body: bytes, client: httpx.Client, at: Served):
+    reply = client.post("/api/bases/default/documents", content=body, headers={"Content-Type": kind})
+    assert (reply.status_code, set(reply.json())) == (422, {"error", "detail"})
+    assert list(at.server.worker.folder.iterdir()) == []
+
+
+def test_jobs_of_one_base_wait_for_each_other_and_two_bases_do_not(client: httpx.Client, gate: Gate):
+    for base in ("one", "two", "three"):
+        client.post("/api/bases", json={"name": base})
+    first, second = (send(client, [(f"slow{n}.txt", b"words")], "one").json()["id"] for n in (1, 2))
+    other, third = (send(client, [(f"slow {base}.txt", b"words")], base).json()["id"] for base in ("two", "three"))
+    until(lambda: len(gate.waiting) == 2)
+    time.sleep(0.3)
+    states = [job(client, each)["state"] for each in (first, second, other, third)]
+    assert states == ["running", "waiting", "running", "waiting"]
+    gate.shut = False
+    until(lambda: {job(client, each)["state"] for each in (first, second, other, third)} == {"done"})
+
+
+def test_a_job_that_waits_can_be_called_off_before_it_begins(client: httpx.Client, at: Served, gate: Gate):
+    first = send(client, [("slow.txt", b"words")]).json()["id"]
+    second = send(client, [("other.txt", b"words")]).json()["id"]
+    assert client.post(f"/api/jobs/{second}/cancel").json()["state"] == "cancelled"
+    assert not (at.server.worker.folder / second).exists()
+    gate.shut = False
+    until(lambda: job(client, first)["state"] == "done")
+    assert listed(client, q="other.txt") == []
+
+
+def test_a_job_is_done_with_the_rights_that_its_person_has_by_then(folder: Path, gate: Gate):
+    with team(folder) as desk:
+        server = desk.at.server
+        with desk.as_("editor") as editor:
+            first = send(editor, [("slow.txt", b"words")]).json()["id"]
+            second = send(editor, [("later.txt", b"words")]).json()["id"]
+            base = server.seen_by(Principal("editor")).scope().named("default")
+            with server.workspace.store.write() as connection:
+                connection.execute(update(bases).where(bases.c.id == base.id).values(owner="reader"))
+            gate.shut = False
+            until(lambda: job(editor, second)["state"] == "failed")
+            assert job(editor, second)["error"] == "The knowledge base 'default' is not yours to change."
+            assert job(editor, first)["state"] == "done"
+            with desk.as_("reader") as reader:
+                people.share(server.workspace.store, base, "user:reader")
+                assert listed(reader, q="later.txt") == []
+                assert reader.get(f"/api/jobs/{first}").status_code == 404
+                assert reader.get(f"/api/jobs/{first}/events").status_code == 404
+                assert reader.post(f"/api/jobs/{first}/cancel").status_code == 404
+                assert reader.get("/api/jobs").json() == []
+
+
+def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at: Served, gate: Gate):
+    for base in ("one", "two", "gone"):
+        client.post("/api/bases", json={"name": base})
+    for base in ("one", "two"):
+        send(client, [("slow.txt", b"words")], base)
+    name = send(client, [("a.txt", b"words")], "gone").json()["id"]
+    asyncio.run(at.server.workspace.delete_base("gone"))  # as a command beside the server does
+    gate.shut = False
+    until(lambda: job(client, name)["state"] == "failed")
+    assert job(client, name)["error"].startswith("There is no knowledge base called 'gone'.")
+    assert client.get("/api/bases/gone").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(OSError(errno.ENOSPC, "full"), reading.FULL), (ValueError("secret words of a document"), reading.BROKEN)],
+)
+def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
+    error: Exception, told: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    async def breaks(self: Until, data: Path | bytes, name: str) -> Parsed:
+        if name == "breaks.txt":
+            raise error
+        return await REAL(self, data, name)  # pyright: ignore[reportReturnType]
+
+    monkeypatch.setattr(Until, "read", breaks)
+    assert (lambda done: (done["state"], done["error"]))(read(client, [("breaks.txt", b"x")])) == ("failed", told)
+    assert read(client, [("fine.txt", b"Words that can be read.")])["state"] == "done"
+
+
+def test_a_form_is_written_piece_by_piece_however_it_is_cut(tmp_path: Path):
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="note"\r\n\r\npassed over\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="files"; filename="a/\xc3\xa4.txt"\r\n'
+        b"Content-Type: text/plain\r\n\r\none\r\n--bx\r\n\r\n"
+        b'--b\r\nContent-Disposition: form-data; name="files"; filename=""\r\n\r\n\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="files"; filename="large"\r\n\r\n' + b"z" * 50 + b"\r\n--b--\r\n"
+    )
+
+    def taken(size: int) -> tuple[list[File], bytes]:
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        form = uploads.Form(b"b", folder, 40)
+        for start in range(0, len(body), size):
+            form.take(body[start : start + size])
+        return form.finish(), (folder / "0").read_bytes()
+
+    for size in (1, 2, 7, 64, len(body)):
+        files, words = taken(size)
+        assert [(each.n, each.name, each.bytes, each.outcome) for each in files] == [
+            (0, "a/ä.txt", 11, ""),
+            (1, "large", 50, "failed"),
+        ]
+        assert words == b"one\r\n--bx\r\n"
+        assert sorted(path.name for path in (tmp_path / str(size)).iterdir()) == ["0"]

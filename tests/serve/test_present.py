@@ -1,0 +1,48 @@
+"""Somebody whose rights change while something goes on: a run that is under way, a stream that is being watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from serving import QUESTION, sent, slow, until
+from team import team
+
+from assay.access import Principal
+from assay.serve import guard
+from assay.store import members, people, tokens
+from assay.testing import ChatServer
+
+
+def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folder: Path):
+    with ChatServer(slow(0.4)) as model, team(folder, model) as desk, desk.as_("reader") as client:
+        store = desk.at.server.workspace.store
+        (base,) = people.scope_of(store, Principal("editor")).bases
+        members.set_groups(store, "reader", ["desk"])
+        people.share(store, base, "group:desk")
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        members.set_groups(store, "reader", [])
+        until(lambda: client.get(f"/api/runs/{run}").json()["state"] not in {"running"})
+        whole = client.get(f"/api/runs/{run}").json()
+        assert whole["evidence"] == [] and "31 metres" not in str(whole["answer"])
+
+
+@pytest.mark.parametrize("by_key", [True, False])
+def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: pytest.MonkeyPatch, by_key: bool):
+    monkeypatch.setattr(guard, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("assay.serve.live.HEARTBEAT", 0.2)
+    with ChatServer(slow(20.0)) as model, team(folder, model) as desk:
+        store = desk.at.server.workspace.store
+        with desk.as_("editor") if by_key else desk.signed_in("editor") as client:
+            run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+            with client.stream("GET", f"/api/runs/{run}/events") as reply:
+                assert reply.status_code == 200
+                events = sent(reply.iter_lines())
+                assert next(events).event == "Asked"
+                if by_key:
+                    tokens.revoke(store, tokens.listing(store, "editor")[0].id)
+                else:
+                    tokens.end_all(store, "editor")
+                assert [each.event for each in events if each.event in {"end", "parked"}] == []
+            assert client.get(f"/api/runs/{run}").status_code == 401
+        assert desk.at.server.live.under_way(run), "the run itself goes on"
