@@ -73,19 +73,20 @@ class Workspace:
     store: Store
     principal: Principal = LOCAL
     _indexes: dict[str, LanceIndex] = field(default_factory=dict)
+    _whole: Workspace | None = None  # whose parts are used, where this is another person's view
 
     # Parts, made when first needed: most commands need few of them, and some are heavy.
 
     @cached_property
     def cache(self) -> Engine:
-        return open_cache(self.path / CACHE)
+        return self._whole.cache if self._whole else open_cache(self.path / CACHE)
 
     @cached_property
     def embedder(self) -> Embedder:
         from assay.models.choose import embedder_for
 
         self._agreed(self.settings.embedder)
-        return embedder_for(self.settings)
+        return self._whole.embedder if self._whole else embedder_for(self.settings)
 
     def _agreed(self, address: str) -> None:
         """Nothing is sent to another machine before the person has agreed to it, once."""
@@ -111,10 +112,8 @@ class Workspace:
         return people.scope_of(self.store, self.principal).narrowed(bases)
 
     def seen_by(self, principal: Principal) -> Workspace:
-        """The same workspace as another person sees it; what is heavy is shared."""
-        other = Workspace(self.path, self.settings, self.store, principal, self._indexes)
-        other.__dict__ |= {part: self.__dict__[part] for part in ("cache", "embedder") if part in self.__dict__}
-        return other
+        """The same workspace as another person sees it; what is heavy is shared, whoever needs it first."""
+        return Workspace(self.path, self.settings, self.store, principal, self._indexes, self._whole or self)
 
     def close(self) -> None:
         self.store.close()

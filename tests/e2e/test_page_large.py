@@ -50,7 +50,7 @@ def crowd(store: Store) -> None:
         ]
         connection.execute(insert(documents), reports)
         talks = [
-            {"id": f"t{n:016x}", "who": LOCAL.id, "title": f"What does report {n} say?", "created": when, "updated": when}
+            {"id": f"t{n:016x}", "who": LOCAL.id, "title": f"What does report {n:04} say?", "created": when, "updated": when}
             for n in range(TALKS)
             for when in [f"2026-02-{1 + n // 50:02}T10:{n % 60:02}:00.000Z"]
         ]
@@ -94,16 +94,15 @@ def test_five_hundred_threads_come_as_one_scrolls_and_any_of_them_is_found(reads
     page = reader.goes()
     links = page.get_by_role("region", name="Threads").get_by_role("link")
     expect(links.first).to_be_visible()
-    expect(page.get_by_text(re.compile(r"10,004 documents"))).to_be_visible()
+    expect(page.get_by_text("Answers come from 10,004 documents")).to_be_visible()
     first = links.count()
     assert 10 <= first <= 200 and asked(reader, "/api/threads") <= 5 and nodes(reader) < NODES
     links.last.scroll_into_view_if_needed()
     expect(links.nth(first)).to_be_attached()
     names = links.all_inner_texts()
     assert len(names) == len(set(names))
-    page.get_by_label("Find a thread").fill("report 3 say")
-    expect(links.filter(has_text="What does report 3 say?")).to_be_visible()
-    expect(links).to_have_count(1)
+    page.get_by_label("Find a thread").fill("0003 report")
+    expect(links).to_have_text(["What does report 0003 say?"])
     reader.goes("#/synthesis")
     page.get_by_text("Picked documents").click()
     expect(page.get_by_role("region", name="Documents to pick from").get_by_role("listitem").first).to_be_visible()
@@ -123,11 +122,11 @@ def test_the_last_page_of_a_long_document_is_reached_and_seen(reads: Reads, serv
     expect(last).to_be_in_viewport()
     expect(last).to_have_js_property("complete", True)
     assert last.evaluate("picture => picture.naturalWidth") > 400
-    seen = Image.open(io.BytesIO(last.screenshot())).convert("L")
-    assert seen.getextrema()[0] < 110, "the page is blank"
     pictures = sum(bool(re.search(r"/pages/\d+", each)) for each in reader.asked)
     assert pictures < 40, f"{pictures} pictures were fetched to look at two pages"
     assert page.locator("figure img").count() < 30 and nodes(reader) < NODES
+    seen = Image.open(io.BytesIO(last.screenshot())).convert("L")
+    assert seen.getextrema()[0] < 110, "the page is blank"
     reader.picture("large-pdf")
     page.get_by_text("Text", exact=True).click()
     text = page.get_by_role("region", name="Text of the document")

@@ -13,8 +13,11 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import JSONResponse
 from furnished import Real, furnish, furnished, made, operations, spare
 from notes import filled
+from pydantic import BaseModel
 from schemathesis import Case
 from schemathesis.checks import CheckContext
 from schemathesis.config import SchemathesisConfig
@@ -30,7 +33,6 @@ from assay.store import members, tokens
 # Paths that another path takes as well: a base's name may hold a slash, and `forecast` could be a run. What they do not take
 # themselves is answered there.
 SHARED = {"/api/bases/{name}/readiness", "/api/bases/{name}/documents", "/api/synthesis/forecast"}
-
 
 # What begins work that goes on is not asked in every way there is. Another operation takes the same body and is.
 AT_LENGTH = {"/api/synthesis": "/api/synthesis/forecast", "/api/ask": "/api/runs"}
@@ -119,6 +121,10 @@ def says_what_is_wrong(context: CheckContext, response: Any, case: Case) -> None
         assert said["error"] != "http", "an error without a name of its own"
 
 
+class Count(BaseModel):
+    count: int
+
+
 @dataclass
 class Found:
     """What came of it: the statuses that each operation answered with, and what is wrong, with a line to try it again."""
@@ -161,6 +167,32 @@ def wrong_with(schema: BaseSchema, never: frozenset[str] = frozenset()) -> dict[
     found, labels = tried(schema), {f"{method} {path}" for method, path, _ in operations(schema.raw_schema)}
     silent = {label for label in labels if not any(200 <= status < 300 for status in found.answered[label])}
     return found.wrong | {label: f"answers only {found.answered[label]}" for label in silent ^ never}
+
+
+def test_what_an_operation_does_otherwise_than_it_says_is_seen():
+    wrong = FastAPI()
+    shown = {404: {"model": dict[str, str]}}
+
+    @wrong.get("/breaks")
+    def breaks() -> None:
+        raise RuntimeError("broken")
+
+    @wrong.get("/lies", response_model=Count)
+    def lies() -> JSONResponse:
+        return JSONResponse({"count": "many"})
+
+    @wrong.get("/refuses", responses=shown)
+    def refuses() -> None:
+        raise HTTPException(404, "in another form")
+
+    @wrong.get("/surprises")
+    def surprises() -> JSONResponse:
+        return JSONResponse({"error": "tea", "detail": "no coffee"}, 418)
+
+    schema = schemathesis.openapi.from_asgi("/openapi.json", wrong, config=config("http://localhost", every_way=False))
+    found = wrong_with(schema)
+    for path in ("/breaks", "/lies", "/refuses", "/surprises"):
+        assert any(label.startswith(f"GET {path}: ") for label in found), path
 
 
 # --- one person -----------------------------------------------------------------------------------------------------

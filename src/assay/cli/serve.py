@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,6 +125,8 @@ def _run(opened: Opened, serving: Serving, host: str, port: int, flag: str, *, o
     server = Server(opened, serving)
     Process(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. What was under way goes on when it is started again.")
+    if server.engine.stuck:  # the interpreter would wait for that thread; what it was doing is taken up again
+        os._exit(0)
 
 
 def told(opened: Opened, serving: Serving, address: str, flag: str = "") -> list[str]:

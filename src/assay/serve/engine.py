@@ -6,9 +6,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+PATIENCE = 5.0  # seconds to wait for the last thread when it stops
+THREADS = 32  # for what a loop waits for in a thread: mostly disks
+
+
+def roomy(loop: asyncio.AbstractEventLoop) -> None:
+    """Enough threads that one long reading does not keep short ones waiting; by default there are four more than cores."""
+    loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="assay"))
 
 
 class Engine:
@@ -23,6 +32,7 @@ class Engine:
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self.loop)
+        roomy(self.loop)
         self.loop.run_forever()
         self.loop.run_until_complete(self._let_go())
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
@@ -44,4 +54,9 @@ class Engine:
     def stop(self) -> None:
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(timeout=10)
+            self._thread.join(timeout=PATIENCE)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether something is still being done that cannot be stopped: a very large text that is being split, perhaps."""
+        return self._thread.is_alive()

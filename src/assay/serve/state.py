@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from assay.access import LOCAL, Principal
 from assay.ingest.parsed import limits_from
-from assay.serve.engine import Engine
+from assay.serve.engine import Engine, roomy
 from assay.serve.limits import Limits
 from assay.serve.live import Live
 from assay.serve.pages import Pages
@@ -81,6 +81,7 @@ class Server:
 
     async def start(self) -> None:
         self.engine.start()
+        roomy(asyncio.get_running_loop())
         self.live.serve_on(asyncio.get_running_loop())
         await asyncio.to_thread(self.live.expect, self.workspace.store)
 

@@ -16,7 +16,14 @@ const FEW = 60; // documents that have a line of their own
 export async function showAccount(root, id, app) {
   const run = await get(at("api", "runs", id));
   if (run.kind !== "synthesis") {
-    fill(root, empty("This run is a question", "It has a trace and an answer, and no account.", el("a", { class: "button", href: `#/run/${encodeURIComponent(id)}` }, "See its trace")));
+    fill(
+      root,
+      empty(
+        "This run is a question",
+        "It has a trace and an answer, and no account.",
+        el("a", { class: "button", href: `#/run/${encodeURIComponent(id)}` }, "See its trace"),
+      ),
+    );
     return undefined;
   }
   app.title(`Synthesis: ${run.question}`);
@@ -44,7 +51,13 @@ function watching(root, run, app) {
     el(
       "div",
       { class: "page watching" },
-      el("header", { class: "trace-head" }, el("a", { class: "crumb small", href: "#/synthesis" }, icon("left", 14), "Synthesis"), el("div", { class: "page-head" }, el("h1", { dir: "auto" }, run.question), actions), state),
+      el(
+        "header",
+        { class: "trace-head" },
+        el("a", { class: "crumb small", href: "#/synthesis" }, icon("left", 14), "Synthesis"),
+        el("div", { class: "page-head" }, el("h1", { dir: "auto" }, run.question), actions),
+        state,
+      ),
       trouble,
       figures,
       el("div", { class: "watching-columns" }, way, el("div", { class: "watching-side" }, related, documents)),
@@ -78,12 +91,28 @@ function watching(root, run, app) {
   }
 
   function drawState() {
-    fill(state, standing(run), el("span", { class: "small muted" }, run.models.join(", ") || "no model: quotations, chosen by rule"), el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"));
+    fill(
+      state,
+      standing(run),
+      el("span", { class: "small muted" }, run.models.join(", ") || "no model: quotations, chosen by rule"),
+      el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
+    );
     fill(
       actions,
-      run.state === "running" ? button("Stop", { icon: "stop", on: () => act("cancel") }) : button("Carry on", { kind: "primary", icon: "right", on: () => act("resume") }),
+      run.state === "running" ? button("Stop", { icon: "stop", on: () => act("cancel") }) : button(
+        "Carry on",
+        { kind: "primary", icon: "right", on: () => act("resume") },
+      ),
     );
-    fill(trouble, run.failure && run.state === "failed" ? el("p", { class: "note bad", role: "alert" }, icon("warning"), el("span", {}, `${run.failure.detail} What is done is kept.`)) : null);
+    fill(
+      trouble,
+      run.failure && run.state === "failed" ? el(
+        "p",
+        { class: "note bad", role: "alert" },
+        icon("warning"),
+        el("span", {}, `${run.failure.detail} What is done is kept.`),
+      ) : null,
+    );
     if (run.state === "parked") add(trouble, el("p", { class: "note" }, icon("info"), "It was cut off in the middle. Nothing is lost: it can be carried on."));
     if (run.state === "cancelled") add(trouble, el("p", { class: "note" }, icon("info"), "It was stopped. What is done is kept, and it can be carried on."));
   }
@@ -144,7 +173,13 @@ function stageRow(stage) {
     "li",
     { class: "way-stage", dataset: { state: stage.state }, "aria-current": stage.state === "now" ? "step" : null },
     el("span", { class: "way-sign" }, stage.state === "done" ? icon("check", 14) : null, el("span", { class: "visually-hidden" }, words)),
-    el("div", {}, el("h2", {}, stage.name), stage.far ? el("p", { class: "small muted figures", dir: "auto" }, stage.far) : null, stage.state === "now" ? bar(stage.done, stage.name) : null),
+    el(
+      "div",
+      {},
+      el("h2", {}, stage.name),
+      stage.far ? el("p", { class: "small muted figures", dir: "auto" }, stage.far) : null,
+      stage.state === "now" ? bar(stage.done, stage.name) : null,
+    ),
   );
 }
 
@@ -154,7 +189,14 @@ function bar(done, name) {
 
 function drawDocuments(holder, documents) {
   if (!documents.length) return;
-  const heading = [el("h2", {}, "Documents"), el("p", { class: "small muted way-legend", "aria-hidden": "true" }, LEVELS.slice(1).map((words, level) => `${SIGNS[level + 1]} ${words}`).join("   "))];
+  const heading = [
+    el("h2", {}, "Documents"),
+    el(
+      "p",
+      { class: "small muted way-legend", "aria-hidden": "true" },
+      LEVELS.slice(1).map((words, level) => `${SIGNS[level + 1]} ${words}`).join("   "),
+    ),
+  ];
   if (documents.length > FEW) {
     const counts = LEVELS.map((words, level) => [words, documents.filter((each) => each.level === level).length]).filter(([, number]) => number);
     fill(
@@ -200,7 +242,13 @@ function drawRelations(holder, so) {
     el(
       "ul",
       { class: "way-list" },
-      ...latest.slice(0, 6).map((each) => el("li", {}, el("span", { class: "tie", dataset: { type: each.type } }, each.type), el("span", { class: "doc-label" }, `${labels.get(each.left.doc_id)} – ${labels.get(each.right.doc_id)}`), el("span", { class: "small", dir: "auto" }, each.reason))),
+      ...latest.slice(0, 6).map((each) => el(
+        "li",
+        {},
+        el("span", { class: "tie", dataset: { type: each.type } }, each.type),
+        el("span", { class: "doc-label" }, `${labels.get(each.left.doc_id)} – ${labels.get(each.right.doc_id)}`),
+        el("span", { class: "small", dir: "auto" }, each.reason),
+      )),
     ),
   );
 }

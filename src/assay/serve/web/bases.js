@@ -51,7 +51,11 @@ export function deleteBase(base) {
     return base.name;
   };
   return form(`Delete “${base.name}”?`, "Delete it", [
-    el("p", {}, `${all === 1 ? "Its document is" : `Its ${plural(all, "document")} are`} erased, with everything that was read from ${all === 1 ? "it" : "them"}. This cannot be undone.`),
+    el(
+      "p",
+      {},
+      `${all === 1 ? "Its document is" : `Its ${plural(all, "document")} are`} erased, with everything that was read from ${all === 1 ? "it" : "them"}. This cannot be undone.`,
+    ),
     el("p", { class: "muted" }, "Answers that were given from them stay, without the words that they quoted."),
     field(`Type ${base.name} to go on`, typed),
   ], done, { kind: "danger", ready: () => typed.value.trim() === base.name });
@@ -71,7 +75,12 @@ export async function baseFor(current) {
         el(
           "li",
           {},
-          el("button", { type: "button", class: "button", on: { click: () => close(base.name) } }, el("span", { dir: "auto" }, base.name), el("span", { class: "small muted" }, plural(base.documents, "document"))),
+          el(
+            "button",
+            { type: "button", class: "button", on: { click: () => close(base.name) } },
+            el("span", { dir: "auto" }, base.name),
+            el("span", { class: "small muted" }, plural(base.documents, "document")),
+          ),
         ),
       ),
     ),

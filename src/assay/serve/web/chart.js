@@ -18,8 +18,17 @@ export function chart(timed, total, width, open) {
     const x = Math.min(across(start), width - 8 - NARROWEST);
     return svg(
       "rect",
-      { x: x.toFixed(1), y: TOP + lane * LANE + 4, width: Math.max(NARROWEST, across(end) - x).toFixed(1), height: LANE - 8, rx: 2, class: "bar", "data-family": lanes[lane], "data-seq": shape.seq },
-      svg("title", {}, `${KIND_WORDS[shape.kind] ?? shape.kind}: ${shape.line} (${seconds((end - start) / 1000)})`),
+      {
+        x: x.toFixed(1),
+        y: TOP + lane * LANE + 4,
+        width: Math.max(NARROWEST, across(end) - x).toFixed(1),
+        height: LANE - 8,
+        rx: 2,
+        class: "bar",
+        "data-family": lanes[lane],
+        "data-seq": shape.seq,
+      },
+      svg("title", {}, `${shape.seq} ${KIND_WORDS[shape.kind] ?? shape.kind}, ${seconds((end - start) / 1000)}`),
     );
   });
   const drawing = svg(
@@ -42,7 +51,21 @@ export function chart(timed, total, width, open) {
   return drawing;
 }
 
-const STEPS = [0.001, 0.01, 0.1, 1].flatMap((power) => [1, 2, 5].map((each) => each * power)).concat([10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200]);
+const STEPS = [0.001, 0.01, 0.1, 1].flatMap((power) => [1, 2, 5].map((each) => each * power)).concat([
+  10,
+  20,
+  30,
+  60,
+  120,
+  300,
+  600,
+  1200,
+  1800,
+  3600,
+  7200,
+  14400,
+  43200,
+]);
 
 /** Round times, no nearer to each other than their words need. */
 function ticks(total, width) {

@@ -29,7 +29,13 @@ export async function showDelivered(root, run) {
             "div",
             {},
             el("h1", { dir: "auto" }, run.question),
-            el("p", { class: "trace-state" }, standing(run), el("span", { class: "small muted figures" }, spent(run)), el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace")),
+            el(
+              "p",
+              { class: "trace-state" },
+              standing(run),
+              el("span", { class: "small muted figures" }, spent(run)),
+              el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
+            ),
           ),
           el(
             "div",
@@ -42,7 +48,20 @@ export async function showDelivered(root, run) {
         ),
       ),
       views(),
-      el("div", { class: "account-columns" }, el("div", { class: "account-frame" }, loading("Setting the page…"), el("iframe", { class: "account-page", title: "The account", sandbox: "allow-scripts", src: `${path}/page`, referrerpolicy: "no-referrer" })), side),
+      el(
+        "div",
+        { class: "account-columns" },
+        el(
+          "div",
+          { class: "account-frame" },
+          loading("Setting the page…"),
+          el(
+            "iframe",
+            { class: "account-page", title: "The account", sandbox: "allow-scripts", src: `${path}/page`, referrerpolicy: "no-referrer" },
+          ),
+        ),
+        side,
+      ),
     ),
   );
   const load = async () => {
@@ -65,7 +84,12 @@ function views() {
   return el(
     "div",
     { class: "segments account-views", role: "radiogroup", "aria-label": "What to look at" },
-    ...[["page", "The account"], ["side", "Coverage and relations"]].map(([value, words]) => el("label", {}, el("input", { type: "radio", name, value, checked: value === "page", on: { change: choose } }), words)),
+    ...[["page", "The account"], ["side", "Coverage and relations"]].map(([value, words]) => el(
+      "label",
+      {},
+      el("input", { type: "radio", name, value, checked: value === "page", on: { change: choose } }),
+      words,
+    )),
   );
 }
 
@@ -83,7 +107,11 @@ function beside(account) {
   const labels = new Map(account.brief.documents.map((id, place) => [id, `D${place + 1}`]));
   const titles = Object.fromEntries(account.documents.map((each) => [each.doc_id, each.title]));
   return [
-    account.notes.length ? el("ul", { class: "account-notes" }, ...account.notes.map((words) => el("li", { class: "note" }, icon("info"), el("span", {}, words)))) : null,
+    account.notes.length ? el(
+      "ul",
+      { class: "account-notes" },
+      ...account.notes.map((words) => el("li", { class: "note" }, icon("info"), el("span", {}, words))),
+    ) : null,
     coverage(account, labels, titles),
     relations(account, labels, titles),
   ];
@@ -105,7 +133,16 @@ function coverage(account, labels, titles) {
       el(
         "table",
         { class: "ledger" },
-        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Document"), ...columns.map(([, words]) => el("th", { scope: "col", class: "figure" }, words)))),
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", { scope: "col" }, "Document"),
+            ...columns.map(([, words]) => el("th", { scope: "col", class: "figure" }, words)),
+          ),
+        ),
         el("tbody", {}, ...account.ledger.map((row) => ledgerRow(row, columns, labels, titles))),
       ),
     ),
@@ -119,7 +156,16 @@ function ledgerRow(row, columns, labels, titles) {
     el(
       "th",
       { scope: "row" },
-      el("span", { class: "ledger-document" }, el("span", { class: "doc-label" }, labels.get(row.doc_id) ?? ""), el("a", { class: "ledger-title", href: `#/document/${encodeURIComponent(row.doc_id)}`, dir: "auto", title: titles[row.doc_id] || null }, titles[row.doc_id] || "Untitled")),
+      el(
+        "span",
+        { class: "ledger-document" },
+        el("span", { class: "doc-label" }, labels.get(row.doc_id) ?? ""),
+        el(
+          "a",
+          { class: "ledger-title", href: `#/document/${encodeURIComponent(row.doc_id)}`, dir: "auto", title: titles[row.doc_id] || null },
+          titles[row.doc_id] || "Untitled",
+        ),
+      ),
       row.reason ? el("span", { class: "small ledger-reason" }, row.reason) : null,
     ),
     ...columns.map(([key]) => el("td", { class: ["figure", !row[key] && key !== "relations" && "nothing"] }, count(row[key]))),
@@ -162,7 +208,13 @@ function typeGroup(type, all, labels, titles) {
     return el(
       "li",
       { class: "relation" },
-      el("p", {}, el("span", { class: "doc-label" }, `${labels.get(each.left.doc_id)} – ${labels.get(each.right.doc_id)}`), " ", el("span", { dir: "auto" }, each.reason)),
+      el(
+        "p",
+        {},
+        el("span", { class: "doc-label" }, `${labels.get(each.left.doc_id)} – ${labels.get(each.right.doc_id)}`),
+        " ",
+        el("span", { dir: "auto" }, each.reason),
+      ),
       quotation(each.left.quote, titles),
       quotation(each.right.quote, titles),
     );

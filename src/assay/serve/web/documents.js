@@ -27,7 +27,16 @@ export async function show(root, params, app) {
   const base = bases.find((each) => each.name === name);
   if (name && !base) {
     const words = `There is none called “${name}”, or it is not shared with you.`;
-    fill(root, el("div", { class: "state" }, el("h1", {}, "No such knowledge base"), el("p", {}, words), el("div", { class: "actions" }, el("a", { class: "button", href: "#/documents" }, "See all documents"))));
+    fill(
+      root,
+      el(
+        "div",
+        { class: "state" },
+        el("h1", {}, "No such knowledge base"),
+        el("p", {}, words),
+        el("div", { class: "actions" }, el("a", { class: "button", href: "#/documents" }, "See all documents")),
+      ),
+    );
     return undefined;
   }
   const screen = el("div", { class: "page documents" });
@@ -102,7 +111,12 @@ function overview(app, cards, put) {
     if (made) app.go(placeOf(made));
   };
   return [
-    el("header", { class: "page-head" }, el("h1", {}, "Documents"), el("div", { class: "actions" }, button("New knowledge base", { icon: "plus", on: make }), ...pickers(put))),
+    el(
+      "header",
+      { class: "page-head" },
+      el("h1", {}, "Documents"),
+      el("div", { class: "actions" }, button("New knowledge base", { icon: "plus", on: make }), ...pickers(put)),
+    ),
     cards,
   ];
 }

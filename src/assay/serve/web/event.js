@@ -19,7 +19,15 @@ export function eventRow({ shape, start, end, waited }, calls) {
   details.addEventListener("toggle", () => {
     if (details.open && details.childElementCount === 1) details.append(inside(shape, calls));
   });
-  const row = el("li", { class: "event-row", dataset: { family: familyOf(shape.kind), seq: String(shape.seq) }, style: { "--start": String(start), "--end": String(end) } }, details);
+  const row = el(
+    "li",
+    {
+      class: "event-row",
+      dataset: { family: familyOf(shape.kind), seq: String(shape.seq) },
+      style: { "--start": String(start), "--end": String(end) },
+    },
+    details,
+  );
   if (waited > 1000) row.dataset.waited = `waited ${seconds(waited / 1000)}`;
   return row;
 }
@@ -51,7 +59,11 @@ function titled({ line: words, documents, kind }) {
 function figures({ kind, event }, took) {
   if (kind !== "Consulted") return took >= 50 ? seconds(took / 1000) : "";
   const usage = event.usage ?? {};
-  return [`${count((usage.tokens_in ?? 0) + (usage.tokens_out ?? 0))} tok`, usage.money ? money(usage.money) : "", seconds(usage.seconds ?? 0)].filter(Boolean).join(" · ");
+  return [
+    `${count((usage.tokens_in ?? 0) + (usage.tokens_out ?? 0))} tok`,
+    usage.money ? money(usage.money) : "",
+    seconds(usage.seconds ?? 0),
+  ].filter(Boolean).join(" · ");
 }
 
 /** The event's fields, in the order in which they are best read. */

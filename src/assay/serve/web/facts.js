@@ -38,15 +38,17 @@ export function named(value, documents, depth = 0, without = []) {
 }
 
 function saysNothing(value, name) {
-  return value === null || (value === false && !ANSWERS.has(name)) || value === "" || (Array.isArray(value) && !value.length) || (typeof value === "object" && !Array.isArray(value) && !Object.keys(value).length);
+  if (value === null || value === "" || (value === false && !ANSWERS.has(name))) return true;
+  return typeof value === "object" && !Object.keys(value).length;
 }
 
 function listed(values, documents, depth) {
   const plain = values.every((each) => typeof each !== "object" || each === null);
-  if (plain && values.length <= MANY && values.every((each) => String(each).length < 60) && !values.some((each) => each in documents)) {
+  const known = values.some((each) => each in documents);
+  if (plain && !known && values.length <= MANY && values.every((each) => String(each).length < 60)) {
     return el("span", { class: "tree-line" }, ...values.map((each) => el("span", { class: "chip" }, String(each))));
   }
-  if (plain && values.every((each) => /^\w{12,}$/.test(each)) && !values.some((each) => each in documents)) {
+  if (plain && !known && values.every((each) => /^\w{12,}$/.test(each))) {
     return folded(plural(values.length, "id"), () => el("span", { class: "tree-ids" }, values.join(" ")));
   }
   const most = plain ? MANY : SOME;
@@ -69,7 +71,13 @@ function listed(values, documents, depth) {
 function evidence(value, documents) {
   const { quote, passage, score, note, key, question, flagged } = value;
   const told = [`score ${Number(score).toFixed(1)}`, note, flagged ? "reads like an instruction to a model" : "", question, key].filter(Boolean).join(" · ");
-  return el("div", {}, quotation({ ...quote, page: passage.page }, documents), el("p", { class: "small muted" }, told), folded("The passage it is from", () => quotation(passage, documents)));
+  return el(
+    "div",
+    {},
+    quotation({ ...quote, page: passage.page }, documents),
+    el("p", { class: "small muted" }, told),
+    folded("The passage it is from", () => quotation(passage, documents)),
+  );
 }
 
 /** A passage that a search returned: a line, which opens to its words. */

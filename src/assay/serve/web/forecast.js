@@ -21,7 +21,12 @@ export function forecasting(app, start) {
   async function ask(wish, size) {
     const own = ++turn;
     if (!size) return tell(el("p", { class: "muted" }, "Choose documents to see it."));
-    if (size === 1 && wish.pipeline === "synthesis") return tell(el("p", { class: "note" }, icon("info"), "To compare takes two documents. Choose another one, or “Sum up”."));
+    if (size === 1 && wish.pipeline === "synthesis") return tell(el(
+      "p",
+      { class: "note" },
+      icon("info"),
+      "To compare takes two documents. Choose another one, or “Sum up”.",
+    ));
     try {
       const found = await post("/api/synthesis/forecast", wish);
       if (own !== turn) return undefined;
@@ -62,7 +67,12 @@ export function forecasting(app, start) {
 
 function drawn(found) {
   return [
-    found.large ? el("p", { class: "note warn" }, icon("warning"), el("span", {}, "This is a large one. Fewer documents or questions, or summing up, take less; you can stop it at any time.")) : null,
+    found.large ? el(
+      "p",
+      { class: "note warn" },
+      icon("warning"),
+      el("span", {}, "This is a large one. Fewer documents or questions, or summing up, take less; you can stop it at any time."),
+    ) : null,
     el(
       "dl",
       { class: "gauges tight" },

@@ -36,7 +36,12 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     },
     row,
     none: () => {
-      if (search.value.trim() || state.value) return el("p", { class: "state slim" }, "No document fits. ", el("button", { type: "button", class: "link", on: { click: everything } }, "Show all"));
+      if (search.value.trim() || state.value) return el(
+        "p",
+        { class: "state slim" },
+        "No document fits. ",
+        el("button", { type: "button", class: "link", on: { click: everything } }, "Show all"),
+      );
       return none();
     },
     told: (total) => {
@@ -72,7 +77,13 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
         document.state === "unreadable" && document.why ? el("p", { class: "row-more bad" }, document.why) : null,
         ...(document.state === "ready" ? document.warnings.map((said) => el("p", { class: "row-more warn" }, said)) : []),
       ),
-      el("span", { class: "document-facts small muted figures" }, el("span", {}, KINDS[document.kind] ?? document.kind.toUpperCase()), el("span", {}, document.date ?? ""), el("span", {}, document.pages > 1 ? plural(document.pages, "page") : "")),
+      el(
+        "span",
+        { class: "document-facts small muted figures" },
+        el("span", {}, KINDS[document.kind] ?? document.kind.toUpperCase()),
+        el("span", {}, document.date ?? ""),
+        el("span", {}, document.pages > 1 ? plural(document.pages, "page") : ""),
+      ),
       el("span", { class: "document-state" }, badge([icon(sign, 13), words], kind)),
       mine ? iconButton("trash", `Remove ${title}`, () => remove(new Map([[document.id, title]]))) : null,
     );
@@ -159,5 +170,9 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
 }
 
 function under(document, known) {
-  return [document.title && document.title !== document.name ? document.name : "", document.authors.join(", "), known ? "" : `in ${document.base}`].filter(Boolean).join(" · ");
+  return [
+    document.title && document.title !== document.name ? document.name : "",
+    document.authors.join(", "),
+    known ? "" : `in ${document.base}`,
+  ].filter(Boolean).join(" · ");
 }

@@ -27,7 +27,18 @@ export function picking(bases, changed) {
     ...filled.map((base) => {
       const box = el("input", { type: "checkbox", checked: whole.has(base.name) });
       box.addEventListener("change", () => (box.checked ? whole.add(base.name) : whole.delete(base.name)));
-      return el("label", { class: "check" }, box, el("span", {}, el("span", { dir: "auto" }, base.name), " ", el("span", { class: "small muted figures" }, plural(base.documents, "document"))));
+      return el(
+        "label",
+        { class: "check" },
+        box,
+        el(
+          "span",
+          {},
+          el("span", { dir: "auto" }, base.name),
+          " ",
+          el("span", { class: "small muted figures" }, plural(base.documents, "document")),
+        ),
+      );
     }),
   );
 
@@ -53,7 +64,22 @@ export function picking(bases, changed) {
           else picked.delete(document.id);
           showTray();
         });
-        return el("li", {}, el("label", { class: "check" }, box, el("span", {}, el("span", { dir: "auto" }, title), " ", el("span", { class: "small muted" }, [document.date, document.base].filter(Boolean).join(" · ")))));
+        return el(
+          "li",
+          {},
+          el(
+            "label",
+            { class: "check" },
+            box,
+            el(
+              "span",
+              {},
+              el("span", { dir: "auto" }, title),
+              " ",
+              el("span", { class: "small muted" }, [document.date, document.base].filter(Boolean).join(" · ")),
+            ),
+          ),
+        );
       },
       none: () => el("p", { class: "state slim" }, "No document fits."),
     });
@@ -66,7 +92,12 @@ export function picking(bases, changed) {
     fill(
       tray,
       el("strong", { class: "figures" }, picked.size ? `${count(picked.size)} picked` : "None picked yet"),
-      ...some.map(([id, title]) => el("span", { class: "chip" }, el("span", { class: "clip", dir: "auto" }, title), iconButton("close", `Leave out ${title}`, () => drop(id)))),
+      ...some.map(([id, title]) => el(
+        "span",
+        { class: "chip" },
+        el("span", { class: "clip", dir: "auto" }, title),
+        iconButton("close", `Leave out ${title}`, () => drop(id)),
+      )),
       picked.size > some.length ? el("span", { class: "small muted" }, `and ${picked.size - some.length} more`) : null,
       picked.size ? button("Clear", { kind: "quiet small", on: () => drop(...picked.keys()) }) : null,
     );

@@ -24,18 +24,34 @@ export function relationMap(relations, labels, titles) {
     const [cx, cy] = [MIDDLE + ((x0 + x1) / 2 - MIDDLE) * bend, MIDDLE + ((y0 + y1) / 2 - MIDDLE) * bend];
     return svg(
       "path",
-      { d: `M${x0.toFixed(1)} ${y0.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${x1.toFixed(1)} ${y1.toFixed(1)}`, class: "tie-line", "data-type": type, "stroke-width": Math.min(4, 1 + number * 0.6).toFixed(1) },
+      {
+        d: `M${x0.toFixed(1)} ${y0.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${x1.toFixed(1)} ${y1.toFixed(1)}`,
+        class: "tie-line",
+        "data-type": type,
+        "stroke-width": Math.min(4, 1 + number * 0.6).toFixed(1),
+      },
       svg("title", {}, `${labels.get(left)} – ${labels.get(right)}: ${number} × ${type}`),
     );
   });
   const dots = involved.map((id, at) => {
     const [x, y] = place.get(id);
     const [tx, ty] = spot(at, involved.length, RADIUS + 20);
-    return svg("g", {}, svg("title", {}, `${labels.get(id)}: ${titles[id] ?? ""}`), svg("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 5, class: "map-dot" }), svg("text", { x: tx.toFixed(1), y: (ty + 4).toFixed(1), "text-anchor": "middle", class: "map-label" }, labels.get(id)));
+    return svg(
+      "g",
+      {},
+      svg("title", {}, `${labels.get(id)}: ${titles[id] ?? ""}`),
+      svg("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 5, class: "map-dot" }),
+      svg("text", { x: tx.toFixed(1), y: (ty + 4).toFixed(1), "text-anchor": "middle", class: "map-label" }, labels.get(id)),
+    );
   });
   return svg(
     "svg",
-    { viewBox: `0 0 ${SIZE} ${SIZE}`, class: involved.length < 6 ? "relation-map few" : "relation-map", role: "img", "aria-label": `Map of ${plural(relations.length, "relation")} between ${plural(involved.length, "document")}; they are listed below by type` },
+    {
+      viewBox: `0 0 ${SIZE} ${SIZE}`,
+      class: involved.length < 6 ? "relation-map few" : "relation-map",
+      role: "img",
+      "aria-label": `Map of ${plural(relations.length, "relation")} between ${plural(involved.length, "document")}; they are listed below by type`,
+    },
     ...curves,
     ...dots,
   );

@@ -1,7 +1,7 @@
 // The list of runs: what was asked, when, and what came of it.
 
 import { get, query } from "./api.js";
-import { ago, el, fill, plural } from "./dom.js";
+import { ago, el, fill } from "./dom.js";
 import { paged } from "./paged.js";
 import { badge, empty, icon } from "./parts.js";
 
@@ -68,9 +68,4 @@ export function runRow(run) {
     ),
     standing(run),
   );
-}
-
-/** How long ago, and what was spent, in a line. */
-export function spentLine(usage) {
-  return [plural(usage.calls, "model call"), plural(usage.tokens_in + usage.tokens_out, "token")].join(" · ");
 }

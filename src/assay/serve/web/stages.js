@@ -93,11 +93,20 @@ function asking(so) {
   const searched = asked ? (so.looked.size + so.weighed.size) / (2 * asked) : 0;
   return [
     stage("Describe", so.described.size / documents, `${so.described.size} of ${plural(documents, "document")}`, so.described.size),
-    stage("Ask questions", asked ? 1 : (0.95 * so.questioned.size) / documents, asked ? plural(asked, "question") : `${so.questioned.size} of ${plural(documents, "document")}`, so.questioned.size || asked),
+    stage(
+      "Ask questions",
+      asked ? 1 : (0.95 * so.questioned.size) / documents,
+      asked ? plural(asked, "question") : `${so.questioned.size} of ${plural(documents, "document")}`,
+      so.questioned.size || asked,
+    ),
     stage(
       "Gather evidence",
       whole ? 1 : Math.min(0.98, searched),
-      [so.weighed.size ? `${so.weighed.size} of ${asked} answered` : `${so.looked.size} of ${asked} searched for`, plural(so.evidence.size, "quotation"), again ? `${plural(again, "document")} asked about again` : ""].filter(Boolean).join(" · "),
+      [
+        so.weighed.size ? `${so.weighed.size} of ${asked} answered` : `${so.looked.size} of ${asked} searched for`,
+        plural(so.evidence.size, "quotation"),
+        again ? `${plural(again, "document")} asked about again` : "",
+      ].filter(Boolean).join(" · "),
       asked,
     ),
   ];
@@ -110,7 +119,12 @@ function relating(so) {
   const drawn = so.questions.size ? Math.min(0.95, so.drew.size / so.questions.size) : 0;
   return [
     stage("Draw insights", so.paired ? 1 : drawn, plural(so.insights.size, "insight"), so.drew.size),
-    stage("Relate documents", so.spun ? 1 : so.paired ? 0.5 : 0, named.length ? named.join(", ") : so.paired ? `${plural(so.paired.pairs.length, "pair")} to compare` : "", so.paired),
+    stage(
+      "Relate documents",
+      so.spun ? 1 : so.paired ? 0.5 : 0,
+      named.length ? named.join(", ") : so.paired ? `${plural(so.paired.pairs.length, "pair")} to compare` : "",
+      so.paired,
+    ),
     stage("Find the thread", so.spun ? 1 : 0, so.spun?.theme ?? "", so.spun),
   ];
 }

@@ -11,7 +11,11 @@ import { runRow } from "./runs.js";
 const PAUSE = 500; // milliseconds after the last change before the forecast is asked for
 const PAGES = 5; // of runs that are looked through for syntheses at a time
 const PIPELINES = [
-  ["synthesis", "Compare in depth", "How do they work, how do they relate, where do they disagree? Insights, relations with quotations on both sides, and a text built on them."],
+  [
+    "synthesis",
+    "Compare in depth",
+    "How do they work, how do they relate, where do they disagree? Insights, relations with quotations on both sides, and a text built on them.",
+  ],
   ["summary", "Sum up", "What do they say? A quick factual digest in one text. Also of a single document."],
 ];
 const APPROACHES = [
@@ -33,12 +37,25 @@ export async function show(root, params, app) {
     el(
       "header",
       { class: "page-head" },
-      el("div", {}, el("h1", {}, "Synthesis"), el("p", { class: "muted" }, "Many documents, one account: what each contributes, how they relate, where they contradict each other. Every statement cites the words it stands on.")),
+      el(
+        "div",
+        {},
+        el("h1", {}, "Synthesis"),
+        el(
+          "p",
+          { class: "muted" },
+          "Many documents, one account: what each contributes, how they relate, where they contradict each other. Every statement cites the words it stands on.",
+        ),
+      ),
     ),
   );
   fill(root, screen);
   if (!bases.some((base) => base.documents)) {
-    screen.append(empty("There are no documents yet", "Add some, and come back: two are enough to compare.", el("a", { class: "button primary", href: "#/documents" }, "Add documents")));
+    screen.append(empty(
+      "There are no documents yet",
+      "Add some, and come back: two are enough to compare.",
+      el("a", { class: "button primary", href: "#/documents" }, "Add documents"),
+    ));
     return earlier(screen);
   }
   const leave = starting(screen, app, bases);
@@ -69,7 +86,16 @@ function starting(screen, app, bases) {
     step(
       "For whom",
       el("p", { class: "hint" }, "The account itself is for somebody who knows the field. The same claims can also be told:"),
-      el("div", { class: "readers" }, ...READERS.map(([value, words]) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "reader", value }), words))),
+      el(
+        "div",
+        { class: "readers" },
+        ...READERS.map(([value, words]) => el(
+          "label",
+          { class: "check" },
+          el("input", { type: "checkbox", name: "reader", value }),
+          words,
+        )),
+      ),
       field("For other readers", other, "Describe them in a few words."),
     ),
     el(
@@ -84,7 +110,18 @@ function starting(screen, app, bases) {
         choices("approach", APPROACHES),
         app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, what is told are quotations, chosen by rule`) : null,
         app.me.model && app.me.leaves.length
-          ? el("p", { class: "note" }, icon("info"), el("span", {}, `With the model, passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet: `, el("code", {}, `assay config agree ${app.me.leaves[0]}`), "."))
+          ? el(
+            "p",
+            { class: "note" },
+            icon("info"),
+            el(
+              "span",
+              {},
+              `With the model, passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet: `,
+              el("code", {}, `assay config agree ${app.me.leaves[0]}`),
+              ".",
+            ),
+          )
           : null,
       ),
     ),
@@ -133,7 +170,12 @@ function choices(name, options) {
     "div",
     { class: "choices" },
     ...options.map(([value, title, when], place) =>
-      el("label", { class: "choice" }, el("input", { type: "radio", name, value, checked: place === 0 }), el("span", {}, el("strong", {}, title), el("span", { class: "small muted" }, when))),
+      el(
+        "label",
+        { class: "choice" },
+        el("input", { type: "radio", name, value, checked: place === 0 }),
+        el("span", {}, el("strong", {}, title), el("span", { class: "small muted" }, when)),
+      ),
     ),
   );
 }

@@ -1,6 +1,6 @@
 // The trace of a run: its record as a timeline that opens to arguments and results. Without a run: the list of them.
 
-import { at, follow, get, post, query } from "./api.js";
+import { at, follow, get, post } from "./api.js";
 import { chart } from "./chart.js";
 import { checkpointView } from "./checkpoint.js";
 import { count, el, fill, money, plural, seconds } from "./dom.js";
@@ -98,7 +98,12 @@ function traced(root, app, trace, run) {
       ...Object.entries(FAMILY_WORDS)
         .filter(([family]) => counts[family])
         .map(([family, words]) => {
-          const node = el("button", { type: "button", class: "chip family", "aria-pressed": String(!off.has(family)), dataset: { family } }, el("span", { class: "swatch", "aria-hidden": "true" }), `${words} ${count(counts[family])}`);
+          const node = el(
+            "button",
+            { type: "button", class: "chip family", "aria-pressed": String(!off.has(family)), dataset: { family } },
+            el("span", { class: "swatch", "aria-hidden": "true" }),
+            `${words} ${count(counts[family])}`,
+          );
           node.addEventListener("click", () => {
             off.has(family) ? off.delete(family) : off.add(family);
             list.dataset.off = [...off].join(" ");
@@ -164,9 +169,22 @@ function traced(root, app, trace, run) {
   function drawState() {
     const links = [];
     if (run.thread) links.push(el("a", { href: `#/thread/${encodeURIComponent(run.thread)}` }, "Read the answer in its thread"));
-    if (run.kind === "synthesis") links.push(el("a", { href: `#/synthesis/${encodeURIComponent(run.id)}` }, run.state === "delivered" ? "Read the account" : "Watch it"));
+    if (run.kind === "synthesis") links.push(el(
+      "a",
+      { href: `#/synthesis/${encodeURIComponent(run.id)}` },
+      run.state === "delivered" ? "Read the account" : "Watch it",
+    ));
     const when = new Date(run.started).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
-    fill(state, standing(run), el("span", { class: "muted small" }, [when, run.kind === "synthesis" ? "synthesis" : `${run.mode} mode`, run.models.join(", ") || "no model"].join(" · ")), ...links.map((link) => el("span", { class: "small" }, link)));
+    fill(
+      state,
+      standing(run),
+      el(
+        "span",
+        { class: "muted small" },
+        [when, run.kind === "synthesis" ? "synthesis" : `${run.mode} mode`, run.models.join(", ") || "no model"].join(" · "),
+      ),
+      ...links.map((link) => el("span", { class: "small" }, link)),
+    );
     fill(
       actions,
       run.state === "running" ? button("Stop", { icon: "stop", on: () => act("cancel") }) : null,
@@ -204,7 +222,12 @@ function traced(root, app, trace, run) {
   }
 
   async function replay() {
-    const said = el("div", { class: "note", role: "status" }, el("span", { class: "spinner small", "aria-hidden": "true" }), "Going through it again from the record…");
+    const said = el(
+      "div",
+      { class: "note", role: "status" },
+      el("span", { class: "spinner small", "aria-hidden": "true" }),
+      "Going through it again from the record…",
+    );
     notes.querySelector(".trace-replay")?.remove();
     said.classList.add("trace-replay");
     notes.append(said);
@@ -216,7 +239,12 @@ function traced(root, app, trace, run) {
         icon(result.same ? "check" : "warning"),
         result.same
           ? el("span", {}, "Done again from its record, without asking any model: it comes to the same answer.")
-          : el("div", {}, el("p", {}, "Done again from its record, it comes to something else:"), el("ul", { class: "bullets" }, ...result.differences.map((words) => el("li", {}, words)))),
+          : el(
+            "div",
+            {},
+            el("p", {}, "Done again from its record, it comes to something else:"),
+            el("ul", { class: "bullets" }, ...result.differences.map((words) => el("li", {}, words))),
+          ),
       );
     } catch (problem) {
       said.remove();
@@ -288,12 +316,22 @@ function inShort(section) {
 /** Whether the record is as it was written. */
 function chainOf(trace, run) {
   if (!trace.faults.length) {
-    return el("p", { class: "chain small", role: "status" }, icon("check", 15), `The record is whole${run.state === "running" ? " so far" : ""}: ${plural(trace.chain.length, "entry", "entries")}, each bound to the one before it by its digest.`);
+    return el(
+      "p",
+      { class: "chain small", role: "status" },
+      icon("check", 15),
+      `The record is whole${run.state === "running" ? " so far" : ""}: ${plural(trace.chain.length, "entry", "entries")}, each bound to the one before it by its digest.`,
+    );
   }
   return el(
     "div",
     { class: "chain note bad", role: "alert" },
     icon("warning"),
-    el("div", {}, el("p", {}, el("strong", {}, "This record is not as it was written.")), el("ul", { class: "bullets" }, ...trace.faults.map((words) => el("li", {}, words)))),
+    el(
+      "div",
+      {},
+      el("p", {}, el("strong", {}, "This record is not as it was written.")),
+      el("ul", { class: "bullets" }, ...trace.faults.map((words) => el("li", {}, words))),
+    ),
   );
 }
