@@ -45,7 +45,9 @@ def tome(file: Path, pages: int) -> Path:
         canvas.setFont(FONT, SIZE)
         for line in range(4):  # at places of its own, so that no line is taken for what is printed on every page
             words = WORDS[(page + 3 * line) % len(WORDS)]
-            canvas.drawString(LEFT, 700 - (page * 37) % 400 - 20 * line, f"Entry {page}.{line}: the {words} was seen at the quay.")
+            canvas.drawString(
+                LEFT, 700 - (page * 37) % 400 - 20 * line, f"Entry {page}.{line}: the {words} was seen at the quay."
+            )
         canvas.showPage()
     canvas.save()
     return file

@@ -85,7 +85,7 @@ def disagreement() -> Script:
     """Two claims from two documents, and that they disagree."""
 
     def write(text: str, schema: Any) -> Any:
-        draft = writes(f"{LIT[:-1]} [{{lit in 1861}}].", f"{ALSO_LIT[:-1]} [{{lit in 1874}}].")(text, schema)
+        draft: Any = writes(f"{LIT[:-1]} [{{lit in 1861}}].", f"{ALSO_LIT[:-1]} [{{lit in 1874}}].")(text, schema)
         left, right = (claim["cites"][0] for claim in draft["blocks"][0]["claims"])
         return draft | {"conflicts": [{"left": left, "right": right, "about": "first lit"}]}
 

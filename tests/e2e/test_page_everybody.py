@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from desk import LAPTOP, PHONE, Desk, Model, Reader, desk, until
 from handbook import SENTENCE, handbook
-from lighthouse import PAPERS, QUESTION, disagreement, finder, researcher
 from lighthouse import NOTES as LIGHT
+from lighthouse import PAPERS, QUESTION, disagreement, finder, researcher
 from playwright.sync_api import Page, expect
 
 from assay.serve.state import Serving
@@ -134,9 +134,7 @@ def background(page: Page) -> tuple[int, ...]:
     return tuple(said[:3])
 
 
-def test_in_the_light_on_a_laptop_no_screen_has_a_serious_fault(
-    reads: Reads, served: Desk, prepared: dict[str, str]
-):
+def test_in_the_light_on_a_laptop_no_screen_has_a_serious_fault(reads: Reads, served: Desk, prepared: dict[str, str]):
     reader = reads(served, color_scheme="light")
     for name in screens(reader, served, prepared):
         reader.fits()

@@ -53,9 +53,10 @@ def shown(figure: Locator) -> tuple[tuple[float, float, float, float], Image.Ima
         """figure => {
           const page = figure.querySelector('img').getBoundingClientRect();
           const box = [...figure.querySelectorAll(':scope > span')].map(each => each.getBoundingClientRect());
+          const across = x => (x - page.left) / page.width, down = y => (y - page.top) / page.height;
           return [
-            (Math.min(...box.map(b => b.left)) - page.left) / page.width, (Math.min(...box.map(b => b.top)) - page.top) / page.height,
-            (Math.max(...box.map(b => b.right)) - page.left) / page.width, (Math.max(...box.map(b => b.bottom)) - page.top) / page.height,
+            across(Math.min(...box.map(b => b.left))), down(Math.min(...box.map(b => b.top))),
+            across(Math.max(...box.map(b => b.right))), down(Math.max(...box.map(b => b.bottom))),
           ];
         }"""
     )
@@ -95,7 +96,9 @@ def test_from_an_empty_desk_to_the_words_on_their_page(reads: Reads, address: st
     reader.picture("citation")
 
 
-def test_a_folder_is_taken_in_with_its_paths_and_so_is_a_file_that_is_dropped(reads: Reads, address: str, tmp_path: Path):
+def test_a_folder_is_taken_in_with_its_paths_and_so_is_a_file_that_is_dropped(
+    reads: Reads, address: str, tmp_path: Path
+):
     folder = tmp_path / "winter"
     (folder / "pumps").mkdir(parents=True)
     (folder / "lamps.txt").write_text("The lamps at the quay burn colza oil, which thickens in the cold.")
@@ -121,4 +124,6 @@ def test_a_folder_is_taken_in_with_its_paths_and_so_is_a_file_that_is_dropped(re
     expect(panel).to_contain_text("1 of 1 ready")
     listed = page.get_by_role("list", name="Documents")
     for name in ("lamps.txt", "oil.md", "weir.txt"):
-        expect(listed.get_by_role("listitem").filter(has_text=re.compile(name.partition(".")[0], re.I)).first).to_be_visible()
+        expect(
+            listed.get_by_role("listitem").filter(has_text=re.compile(name.partition(".")[0], re.I)).first
+        ).to_be_visible()

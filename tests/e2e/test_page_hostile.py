@@ -24,7 +24,7 @@ OWN = "window.__owned = 1"
 LONG = "Llanfair" * 400
 TAGS = (
     f"<script>{OWN}</script><img src=x onerror='{OWN}'><svg onload='{OWN}'></svg><style>body{{display:none}}</style>"
-    f"<a href=\"javascript:{OWN}\">a</a><iframe srcdoc=\"<script>parent.{OWN}</script>\"></iframe>"
+    f'<a href="javascript:{OWN}">a</a><iframe srcdoc="<script>parent.{OWN}</script>"></iframe>'
 )
 LINKS = f"[press](javascript:{OWN}) ![seen](https://evil.invalid/seen.png) <https://evil.invalid/> https://evil.invalid/plain"
 STEERS = "\x1b]0;owned\x07\x1b[2J\x1b[31m"
@@ -35,7 +35,7 @@ QUESTION = "How is the valve of the pump house opened?"
 HTML = f"""<!doctype html><title>{TAGS.replace("<", "&lt;")}</title>
 <script>{OWN}</script><link rel=stylesheet href="https://evil.invalid/style.css"><meta http-equiv=refresh content="0;url=https://evil.invalid/">
 <body onload="{OWN}"><img src="https://evil.invalid/x.png" onerror="{OWN}"><form action="https://evil.invalid/"><button>Go</button></form>
-<p>The gate of the weir &lt;img src=x onerror='{OWN}'&gt; is lifted by a winch in the morning and let down at night.</p></body>"""
+<p>The gate of the weir &lt;img src=x onerror='{OWN}'&gt; is lifted by a winch in the morning.</p></body>"""
 
 
 def files(folder: Path) -> list[Path]:
@@ -65,7 +65,9 @@ def model_that_tries() -> Script:
 
     return Script(
         route=research(why=evil[:150]),
-        plan=steps((f"How is the valve opened? {TAGS[:120]}", "valve pump house"), (f"{LINKS[:120]}?", f"hand {TAGS[:60]}")),
+        plan=steps(
+            (f"How is the valve opened? {TAGS[:120]}", "valve pump house"), (f"{LINKS[:120]}?", f"hand {TAGS[:60]}")
+        ),
         decide=rests(evil[:200]),
         weigh=keeps(f"{OPENED} {SHUT}", note=evil[:400]),
         judge=judge,
@@ -109,7 +111,12 @@ def harmless(reader: Reader) -> None:
     """Nothing of it ran, anywhere on the page; and the page has kept its form."""
     for frame in reader.page.frames:
         assert frame.evaluate("window.__owned") is None, frame.url
-    assert reader.page.evaluate("document.querySelectorAll('body script, [onerror], [onload], a[href^=javascript]').length") == 0
+    assert (
+        reader.page.evaluate(
+            "document.querySelectorAll('body script, [onerror], [onload], a[href^=javascript]').length"
+        )
+        == 0
+    )
     reader.fits()
 
 
@@ -178,15 +185,18 @@ def test_an_uploaded_page_is_handed_out_as_a_file_and_does_not_run_where_we_are(
     headers = httpx.get(f"{served.url}/api/documents/{weir}/original").headers
     assert headers["content-disposition"].startswith("attachment")
     assert headers["x-content-type-options"] == "nosniff" and "default-src 'none'" in headers["content-security-policy"]
-    assert page.evaluate(
-        """async place => {
+    assert (
+        page.evaluate(
+            """async place => {
           const frame = Object.assign(document.createElement("iframe"), {src: place});
           document.body.append(frame);
           await new Promise(done => { frame.onload = done; setTimeout(done, 500); });
           try { return frame.contentWindow.__owned ?? null; } catch { return null; }
         }""",
-        f"/api/documents/{weir}/text?start=0&end=500",
-    ) is None
+            f"/api/documents/{weir}/text?start=0&end=500",
+        )
+        is None
+    )
     reader.foresees("frame-ancestors|Framing|refused to connect|ERR_BLOCKED_BY_RESPONSE")
 
 

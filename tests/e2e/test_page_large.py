@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from desk import Desk, Reader, desk
@@ -50,7 +49,13 @@ def crowd(store: Store) -> None:
         ]
         connection.execute(insert(documents), reports)
         talks = [
-            {"id": f"t{n:016x}", "who": LOCAL.id, "title": f"What does report {n:04} say?", "created": when, "updated": when}
+            {
+                "id": f"t{n:016x}",
+                "who": LOCAL.id,
+                "title": f"What does report {n:04} say?",
+                "created": when,
+                "updated": when,
+            }
             for n in range(TALKS)
             for when in [f"2026-02-{1 + n // 50:02}T10:{n % 60:02}:00.000Z"]
         ]
@@ -126,9 +131,9 @@ def test_the_last_page_of_a_long_document_is_reached_and_seen(reads: Reads, serv
     assert pictures < 40, f"{pictures} pictures were fetched to look at two pages"
     assert page.locator("figure img").count() < 30 and nodes(reader) < NODES
     seen = Image.open(io.BytesIO(last.screenshot())).convert("L")
-    assert seen.getextrema()[0] < 110, "the page is blank"
+    assert sum(seen.histogram()[:110]) > 100, "the page is blank"
     reader.picture("large-pdf")
-    page.get_by_text("Text", exact=True).click()
+    page.get_by_role("radio", name="Text").check()
     text = page.get_by_role("region", name="Text of the document")
     expect(text).to_contain_text("Entry 1.0: the heron was seen at the quay.")
     assert nodes(reader) < NODES

@@ -101,7 +101,7 @@ def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: 
     expect(searched).to_contain_text(RAM)
     reader.picture("trace")
     page.get_by_label("Find in the record").fill("draft")
-    expect(rows.filter(visible=True)).to_have_count(sum("Drafted" == each["kind"] for each in trace["events"]))
+    expect(rows.filter(visible=True)).to_have_count(sum(each["kind"] == "Drafted" for each in trace["events"]))
     page.get_by_role("button", name="Replay").click()
     expect(page.get_by_text("it comes to the same answer")).to_be_visible()
     with page.expect_download() as taking:

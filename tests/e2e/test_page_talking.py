@@ -91,7 +91,7 @@ def test_a_follow_up_is_understood_in_its_thread_which_can_be_renamed_reopened_a
     link = threads(page).get_by_role("link", name="About the tower")
     link.hover()
     threads(page).get_by_role("button", name="Delete “About the tower”").click()
-    expect(page.get_by_role("dialog")).to_contain_text("will be gone for good")
+    expect(page.get_by_role("dialog")).to_contain_text("Delete this thread?“About the tower”")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(link).to_be_hidden()
     expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
@@ -118,7 +118,9 @@ def test_a_checkpoint_is_a_plain_question_that_a_click_answers(reads: Reads, ser
     expect(asked).to_be_hidden()
 
 
-def test_a_checkpoint_is_answered_by_keyboard_and_other_words_are_searched_for(reads: Reads, served: Desk, model: Model):
+def test_a_checkpoint_is_answered_by_keyboard_and_other_words_are_searched_for(
+    reads: Reads, served: Desk, model: Model
+):
     heard: list[str] = []
 
     def weigh(text: str, schema: Any) -> Any:

@@ -120,3 +120,15 @@ def test_documents_are_chosen_in_the_order_in_which_they_are_named(at: Served):
     ids = [entry.id for entry in at.server.workspace.sources()][::-1]
     wish = synthesis.Synthesise(documents=tuple(ids), bases=("default",))
     assert synthesis.chosen(at.server.workspace, wish) == ids
+
+
+def test_syntheses_can_be_listed_apart_from_questions_that_only_speak_of_a_brief(client: httpx.Client):
+    run = begun(client, pipeline="summary")
+    asked = client.post("/api/runs", json={"question": 'Which lamp has a "brief":{ in it?'}).json()["run"]
+
+    def ids(**which: str) -> list[str]:
+        return [each["id"] for each in client.get("/api/runs", params=which).json()["runs"]]
+
+    assert ids(kind="synthesis") == [run]
+    assert ids(kind="question") == [asked]
+    assert set(ids()) == {run, asked}

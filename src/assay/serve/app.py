@@ -41,6 +41,7 @@ ERRORS = {400: "unusable", 401: "sign-in", 403: "forbidden", 404: "missing", 405
     429: "too-many",
     507: "full",
 }
+BROKEN = "Assay broke down; the log says where."
 
 ROUTERS = (
     health.router,
@@ -107,7 +108,13 @@ async def _begin(server: Server) -> None:
     except AssayError as error:
         server.problems = (str(error),)
         log.warning("not ready: %s", error)
-    await server.live.take_up(server.workspace.store, lambda principal: auth.as_now(server, principal))
+    except Exception as error:
+        server.problems = (BROKEN,)
+        log.error("not ready", exc_info=error)
+    try:
+        await server.live.take_up(server.workspace.store, lambda principal: auth.as_now(server, principal))
+    except Exception as error:  # files that were sent are read all the same
+        log.error("not every run could be taken up", exc_info=error)
     await jobs.take_up(server)
 
 
@@ -148,4 +155,4 @@ async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
 
 async def _broke_down(_: Request, error: Exception) -> JSONResponse:
     log.error("a request broke down", exc_info=error)
-    return problem(500, "broken", "Assay broke down; the log says where.")
+    return problem(500, "broken", BROKEN)

@@ -14,7 +14,7 @@ from assay.models.choose import languages_of
 from assay.serve.jobs import job_of
 from assay.serve.limits import room_for_an_upload
 from assay.serve.lines import base_line, document_line
-from assay.serve.reading import fillable
+from assay.serve.reading import fillable, unfilled
 from assay.serve.shapes import Problem
 from assay.serve.shapes_documents import BaseLine, ChangedBase, JobShape, NewBase, ReadinessShape
 from assay.serve.state import Here, Mine, Who
@@ -131,9 +131,15 @@ def describe_base(name: BaseName, changed: ChangedBase, mine: Mine) -> BaseLine:
 @router.delete("/{name:path}", status_code=204, response_model=None)
 async def delete_base(name: BaseName, mine: Mine, here: Here) -> None:
     """The knowledge base with everything in it; what is being read into it is stopped."""
-    await here.worker.cancel_all(await asyncio.to_thread(fillable, mine, name))
-    await asyncio.to_thread(asyncio.run, mine.delete_base(name))  # not in the engine: taking vectors away is hard work
+    base = await asyncio.to_thread(fillable, mine, name)
+    await here.worker.cancel_all(base)
+    await asyncio.to_thread(asyncio.run, _deleted(mine, base))  # not in the engine: taking vectors away is hard work
     await here.pages.forget()
+
+
+async def _deleted(mine: Workspace, base: Base) -> None:
+    await unfilled(mine, base)
+    await mine.delete_base(base.name)
 
 
 def _named(mine: Workspace, name: str) -> tuple[Base, Scope]:

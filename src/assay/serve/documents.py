@@ -12,9 +12,9 @@ from fastapi.responses import FileResponse
 
 from assay.access import Base
 from assay.errors import Missing
-from assay.index.lance_folder import writing
 from assay.intake import original_path
 from assay.serve.lines import document_line
+from assay.serve.reading import unfilled
 from assay.serve.shapes import Problem, Some
 from assay.serve.shapes_documents import Documents, DocumentWhole, Removed, Text
 from assay.serve.state import Here, Mine
@@ -32,7 +32,6 @@ router = APIRouter(
 DocumentId = Annotated[str, Path(max_length=100)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 LONGEST = 200_000  # characters of a reply
-PATIENCE = 5.0  # seconds to wait for another process that fills the same base
 NO_SNIFFING = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -95,8 +94,7 @@ async def remove_document(document: DocumentId, mine: Mine, here: Here) -> Remov
 
 
 async def _removed(mine: Workspace, entry: Entry, base: Base) -> list[Entry]:
-    async with writing(mine.path / f".{base.id}.lock", PATIENCE):
-        pass  # whoever fills the base from elsewhere may do so for an hour: a reply does not wait that long
+    await unfilled(mine, base)
     return await mine.remove([entry.id], base.name)
 
 

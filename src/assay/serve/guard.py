@@ -17,13 +17,13 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import HTTPException as FastAPIHTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import cookie_parser
+from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.access import LOCAL, Principal
 from assay.errors import AssayError
-from assay.serve.limits import too_many
+from assay.serve.limits import room_for_a_reply, too_many
 from assay.serve.state import NOBODY_ELSE, Person, Server
 from assay.store import members, tokens
 from assay.store.open import Store
@@ -90,13 +90,18 @@ class Guard:
             if person is not None:
                 scope.setdefault("state", {})["person"] = person
             body = Body(receive, most_bytes(scope), headers)
-            if person is not None and self.server.serving.auth != "off":
-                reply.look_again()
-            await self.app(scope, body.receive, reply.send)
+            if person is None or self.server.serving.auth == "off":
+                await self.app(scope, body.receive, reply.send)
+                return
+            reply.look_again()
+            with room_for_a_reply(person, self.server.limits):
+                await self.app(scope, body.receive, reply.send)
         except ShownOut:
             log.info("%s ended: the person may not watch any more", scope["path"])
         except Exception as error:
             if reply.started:
+                if not isinstance(error, OSError | ClientDisconnect):  # who asked is there, and waits for the rest
+                    log.error("%s %s broke down half-way", scope["method"], scope["path"], exc_info=error)
                 raise  # too late for another reply: the connection is closed, so that nobody takes it for whole
             await reply.problem(scope, receive, _said(scope, error))
 
@@ -280,7 +285,10 @@ def _loopback(name: str) -> bool:
 
 def _of_this_host(origin: str, host: str, names: Sequence[str]) -> bool:
     """A page's own requests name the host that it came from. Behind a proxy that may be one of the server's other names."""
-    place = urlsplit(origin.lower())
+    try:
+        place = urlsplit(origin.lower())
+    except ValueError:  # half of an address in brackets
+        return False
     if place.scheme not in {"http", "https"} or not place.netloc:
         return False
     usual = ":443" if place.scheme == "https" else ":80"

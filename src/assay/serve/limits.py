@@ -25,6 +25,7 @@ LONGEST_WAIT = 60.0  # seconds until the next try: long for who guesses, short f
 FORGOTTEN = 900.0  # seconds after which wrong passwords are forgotten
 SIGNING_IN = 2  # passwords that are checked at the same time: each takes memory and a core
 RETRY_RUN, RETRY_UPLOAD = 5, 30  # seconds after which one may have ended
+MOST_OPEN = 200  # requests of one person that are under way at once: each holds a connection, a stream for hours
 
 
 def too_many(detail: str, seconds: float) -> HTTPException:
@@ -129,6 +130,12 @@ class Room:
             self.limits.beginning[self.key] -= 1
             if self.limits.beginning[self.key] <= 0:
                 del self.limits.beginning[self.key]
+
+
+def room_for_a_reply(person: Person, limits: Limits) -> Room:
+    """Whether one more request of this person is answered now, streams that they watch counted."""
+    full = f"{MOST_OPEN} requests of yours are under way, streams among them. Close some, or wait."
+    return Room(limits, f"reply:{person.principal.id}", MOST_OPEN, lambda: 0, full, RETRY_RUN)
 
 
 def room_for_a_run(server: Server, person: Person) -> Room:

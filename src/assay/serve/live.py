@@ -299,7 +299,7 @@ class Live:
                 ongoing = self.under_way(run_id)  # asked before reading: what is recorded until the end is then read
                 frames = self._at_hand(run_id, workspace.principal.id, after)
                 if frames is None:
-                    frames = await asyncio.to_thread(behind, workspace, run_id, after, AT_ONCE)
+                    frames = await asyncio.to_thread(self._behind, workspace, run_id, after)
                 for frame in frames:
                     yield frame
                     after = frame.seq
@@ -316,6 +316,10 @@ class Live:
             own.discard(woken)
             if not own:
                 self._watchers.pop(run_id, None)
+
+    def _behind(self, workspace: Workspace, run_id: str, after: int) -> list[Frame]:
+        workspace.principal = self._present(workspace.principal)  # a stream may last for hours
+        return behind(workspace, run_id, after, AT_ONCE)
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[Frame] | None:
         """The frames after this one, if all of them are in memory; none where the store has to be asked."""

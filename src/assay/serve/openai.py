@@ -110,7 +110,8 @@ async def completions(wish: ChatRequest, request: Request, mine: Mine, who: Who,
     if wish.n not in (None, 1):
         raise UserError("Only one answer is given to a question: leave `n` at 1.")
     mode, base = await asyncio.to_thread(lambda: chosen(wish.model, mine.scope()))
-    question, history = turns(wish.messages, as_typed if has_model(mine.settings) else _alone)
+    # In a thread: to put fifty long follow-ups in their own words takes a while.
+    question, history = await asyncio.to_thread(turns, wish.messages, as_typed if has_model(mine.settings) else _alone)
     how = How(mode=mode, where=Where(bases=(base,) if base else ()), checkpoints=(), history=history)
     asked = await begin(server, who, mine, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from assay.access import Base
 from assay.errors import AssayError, UserError
+from assay.index.lance_folder import writing
 from assay.ingest import ocr
 from assay.ingest.fetch import Source
 from assay.ingest.jail import Jail
@@ -23,6 +24,7 @@ from assay.workspace import ORIGINALS, Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."
 BROKEN = "Assay broke down while it read these files; the log says where."
+PATIENCE = 5.0  # seconds to wait for another process that fills the same base
 
 
 class Stopped(Exception):
@@ -87,6 +89,12 @@ def fillable(workspace: Workspace, name: str) -> Base:
     if not workspace.principal.owns(base):
         raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
     return base
+
+
+async def unfilled(workspace: Workspace, base: Base) -> None:
+    """Say so where another process fills the base: it may do so for an hour, and a reply does not wait that long."""
+    async with writing(workspace.path / f".{base.id}.lock", PATIENCE):
+        pass
 
 
 async def read(workspace: Workspace, work: Work, folder: Path) -> None:

@@ -51,6 +51,11 @@ class Events(Told):
     events: tuple[EventShape, ...]
 
 
+class Kind(StrEnum):
+    question = "question"
+    synthesis = "synthesis"
+
+
 class Form(StrEnum):
     text = "text"
     markdown = "markdown"
@@ -111,9 +116,10 @@ def begun(run: str, thread: str) -> Begun:
 
 
 @router.get("/runs", response_model=Runs)
-def list_runs(mine: Mine, server: Here, after: str = "", limit: Some = 50) -> Runs:
-    """A page of what was asked, newest first."""
-    found, more = history.page(mine.store, mine.principal.id, after, limit)
+def list_runs(mine: Mine, server: Here, after: str = "", limit: Some = 50, kind: Kind | None = None) -> Runs:
+    """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
+    only = None if kind is None else kind is Kind.synthesis
+    found, more = history.page(mine.store, mine.principal.id, after, limit, only)
     return Runs(runs=tuple(answers.line(each, server.live.under_way(each.id)) for each in found), next=more)
 
 
@@ -243,9 +249,10 @@ async def cancel_run(run: RunId, mine: Mine, server: Here) -> RunLine:
 
 
 @router.post("/runs/{run}/replay", response_model=Replayed)
-async def replay_run(run: RunId, mine: Mine, server: Here) -> Replayed:
+async def replay_run(run: RunId, mine: Mine, who: Who, server: Here) -> Replayed:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
-    return await server.engine.do(_replayed(mine, run))
+    with room_for_a_run(server, who):
+        return await server.engine.do(_replayed(mine, run))
 
 
 async def _replayed(mine: Workspace, run_id: str) -> Replayed:

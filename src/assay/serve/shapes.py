@@ -29,7 +29,7 @@ Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked for
 Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
-Date = Annotated[str, StringConstraints(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
+Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
 Some = Annotated[int, Field(ge=1, le=200)]
 Id = Annotated[str, StringConstraints(max_length=100)]
 Flag = Annotated[bool, Field(strict=True)]  # true or false, and no number or word that could be taken for one

@@ -71,7 +71,7 @@ class Server:
     def present(self, principal: Principal) -> Principal:
         """Somebody who asked earlier as they are now: in the groups that they have not left. Where a proxy says which groups
         people are in, the last that it said holds."""
-        if self.serving.auth != "keys":
+        if self.serving.auth == "off" or self.serving.groups_header:
             return principal
         member = members.named(self.workspace.store, principal.id)
         return member.principal if member else Principal(principal.id)

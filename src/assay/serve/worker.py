@@ -26,6 +26,7 @@ UPLOADS = "uploads"  # the folder in a workspace where files wait to be read
 BASES_AT_ONCE = 2
 PACE = 0.4  # seconds between two looks at how far a job is
 SOON = 2.0  # seconds in which a job that is stopped ends by itself; otherwise it is broken off
+PAUSE = 30.0  # seconds until a job is tried again whose beginning or end could not be written down: a disk may be full
 HEARTBEAT = 15.0
 
 SeenBy = Callable[[Principal], Workspace]
@@ -125,6 +126,8 @@ class Worker:
                     await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
         except AssayError:
             log.exception("the ending of job %s could not be written down", job.id)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(work.stop.wait(), PAUSE)
         finally:
             self._works.pop(job.id, None)
             self._wake(job.id)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
 from assay.codec import from_json
 from assay.errors import Missing
@@ -108,15 +108,24 @@ class Standing:
     error: str = ""  # of one that has failed
 
 
-def page(store: Store, who: str, after: str = "", limit: int = 50) -> tuple[list[Standing], str]:
-    """A person's runs, newest first, from after this place on; and the place to go on from, empty at the end."""
+def page(
+    store: Store, who: str, after: str = "", limit: int = 50, synthesis: bool | None = None
+) -> tuple[list[Standing], str]:
+    """A person's runs, newest first, from after this place on; and the place to go on from, empty at the end. Where it is
+    said, only syntheses, or only questions."""
     started, _, run = after.partition(PLACE)
-    older = or_(runs.c.started < started, and_(runs.c.started == started, runs.c.id > run))
-    found = _standings(store, and_(runs.c.who == who, older) if after else runs.c.who == who, limit + 1)
+    which = runs.c.who == who
+    if after:
+        which &= or_(runs.c.started < started, and_(runs.c.started == started, runs.c.id > run))
+    if synthesis is not None:
+        has = exists().where(payloads.c.run == runs.c.id, payloads.c.seq == 0, payloads.c.body.contains(BRIEF))
+        which &= has if synthesis else ~has
+    found = _standings(store, which, limit + 1)
     more = found[limit - 1] if len(found) > limit else None
     return found[:limit], f"{more.started}{PLACE}{more.id}" if more else ""
 
 
+BRIEF = '"brief":{'  # only the first event of a synthesis has one; in the words of a question its quotes would be escaped
 PLACE = "~"  # parts a place in a list: when, and which of those
 
 

@@ -101,10 +101,13 @@ def get(store: Store, job: str, who: str) -> Job:
 
 
 def listing(store: Store, who: str, limit: int) -> list[Job]:
-    """A person's jobs, the newest first."""
-    newest = _JOBS.where(jobs.c.who == who).order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
+    """A person's jobs: those that are not done yet, in the order in which they are done, then the newest."""
+    own = _JOBS.where(jobs.c.who == who)
+    going = own.where(jobs.c.state.in_(GOING)).order_by(jobs.c.created, jobs.c.id).limit(limit)
+    newest = own.where(jobs.c.state.not_in(GOING)).order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
     with store.read() as connection:
-        return [_job(row) for row in connection.execute(newest).mappings()]
+        rows = [*connection.execute(going).mappings(), *connection.execute(newest).mappings()]
+    return [_job(row) for row in rows[:limit]]
 
 
 def unfinished(store: Store) -> list[Job]:

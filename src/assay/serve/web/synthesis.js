@@ -9,7 +9,6 @@ import { picking } from "./picking.js";
 import { runRow } from "./runs.js";
 
 const PAUSE = 500; // milliseconds after the last change before the forecast is asked for
-const PAGES = 5; // of runs that are looked through for syntheses at a time
 const PIPELINES = [
   [
     "synthesis",
@@ -180,7 +179,7 @@ function choices(name, options) {
   );
 }
 
-/** Syntheses that were made before. Runs are looked through a few pages at a time. */
+/** Syntheses that were made before, some at a time. */
 function earlier(screen) {
   const list = el("ul", { class: "list", hidden: true });
   const foot = el("div", { class: "paged-foot" }, loading());
@@ -190,13 +189,10 @@ function earlier(screen) {
 
   async function more() {
     try {
-      for (let page = 0; page < PAGES; page += 1) {
-        const found = await get(query("/api/runs", { after, limit: 100 }));
-        if (left) return;
-        list.append(...found.runs.filter((run) => run.kind === "synthesis").map(row));
-        after = found.next;
-        if (!after || list.childElementCount >= 20) break;
-      }
+      const found = await get(query("/api/runs", { after, limit: 20, kind: "synthesis" }));
+      if (left) return;
+      list.append(...found.runs.map(row));
+      after = found.next;
       list.hidden = !list.childElementCount;
       fill(foot, after ? button("Look further back", { on: more }) : list.hidden ? el("p", { class: "muted" }, "None yet.") : null);
     } catch (problem) {
