@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 from notes import filled, opened
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, expect
 
 from assay.serve.app import make_app
 from assay.serve.process import Process, listen
@@ -176,12 +176,20 @@ class Reader:
         self._listen(self.page)
 
     def _listen(self, page: Page) -> None:
-        page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
+        page.on("console", self._said)
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("requestfailed", self._failed)
         page.on("request", lambda request: self.asked.append(request.url.removeprefix(self.url)))
-        page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._dialog)
         page.on("popup", lambda other: self.complaints.append(f"popup: {other.url}"))
+
+    def _said(self, said: ConsoleMessage) -> None:
+        if said.type == "error":
+            self.complaints.append(f"console: {said.text}")
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _stranger(self, route: Any) -> None:
         self.strangers.append(route.request.url)

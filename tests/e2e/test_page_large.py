@@ -77,6 +77,7 @@ def test_ten_thousand_documents_are_counted_paged_and_found(reads: Reads, served
     expect(page.get_by_role("status").filter(has_text=f"{total:,} documents")).to_be_visible()
     rows = page.get_by_role("list", name="Documents").get_by_role("listitem")
     expect(rows.first).to_be_visible()
+    page.wait_for_load_state("networkidle")  # it has asked for all that it asks for by itself
     first = rows.count()
     assert 20 <= first <= 300 and asked(reader, "/api/documents") <= 3 and nodes(reader) < NODES
     rows.last.scroll_into_view_if_needed()
@@ -91,7 +92,7 @@ def test_ten_thousand_documents_are_counted_paged_and_found(reads: Reads, served
     assert nodes(reader) < NODES
     reader.goes("#/documents/default")
     expect(page.get_by_role("region", name="Readiness")).to_contain_text(f"{total:,}")
-    assert len(reader.asked) < 120
+    assert asked(reader, "/api/documents") <= 12
 
 
 def test_five_hundred_threads_come_as_one_scrolls_and_any_of_them_is_found(reads: Reads, served: Desk):
@@ -100,6 +101,7 @@ def test_five_hundred_threads_come_as_one_scrolls_and_any_of_them_is_found(reads
     links = page.get_by_role("region", name="Threads").get_by_role("link")
     expect(links.first).to_be_visible()
     expect(page.get_by_text("Answers come from 10,004 documents")).to_be_visible()
+    page.wait_for_load_state("networkidle")
     first = links.count()
     assert 10 <= first <= 200 and asked(reader, "/api/threads") <= 5 and nodes(reader) < NODES
     links.last.scroll_into_view_if_needed()
@@ -119,6 +121,7 @@ def test_the_last_page_of_a_long_document_is_reached_and_seen(reads: Reads, serv
     page = reader.goes(f"#/document/{served.document('log.pdf')}")
     first = page.get_by_role("img", name=f"Page 1 of {PAGES}")
     expect(first).to_be_in_viewport()
+    page.wait_for_load_state("networkidle")
     assert asked(reader, "/api/documents") < 20
     field = page.get_by_label(f"Page, of {PAGES}")
     field.fill(str(PAGES))

@@ -271,6 +271,15 @@ def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(desk: Team):
     assert auth.as_now(server, before).principal == Principal("reader")
 
 
+def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they_are_now(folder: Path):
+    before = Principal("reader", frozenset({"desk", "press"}))
+    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as desk:
+        members.set_groups(desk.at.server.workspace.store, "reader", ["press"])
+        assert desk.at.server.present(before) == Principal("reader", frozenset({"press"}))
+    with served(folder, serving=BEHIND) as at:
+        assert at.server.present(before) == before, "the proxy has said so"
+
+
 def test_access_that_is_taken_away_is_gone_at_the_next_call(desk: Team):
     store = desk.at.server.workspace.store
     (base,) = people.scope_of(store, Principal("editor")).bases

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from filelock import FileLock
 from sending import listed, pdf, read, send
 from serving import Served, served, until
 
@@ -195,6 +196,20 @@ def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
     assert client.delete(f"/api/documents/{document}").status_code == 409
     client.post(f"/api/jobs/{job}/cancel")
     assert client.delete(f"/api/documents/{document}").status_code == 200
+
+
+def test_a_reply_does_not_wait_for_another_process_that_fills_the_base(
+    client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(reading, "PATIENCE", 0.1)
+    workspace = at.server.workspace
+    (base,) = workspace.scope().bases
+    places = ("/api/bases/default", f"/api/documents/{listed(client)[0]['id']}")
+    with FileLock(workspace.path / f".{base.id}.lock"):
+        for place in places:
+            reply = client.delete(place, timeout=5)
+            assert reply.status_code == 400 and "Another process" in reply.json()["detail"], place
+    assert [client.delete(place).status_code for place in reversed(places)] == [200, 204]
 
 
 STRANGE = ("%00", "%ED%A0%80", "%F0%9F%98%80", "..%2F..", "a" * 90, "%20", "'%22--", "%")

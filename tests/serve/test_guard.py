@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -16,7 +17,7 @@ from serving import QUESTION, Served, served, slow, until
 from starlette.responses import StreamingResponse
 from team import team
 
-from assay.serve import auth
+from assay.serve import auth, limits
 from assay.serve.guard import MOST_BODY, MOST_UPLOAD, address_of, among
 from assay.serve.limits import Buckets
 from assay.serve.state import Server, Serving
@@ -83,7 +84,9 @@ def test_where_people_sign_in_a_named_server_answers_to_its_names_and_to_probes(
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", "", "http://", "x"]
+    "origin",
+    ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", "", "http://", "x"]
+    + ["http://[::1", "http://[evil]"],
 )
 def test_a_page_from_elsewhere_changes_nothing(at: Served, origin: str):
     with at.client() as client:
@@ -230,6 +233,25 @@ def test_runs_that_begin_at_the_same_moment_count_each_other(folder: Path):
         assert seen.count(201) == 2 and set(seen) == {201, 429}
         assert not at.server.limits.beginning
         until(lambda: at.server.live.of("local") == 0)
+
+
+def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_else_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "MOST_OPEN", 3)
+    with ChatServer(slow(30)) as model, team(folder, model) as desk, ExitStack() as held:
+        one, other = held.enter_context(desk.as_("editor")), held.enter_context(desk.as_("reader"))
+        run = one.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        for _ in range(3):
+            assert held.enter_context(one.stream("GET", f"/api/runs/{run}/events")).status_code == 200
+        refused = one.get("/api/me")
+        assert (refused.status_code, refused.json()["error"]) == (429, "too-many") and refused.headers["Retry-After"]
+        assert other.get("/api/me").status_code == 200
+        held.close()
+        with desk.as_("editor") as again:
+            until(lambda: again.get("/api/me").status_code == 200)
+            again.post(f"/api/runs/{run}/cancel")
+    assert not desk.at.server.limits.beginning
 
 
 def test_uploads_that_wait_beyond_the_limit_are_refused(folder: Path):

@@ -20,11 +20,14 @@ from sqlalchemy import update
 from team import team
 
 from assay.access import LOCAL, Principal
+from assay.errors import StoreError
 from assay.ingest.parsed import Parsed
-from assay.serve import reading, uploads
+from assay.serve import reading, uploads, worker
+from assay.serve.live import Live
 from assay.serve.reading import Stopped, Until
 from assay.store import jobs, people
 from assay.store.jobs import File
+from assay.store.open import Store
 from assay.store.schema import bases
 from assay.workspace import open_workspace
 
@@ -312,6 +315,50 @@ def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
     monkeypatch.setattr(Until, "read", breaks)
     assert (lambda done: (done["state"], done["error"]))(read(client, [("breaks.txt", b"x")])) == ("failed", told)
     assert read(client, [("fine.txt", b"Words that can be read.")])["state"] == "done"
+
+
+def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_at_once(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    tries, start = [], jobs.start
+
+    def full(store: Store, name: str) -> bool:
+        tries.append(name)
+        if len(tries) < 3:
+            raise StoreError("The disk is full.")
+        return start(store, name)
+
+    monkeypatch.setattr(worker, "PAUSE", 0.5)
+    monkeypatch.setattr(jobs, "start", full)
+    began = time.monotonic()
+    assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
+    assert time.monotonic() - began > 1.0 and len(tries) == 3
+
+
+def test_a_server_closes_though_a_job_cannot_be_written_down(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    tries = []
+
+    def full(store: Store, name: str) -> bool:
+        tries.append(name)
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(jobs, "start", full)
+    with served(folder) as there, there.client() as client:
+        send(client, [("a.txt", b"About lamps.")])
+        until(lambda: tries)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5 and len(tries) == 1
+
+
+def test_files_are_read_though_the_runs_of_an_earlier_server_cannot_be_taken_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def breaks(*_: object) -> int:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(Live, "take_up", breaks)
+    with served(folder) as there, there.client() as client:
+        assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
 
 
 def test_a_form_is_written_piece_by_piece_however_it_is_cut(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,20 @@ def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: p
                 assert [each.event for each in events if each.event in {"end", "parked"}] == []
             assert client.get(f"/api/runs/{run}").status_code == 401
         assert desk.at.server.live.under_way(run), "the run itself goes on"
+
+
+def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Path):
+    with team(folder) as desk, desk.as_("reader") as client:
+        server, store = desk.at.server, desk.at.server.workspace.store
+        (base,) = people.scope_of(store, Principal("editor")).bases
+        members.set_groups(store, "reader", ["desk"])
+        people.share(store, base, "group:desk")
+        run = client.post("/api/ask", json={"question": QUESTION}).json()["id"]
+
+        async def bodies() -> str:
+            before = server.seen_by(Principal("reader", frozenset({"desk"})))  # as when the stream was opened
+            return "".join([frame.body async for frame in server.live.follow(before, run) if frame is not None])
+
+        assert "It leans a little" in asyncio.run(bodies())
+        members.set_groups(store, "reader", [])
+        assert "It leans a little" not in asyncio.run(bodies())

@@ -113,6 +113,7 @@ def test_dates_that_leave_nothing_are_said():
         ({"question": "q", "bases": ["nowhere"]}, 404, "no knowledge base called 'nowhere'"),
         ({"question": "q", "thread": "tnowhere"}, 404, "no thread called 'tnowhere'"),
         ({"question": "q", "since": "2025-13"}, 400, "2025-13"),
+        ({"question": "q", "since": "\u0662\u0660\u0662\u0664"}, 422, "since"),
         ({"question": "q", "types": ["hieroglyphs"]}, 400, "hieroglyphs"),
     ],
 )
@@ -134,7 +135,8 @@ def test_one_person_cannot_have_more_runs_at_once_than_the_setting_says(serve: S
         assert reply.status_code == 429 and int(reply.headers["retry-after"]) > 0
         client.post(f"/api/runs/{first['run']}/cancel")
         third = asked(client)
-        assert client.post(f"/api/runs/{first['run']}/resume").status_code == 429
+        for again in ("resume", "replay"):
+            assert client.post(f"/api/runs/{first['run']}/{again}").status_code == 429
         for each in (second, third):
             client.post(f"/api/runs/{each['run']}/cancel")
 

@@ -18,7 +18,7 @@ import pytest
 from serving import QUESTION, Sent, Served, followed, sent, served, slow, until
 from sqlalchemy import delete
 
-from assay.serve import live
+from assay.serve import live, stream
 from assay.serve.stream import sse
 from assay.store.schema import payloads
 from assay.testing import ChatServer
@@ -223,6 +223,21 @@ def test_an_event_that_was_erased_with_a_document_keeps_its_place_in_the_stream(
         assert [each.id for each in again] == [each.id for each in whole]
         assert [each.data["line"] for each in again[3:5]] == [live.ERASED] * 2
         assert again[3].data["event"] == {} and again[5:] == whole[5:]
+
+
+def test_a_stream_that_breaks_down_half_way_is_in_the_log(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def breaks(*_: object) -> None:
+        raise ValueError("broken")
+
+    with serve() as at, at.client() as client:
+        run = asked(client)
+        followed(client, run)
+        monkeypatch.setattr(stream, "state_now", breaks)
+        with pytest.raises(httpx.RemoteProtocolError):
+            followed(client, run)
+    assert f"GET /api/runs/{run}/events broke down half-way" in caplog.text
 
 
 def test_nothing_in_an_event_can_end_it_early():

@@ -159,3 +159,11 @@ def test_a_route_that_works_on_the_loop_is_seen(own: tuple[Served, Real], watch:
     with own[0].client() as client:
         assert client.get("/api/wrong/work").status_code == 200
     assert any("of work" in each for each in watch.found)
+
+
+def test_a_long_conversation_of_follow_ups_does_not_hold_up_the_loop(own: tuple[Served, Real], watch: Watch):
+    messages = [{"role": "user", "content": "and that " * 220}] * 40 + [{"role": "user", "content": QUESTION}]
+    with own[0].client() as client:
+        reply = client.post("/v1/chat/completions", json={"model": "assay-quick", "messages": messages})
+        assert reply.status_code == 200, reply.text
+    assert watch.found == []

@@ -25,10 +25,18 @@ class Told(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_WORDS)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+def number(value: object) -> object:
+    """A number, as the document says, and nothing that could be taken for one."""
+    if isinstance(value, bool | str):
+        raise ValueError("a number is wanted")
+    return value
+
+
+SOMETHING = r"\S"  # more than empty space
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_WORDS, pattern=SOMETHING)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=SOMETHING)]
 Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked for
-Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=SOMETHING)]
 Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
 Some = Annotated[int, Field(ge=1, le=200)]
 Id = Annotated[str, StringConstraints(max_length=100)]
@@ -312,7 +320,7 @@ class ThreadWhole(ThreadLine):
 
 
 class Renamed(Given):
-    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=SOMETHING)]
 
 
 # --- health ---------------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from assay.accounts import Approach, Pipeline
-from assay.serve.shapes import Flag, Given, Id, Limited, Name, Names, Told, Words
+from assay.serve.shapes import Flag, Given, Id, Limited, Name, Names, Told, Words, number
 
 # --- knowledge bases and documents ----------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Removed(Told):
 
 class Search(Limited):
     query: Words
-    k: Annotated[int, Field(strict=True, ge=1, le=100)] = 10
+    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(number)] = 10
 
 
 class HitShape(Told):
@@ -189,7 +189,7 @@ class Synthesise(Given):
     bases: Names = ()
     pipeline: Pipeline = Pipeline.synthesis
     focus: Annotated[str, StringConstraints(max_length=2000)] = ""
-    questions: Annotated[int, Field(strict=True, ge=1, le=20)] = 3
+    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(number)] = 3
     audiences: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     approach: Approach = Approach.search
     model: Flag = True
