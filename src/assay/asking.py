@@ -62,6 +62,8 @@ class How:
 async def ask(workspace: Workspace, question: str, how: How) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
+    if how.route is Route.direct:
+        raise UserError("Nobody can ask past the documents: the route is lookup or research.")
     scope = workspace.scope(how.where.bases)  # an unknown base is said before anything is written down
     roles = await roles_of(workspace) if how.model and has_model(workspace.settings) else {}
     who = workspace.principal.id

@@ -11,7 +11,7 @@ from assay.agent.rephrase import by_rule, leans, sound
 from assay.asking import How, kit_for
 from assay.conversation.history import history
 from assay.errors import UserError
-from assay.events import Decided, Rephrased, Where
+from assay.events import Decided, Rephrased, Route, Where
 from assay.replay import replay
 from assay.run import Run
 from assay.testing import (
@@ -198,3 +198,10 @@ async def test_a_thread_lives_on_when_a_turn_was_erased_with_its_document(folder
         again = await turned(workspace, "How is orpiment ground in Dunmere?", first.asked.thread)
         thread, _ = workspace.thread(first.asked.thread)
         assert again.delivered and thread.turns == 2
+
+
+async def test_nobody_asks_past_the_documents(tmp_path: Path):
+    await fill(tmp_path)
+    with opened(tmp_path) as workspace, pytest.raises(UserError, match="past the documents"):
+        async for _ in workspace.ask("What is the lamp room?", route=Route.direct):
+            pass
