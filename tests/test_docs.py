@@ -264,7 +264,12 @@ def raised() -> Iterator[tuple[str, str]]:
     """Every line that an error is raised with, where it is written there."""
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"UserError", "Missing", "StoreError", "_fail"}:
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {
+                "UserError",
+                "Missing",
+                "StoreError",
+                "_fail",
+            }:
                 words = template(node.args[0])
                 if words is not None:
                     yield str(file.relative_to(SOURCE)), words

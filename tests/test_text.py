@@ -115,3 +115,8 @@ def test_terms_are_stems_without_small_words_or_accents():
 
 def test_what_is_covered_leaves_the_residual():
     assert text.residual("Who founded the city of Oak Hill?", set(text.terms("Oak Hill city"))) == "founded"
+
+
+def test_what_a_terminal_is_told_leaves_nothing_behind():
+    assert text.clean("a\x1b[31mred\x1b[0m \x1b]0;owned\x07b\x1b]8;;x\x1b\\c \x1b[2J.") == "ared bc ."
+    assert text.clean("array[0m] stays, and a lone \x1b too goes") == "array[0m] stays, and a lone  too goes"

@@ -25,7 +25,7 @@ from assay.access import Base
 from assay.codec import digest
 from assay.index.filters import In
 from assay.index.protocol import Index
-from assay.ingest.fetch import STDIN, Source
+from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.readiness import File
 from assay.ingest.split import passages
@@ -33,7 +33,7 @@ from assay.models.embed import Embedder
 from assay.store import caches, documents
 from assay.store.documents import Entry
 from assay.store.open import Store
-from assay.types import Document, Passage, Row
+from assay.types import STDIN, UPLOAD, Document, Passage, Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -249,7 +249,7 @@ def _refuse(intake: Intake, source: Source, found: Unreadable, sha: str, size: i
 
 def _still_says(entry: Entry) -> bool:
     """Whether a document's file is still there with the same content; what came without a file of its own always is."""
-    if entry.uri.startswith((STDIN, documents.UPLOAD)):
+    if entry.uri.startswith((STDIN, UPLOAD)):
         return True
     try:
         return Source(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest

@@ -139,7 +139,9 @@ class Settings(BaseModel):
     serve_uploads_per_person: int = Field(
         20, ge=0, description="uploads of one person that may wait to be read by a server; 0 for no ceiling"
     )
-    serve_session_hours: float = Field(24.0, gt=0, le=8760, description="hours after which a browser has to sign in again")
+    serve_session_hours: float = Field(
+        24.0, gt=0, le=8760, description="hours after which a browser has to sign in again"
+    )
 
     proxy: str = Field("", description="proxy for endpoints; empty uses HTTPS_PROXY and its kin")
     ca_bundle: str = Field("", description="file with certificates to trust at endpoints; empty uses the system's")

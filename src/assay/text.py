@@ -26,11 +26,17 @@ _INVISIBLE = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _LINE_END = re.compile("\r\n?|\u0085|\u2028|\u2029")
+_ESCAPE = (
+    re.compile(  # what a terminal is told goes as a whole: without its first sign, the rest would be read as words
+        "\u001b\\[[0-?]*[ -/]*[@-~]|\u001b\\][^\u0007\u001b\n]{0,500}(?:\u0007|\u001b\\\\)|\u001b[@-Z\\\\^_]"
+    )
+)
 
 
 def clean(text: str) -> str:
     """The same text without characters that cannot be seen, and with one kind of line end. Nothing else changes."""
-    return _INVISIBLE.sub("", _LINE_END.sub("\n", text))
+    plain = _ESCAPE.sub("", text) if "\u001b" in text else text
+    return _INVISIBLE.sub("", _LINE_END.sub("\n", plain))
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------

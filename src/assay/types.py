@@ -9,10 +9,20 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 
 import numpy as np
 
 Scalar = str | int | float | bool
+
+
+# Before the names of what did not come from a folder: through standard input, or over the network.
+STDIN, UPLOAD = "stdin:", "upload:"
+
+
+def file_name(uri: str) -> str:
+    """What people call a document by the place it came from: the name of its file."""
+    return PurePath(uri.removeprefix(STDIN).removeprefix(UPLOAD)).name or uri
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from assay.settings import Settings, load_settings
 from assay.store import documents, facts, people
 from assay.store.documents import Entry
 from assay.store.open import STATE, Store, claim, open_cache, open_store
-from assay.types import Document, Hit
+from assay.types import UPLOAD, Document, Hit
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -160,7 +160,7 @@ class Workspace:
             say(progress)
 
         own = self.path.resolve()  # a workspace inside the folder that is added does not swallow itself
-        sent = documents.UPLOAD
+        sent = UPLOAD
         files = [one for one in files if not one.path or one.uri.startswith(sent) or not one.path.is_relative_to(own)]
         async with self._intake(into, reader) as intake:
             files_done = await pipeline.add(intake, files, listen)

@@ -17,12 +17,12 @@ from assay.cli import talk
 from assay.cli.follow import Show
 from assay.cli.live import view
 from assay.cli.talk import Command, command_in
-from assay.told import in_a_line, told
 from assay.cli.written import Format
 from assay.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
 from assay.run import Run
 from assay.store.threads import Thread
 from assay.testing import writes
+from assay.told import in_a_line, told
 from assay.types import Evidence, Passage, Quote
 from assay.workspace import Workspace
 

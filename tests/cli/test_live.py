@@ -11,7 +11,6 @@ from rich.console import Console
 from assay import stages
 from assay.cli.checkpoint import commands, question
 from assay.cli.live import ROWS, rows_for, view
-from assay.told import LONGEST, in_a_line, told
 from assay.events import (
     KINDS,
     Answered,
@@ -43,6 +42,7 @@ from assay.events import (
     ToolRan,
 )
 from assay.run import Run
+from assay.told import LONGEST, in_a_line, told
 from assay.types import (
     Answer,
     Block,

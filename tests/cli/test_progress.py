@@ -12,7 +12,6 @@ from synthesised import BRIEF, CONTRADICTION, EVENTS, WHOLE, evidence, upto
 from assay.accounts import Brief, Pipeline, Portrait
 from assay.cli.live import ROWS, rows_for
 from assay.cli.progress import doing, line, view
-from assay.told import in_a_line
 from assay.events import (
     KINDS,
     Asked,
@@ -31,6 +30,7 @@ from assay.events import (
     Translated,
 )
 from assay.run import Run
+from assay.told import in_a_line
 
 
 def shown(run: Run, width: int = 100, rows: int = ROWS) -> str:

@@ -11,11 +11,11 @@ from terminal import Done, Typed
 
 from assay.cli import doctor, main
 from assay.cli.options import as_json, plain, where_of, whole
-from assay.told import told
 from assay.errors import UserError
 from assay.evaluate import beir
 from assay.events import Route, Routed
 from assay.store import facts
+from assay.told import told
 from assay.workspace import Workspace, open_workspace
 
 

@@ -237,7 +237,7 @@ def test_a_stream_that_breaks_down_half_way_is_in_the_log(
         monkeypatch.setattr(stream, "state_now", breaks)
         with pytest.raises(httpx.RemoteProtocolError):
             followed(client, run)
-    assert f"GET /api/runs/{run}/events broke down half-way" in caplog.text
+    assert "a request broke down" in caplog.text
 
 
 def test_nothing_in_an_event_can_end_it_early():

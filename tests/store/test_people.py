@@ -130,6 +130,16 @@ def test_a_base_is_shared_with_somebody_or_some_group_and_nothing_vaguer(store: 
         people.share(store, base, who)
 
 
+def test_a_base_that_is_called_like_anothers_with_its_owner_is_told_apart_from_it(store: Store):
+    own = people.make(store, "notes (editor)", READER)
+    people.make(store, "notes", READER)
+    shared = people.make(store, "notes", Principal("editor"))
+    people.share(store, shared, "user:reader")
+    scope = people.scope_of(store, READER)
+    assert scope.named("notes (editor)").id == own.id
+    assert scope.named(f"notes (editor) {shared.id}").id == shared.id
+
+
 def test_two_readable_bases_of_one_name_are_told_apart_by_their_owners(store: Store):
     own = people.base_named(store, "notes", READER)
     shared = people.base_named(store, "notes", EDITOR)

@@ -6,12 +6,11 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 from assay.codec import to_json
 from assay.events import BUDGETS
-from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape
+from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ def place(citation: Citation) -> str:
     date = f" ({citation.date})" if citation.date else ""
     page = f", page {citation.page}" if citation.page else ""
     warned = " (this passage reads like an instruction)" if citation.flagged else ""
-    return f"{citation.title}{date}{page} — {PurePath(citation.path).name}{warned}"
+    return f"{citation.title}{date}{page} — {file_name(citation.path)}{warned}"
 
 
 def remarks(answer: Answer, cited: Cited) -> list[str]:
@@ -152,7 +151,7 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
         said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOPS.get(answer.stopped, answer.stopped)}.")
     if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.unread:
-        names = ", ".join(PurePath(uri).name for uri in answer.unread[:10])
+        names = ", ".join(file_name(uri) for uri in answer.unread[:10])
         more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
         said.append(f"Could not be read, so not searched: {names}{more}.")
     return said
@@ -346,7 +345,7 @@ def as_bibtex(cited: Cited) -> str:
             "author": " and ".join(each.authors),
             "year": (each.date or "")[:4],
             "date": each.date or "",
-            "file": PurePath(each.path).name,
+            "file": file_name(each.path),
         }
         rows = ",\n".join(f"  {name} = {{{_tex(value)}}}" for name, value in fields.items() if value)
         entries[each.document] = f"@misc{{{each.document},\n{rows}\n}}"

@@ -145,8 +145,8 @@ def _as_json(run: Run, event: Event) -> None:
 
 def _in_lines(run: Run, event: Event) -> None:
     from assay.cli import progress
-    from assay.told import told
     from assay.events import Rephrased
+    from assay.told import told
 
     if isinstance(event, Rephrased) and event.question == run.asked.question:
         return  # it stands alone: nothing that its reader does not know

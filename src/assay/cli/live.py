@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.cli.options import plain
-from assay.told import called, counted, dollars
 from assay.events import Call, Decided, ToolRan
+from assay.told import called, counted, dollars
 from assay.types import Evidence, Verdict
 
 if TYPE_CHECKING:

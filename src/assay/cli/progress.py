@@ -12,7 +12,6 @@ from rich.text import Text
 
 from assay.accounts import EXPERT, Pipeline, Relation, Tie
 from assay.cli.live import DONE, OPEN, part, row, spent
-from assay.told import counted
 from assay.events import (
     Asked,
     Checked,
@@ -32,6 +31,7 @@ from assay.events import (
     Translated,
 )
 from assay.synthesis import views
+from assay.told import counted
 from assay.types import Verdict
 
 if TYPE_CHECKING:

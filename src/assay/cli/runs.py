@@ -59,9 +59,9 @@ def trace(
     json: Json = False,
 ) -> None:
     """Show every step of a run, a line each, and whether its record is whole."""
-    from assay.told import in_a_line
     from assay.codec import to_json
     from assay.store import records
+    from assay.told import in_a_line
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:

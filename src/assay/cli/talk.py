@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.cli.live import place
-from assay.told import counted
 from assay.events import Decided
+from assay.told import counted
 
 if TYPE_CHECKING:
     from assay.answer.render import Cited

@@ -22,7 +22,7 @@ FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the pass
 @app.command()
 def add(
     name: Name,
-    admin: Annotated[bool, typer.Option("--admin", help="They may manage the server.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Mark them as an administrator.")] = False,
     group: Groups = None,
     password_stdin: FromStdin = False,
     no_password: Annotated[
@@ -83,7 +83,7 @@ def list_users(workspace: Workspace = None, json: Json = False) -> None:
 def change(
     name: Name,
     admin: Annotated[
-        bool | None, typer.Option("--admin/--no-admin", help="Whether they may manage the server.")
+        bool | None, typer.Option("--admin/--no-admin", help="Whether they are marked as an administrator.")
     ] = None,
     group: Annotated[list[str] | None, typer.Option("--group", "-g", help="A group to join. May be repeated.")] = None,
     leave: Annotated[list[str] | None, typer.Option("--leave", help="A group to leave. May be repeated.")] = None,
@@ -119,7 +119,7 @@ def remove(
 
     with open_workspace(workspace) as opened:
         member = members.known(opened.store, whole(name))
-        heir = whole(give_to) and _heir(opened, whole(give_to))
+        heir = whole(give_to) and _heir(opened, whole(give_to), member.name)
         if not yes:
             typer.confirm(f"Remove {plain(member.name)!r}?", abort=True, err=True)
         members.remove(opened.store, member.name)
@@ -136,11 +136,14 @@ def _bases(count: int) -> str:
     return f"{count} knowledge base{'' if count == 1 else 's'}"
 
 
-def _heir(opened: Opened, name: str) -> str:
-    """Who gets it: a person who is there, or who works at the command line."""
+def _heir(opened: Opened, name: str, leaving: str) -> str:
+    """Who gets it: a person who is there and stays, or who works at the command line."""
     from assay.access import LOCAL
+    from assay.errors import UserError
     from assay.store import members
 
+    if name == leaving:
+        raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")
     return name if name == LOCAL.id else members.known(opened.store, name).name
 
 

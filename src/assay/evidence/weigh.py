@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from assay import text
 from assay.codec import digest
+from assay.fence import instructs
 from assay.types import Evidence, Hit, Passage, Quote
 
 KEPT = 20  # passages of a run that are worth quoting at all
@@ -24,6 +25,7 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
             quote=best_sentence(hit.passage, rare),
             score=score_of(worth),
             question=question,
+            flagged=instructs(hit.passage.text),
         )
         for hit, worth in ranked[:KEPT]
     )

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import UserError
+from assay.types import STDIN
 
 PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
-STDIN = "stdin:"
 WORKSPACE = "state.db"  # a folder that holds this and one of the next is a workspace, not somebody's documents
 BESIDE = {"index", "originals", "cache.db"}
 SYSTEM_FILES = {"thumbs.db", "desktop.ini"}

@@ -294,14 +294,14 @@ def furniture(sheets: Sequence[Sheet], pages: Sequence[list[Run]]) -> list[set[i
         if fresh:
             seen.update({_mark(row) for row in edges[-1]})
     often = 2 if distinct == 2 else max(3, distinct // 5)
+    heads = [[row for row in rows if distinct > 1 and _count(seen, _mark(row)) >= often] for rows in edges]
+    emptied = sum(bool(runs) and sum(map(len, gone)) == len(runs) for runs, gone in zip(pages, heads, strict=True))
+    if emptied * 2 > distinct:  # a page with one line each: that line is what the document says
+        heads = [[] for _ in pages]
     marked: list[set[int]] = []
-    for sheet, runs, rows in zip(sheets, pages, edges, strict=True):
-        gone = [
-            row
-            for row in rows
-            if (distinct > 1 and _count(seen, _mark(row)) >= often)
-            or (len(row) == 1 and PAGE_NUMBER.fullmatch(row[0].text))
-        ] + _page_number(runs, sheet.height)
+    for sheet, runs, rows, gone in zip(sheets, pages, edges, heads, strict=True):
+        numbers = [row for row in rows if len(row) == 1 and PAGE_NUMBER.fullmatch(row[0].text)]
+        gone = [*gone, *numbers, *_page_number(runs, sheet.height)]
         marked.append({id(run) for row in gone for run in row})
     return marked
 

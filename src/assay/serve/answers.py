@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import PurePath
 
 from assay.answer import render
 from assay.events import Mode
@@ -28,7 +27,7 @@ from assay.serve.shapes import (
 )
 from assay.store import budgets, history, records
 from assay.store.history import Standing
-from assay.types import Answer, Claim, Document, Evidence, Outcome, Usage
+from assay.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.workspace import Workspace
 
 Library = Callable[[str], Document | None]
@@ -133,7 +132,7 @@ def answer(given: Answer, found: tuple[Evidence, ...], library: Library) -> Answ
         gaps=given.gaps,
         searched=tuple(SearchedShape(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
         stopped=render.STOPS.get(given.stopped, given.stopped),
-        unread=tuple(PurePath(uri).name for uri in given.unread),
+        unread=tuple(file_name(uri) for uri in given.unread),
         readings=given.readings,
         examined=ExaminedShape(documents=examined.documents, passages=examined.passages, left=examined.left)
         if examined
@@ -162,7 +161,7 @@ def _citation(cited: render.Citation) -> CitationShape:
         title=cited.title,
         authors=cited.authors,
         date=cited.date,
-        name=PurePath(cited.path).name,
+        name=file_name(cited.path),
         page=cited.page,
         start=cited.quote.start,
         end=cited.quote.end,
@@ -180,7 +179,7 @@ def evidence(run: Run, library: Library) -> tuple[EvidenceShape, ...]:
             document=source.id,
             title=source.title,
             date=source.date,
-            name=PurePath(source.uri).name,
+            name=file_name(source.uri),
             page=source.page_at(each.quote.start),
             heading=each.passage.heading,
             score=each.score,

@@ -30,18 +30,11 @@ from assay.serve import (
     synthesis,
     threads,
 )
+from assay.serve.guard import ERRORS
 from assay.serve.manners import Manners, taken
-from assay.serve.state import Server
+from assay.serve.state import BROKEN, Server
 
 log = logging.getLogger("assay.serve")
-
-ERRORS = {400: "unusable", 401: "sign-in", 403: "forbidden", 404: "missing", 405: "method", 409: "taken"} | {
-    413: "too-large",
-    422: "invalid",
-    429: "too-many",
-    507: "full",
-}
-BROKEN = "Assay broke down; the log says where."
 
 ROUTERS = (
     health.router,
@@ -102,15 +95,7 @@ def make_app(server: Server) -> FastAPI:
 
 async def _begin(server: Server) -> None:
     """Make the heavy parts, and take up what an earlier process was cut off from."""
-    try:
-        await asyncio.to_thread(lambda: server.workspace.cache)
-        await asyncio.to_thread(lambda: server.workspace.embedder)
-    except AssayError as error:
-        server.problems = (str(error),)
-        log.warning("not ready: %s", error)
-    except Exception as error:
-        server.problems = (BROKEN,)
-        log.error("not ready", exc_info=error)
+    await server.load()
     try:
         await server.live.take_up(server.workspace.store, lambda principal: auth.as_now(server, principal))
     except Exception as error:  # files that were sent are read all the same

@@ -17,14 +17,14 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import HTTPException as FastAPIHTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, cookie_parser
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.access import LOCAL, Principal
 from assay.errors import AssayError
 from assay.serve.limits import room_for_a_reply, too_many
-from assay.serve.state import NOBODY_ELSE, Person, Server
+from assay.serve.state import BROKEN, NOBODY_ELSE, Person, Server
 from assay.store import members, tokens
 from assay.store.open import Store
 
@@ -59,10 +59,15 @@ ERRORS = {
     400: "unusable",
     401: "sign-in",
     403: "forbidden",
+    404: "missing",
+    405: "method",
+    409: "taken",
     413: "too-large",
+    422: "invalid",
     429: "too-many",
     500: "broken",
     503: "store",
+    507: "full",
 }
 
 
@@ -100,8 +105,6 @@ class Guard:
             log.info("%s ended: the person may not watch any more", scope["path"])
         except Exception as error:
             if reply.started:
-                if not isinstance(error, OSError | ClientDisconnect):  # who asked is there, and waits for the rest
-                    log.error("%s %s broke down half-way", scope["method"], scope["path"], exc_info=error)
                 raise  # too late for another reply: the connection is closed, so that nobody takes it for whole
             await reply.problem(scope, receive, _said(scope, error))
 
@@ -241,7 +244,7 @@ def _said(scope: Scope, error: Exception) -> HTTPException:
     log.error("%s %s broke down", scope["method"], scope["path"], exc_info=error)
     if isinstance(error, AssayError):  # the store did not say who asks
         return HTTPException(503, str(error), {"Retry-After": "1"})
-    return HTTPException(500, "Assay broke down; the log says where.")
+    return HTTPException(500, BROKEN)
 
 
 def sign_in(detail: str) -> HTTPException:

@@ -20,6 +20,8 @@ async def health() -> Health:
 @router.get("/ready", response_model=Ready, responses={503: {"model": Ready, "description": "Not ready, and why."}})
 async def ready(server: Here) -> JSONResponse:
     """Whether questions can be taken; what is in the way is said."""
+    if server.problems:  # somebody may have put it right meanwhile
+        await server.load()
     problems = (*server.problems, *(("The server is closing.",) if server.live.closing else ()))
     told = Ready(ready=not problems, problems=problems)
     return JSONResponse(told.model_dump(), 200 if told.ready else 503)

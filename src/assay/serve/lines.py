@@ -1,14 +1,15 @@
-"""Bases, documents and jobs as they are told. Pure."""
+"""Bases, documents, passages and jobs as they are told. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from assay.access import Base, Principal
-from assay.serve.shapes_documents import BaseLine, DocumentLine, FileReport, JobShape, JobState
+from assay.serve.shapes_documents import BaseLine, DocumentLine, FileReport, HitShape, JobShape, JobState
 from assay.store.documents import Entry
 from assay.store.jobs import File, Job
 from assay.store.listing import Counted
+from assay.types import UPLOAD, Hit
 
 FEW = 3  # files that have to be done before anybody can tell how long the others will take
 
@@ -33,7 +34,9 @@ def document_line(entry: Entry, bases: Mapping[str, str]) -> DocumentLine:
         id=entry.id,
         base=bases.get(entry.base, ""),
         name=entry.name,
-        uri=entry.uri,
+        uri=entry.uri
+        if entry.uri.startswith(UPLOAD)
+        else entry.name,  # where it lies on this machine is nobody's business
         title=entry.title or entry.name,
         authors=entry.authors,
         date=entry.date,
@@ -47,6 +50,22 @@ def document_line(entry: Entry, bases: Mapping[str, str]) -> DocumentLine:
         characters=entry.characters,
         passages=entry.passages,
         added=entry.added,
+    )
+
+
+def hit_shape(hit: Hit, bases: Mapping[str, str]) -> HitShape:
+    """`bases` are names by id."""
+    passage = hit.passage
+    return HitShape(
+        rank=hit.rank,
+        document=passage.doc_id,
+        title=hit.title,
+        base=bases.get(str(hit.fields.get("base", "")), ""),
+        page=passage.page,
+        heading=passage.heading,
+        start=passage.start,
+        end=passage.end,
+        text=passage.text,
     )
 
 

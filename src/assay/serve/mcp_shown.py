@@ -10,7 +10,6 @@ import secrets
 from assay.fence import fence, mark_of
 from assay.serve.asked import Reply
 from assay.serve.shapes import CitationShape, Told
-from assay.serve.shapes_documents import HitShape
 from assay.store.documents import Entry
 from assay.types import Hit, Outcome
 
@@ -75,21 +74,6 @@ def hits_in_words(hits: list[Hit]) -> str:
 def _place(hit: Hit) -> str:
     page = f", page {hit.passage.page}" if hit.passage.page else ""
     return f"{hit.title}{page}, document {hit.passage.doc_id}, characters {hit.passage.start} to {hit.passage.end}"
-
-
-def hit_shape(hit: Hit, names: dict[str, str]) -> HitShape:
-    passage = hit.passage
-    return HitShape(
-        rank=hit.rank,
-        document=passage.doc_id,
-        title=hit.title,
-        base=names.get(str(hit.fields.get("base", "")), ""),
-        page=passage.page,
-        heading=passage.heading,
-        start=passage.start,
-        end=passage.end,
-        text=passage.text,
-    )
 
 
 def new_mark() -> str:

@@ -24,12 +24,12 @@ from assay.asking import How
 from assay.errors import AssayError, UserError
 from assay.events import Mode, Where
 from assay.serve.asked import Reply
+from assay.serve.lines import hit_shape
 from assay.serve.mcp_shown import (
     DATA,
     AnsweredShape,
     ReadShape,
     SourcesShape,
-    hit_shape,
     hits_in_words,
     read_in_words,
     reply_in_words,

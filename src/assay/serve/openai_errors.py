@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from assay.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve.openai_shapes import Fault
+from assay.serve.state import BROKEN
 
 log = logging.getLogger("assay.serve")
 
@@ -74,4 +75,4 @@ def told(error: Exception) -> Response:
             return fault(500, SERVER, str(error), headers=ONCE)
         case _:
             log.error("a request broke down", exc_info=error)
-            return fault(500, SERVER, "Assay broke down; the log says where.", headers=ONCE)
+            return fault(500, SERVER, BROKEN, headers=ONCE)

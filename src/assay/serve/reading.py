@@ -18,8 +18,8 @@ from assay.ingest.jail import Jail
 from assay.ingest.parsed import Parsed, Unreadable, limits_from
 from assay.intake import Progress, Reader
 from assay.store import documents, jobs
-from assay.store.documents import UPLOAD
 from assay.store.jobs import File, Job
+from assay.types import UPLOAD
 from assay.workspace import ORIGINALS, Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."

@@ -7,8 +7,9 @@ import asyncio
 from fastapi import APIRouter
 
 from assay.serve.limiting import where_of
+from assay.serve.lines import hit_shape
 from assay.serve.shapes import Problem
-from assay.serve.shapes_documents import Hits, HitShape, Search
+from assay.serve.shapes_documents import Hits, Search
 from assay.serve.state import Here, Mine
 
 router = APIRouter(
@@ -24,20 +25,4 @@ async def search(wanted: Search, mine: Mine, here: Here) -> Hits:
     where = where_of(wanted)
     hits = await here.engine.do(mine.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(mine.scope)).bases}
-    return Hits(
-        query=wanted.query,
-        hits=tuple(
-            HitShape(
-                rank=hit.rank,
-                document=hit.passage.doc_id,
-                title=hit.title,
-                base=names.get(str(hit.fields.get("base", "")), ""),
-                page=hit.passage.page,
-                heading=hit.passage.heading,
-                start=hit.passage.start,
-                end=hit.passage.end,
-                text=hit.passage.text,
-            )
-            for hit in hits
-        ),
-    )
+    return Hits(query=wanted.query, hits=tuple(hit_shape(hit, names) for hit in hits))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from assay.access import LOCAL, Principal
+from assay.errors import AssayError
 from assay.ingest.parsed import limits_from
 from assay.serve.engine import Engine, roomy
 from assay.serve.limits import Limits
@@ -19,6 +21,9 @@ from assay.serve.worker import Worker
 from assay.store import members
 from assay.workspace import Workspace
 
+log = logging.getLogger("assay.serve")
+
+BROKEN = "Assay broke down; the log says where."
 GRACE = 5.0  # seconds that runs have to end when the server stops
 
 
@@ -84,6 +89,19 @@ class Server:
         roomy(asyncio.get_running_loop())
         self.live.serve_on(asyncio.get_running_loop())
         await asyncio.to_thread(self.live.expect, self.workspace.store)
+
+    async def load(self) -> None:
+        """Make the heavy parts. What is in the way is a problem until it is gone."""
+        try:
+            await asyncio.to_thread(lambda: self.workspace.cache)
+            await asyncio.to_thread(lambda: self.workspace.embedder)
+            self.problems = ()
+        except AssayError as error:
+            self.problems = (str(error),)
+            log.warning("not ready: %s", error)
+        except Exception as error:
+            self.problems = (BROKEN,)
+            log.error("not ready", exc_info=error)
 
     async def park(self) -> None:
         """Stop taking work on: runs end or are parked, jobs stay listed, watchers are let go."""

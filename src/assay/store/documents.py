@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
@@ -13,10 +12,9 @@ from assay.access import Base, Scope
 from assay.codec import from_json, to_json
 from assay.store.open import Store
 from assay.store.schema import documents, leftovers, texts
-from assay.types import Document, Section
+from assay.types import Document, Section, file_name
 
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
-UPLOAD = "upload:"  # before the names of what came over the network
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Entry:
     @property
     def name(self) -> str:
         """What people call it: its file's name."""
-        return PurePath(self.uri.removeprefix("stdin:").removeprefix(UPLOAD)).name or self.uri
+        return file_name(self.uri)
 
 
 LINE = [column for column in documents.c if column.name not in {"sections", "abstract", "meta"}]

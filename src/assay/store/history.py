@@ -125,7 +125,9 @@ def page(
     return found[:limit], f"{more.started}{PLACE}{more.id}" if more else ""
 
 
-BRIEF = '"brief":{'  # only the first event of a synthesis has one; in the words of a question its quotes would be escaped
+BRIEF = (
+    '"brief":{'  # only the first event of a synthesis has one; in the words of a question its quotes would be escaped
+)
 PLACE = "~"  # parts a place in a list: when, and which of those
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -38,10 +39,16 @@ def told_apart(found: list[Base], who: str) -> tuple[Base, ...]:
     """Bases by the names that this person knows them by: where several have the same, whoever else owns one is named too."""
     often = Counter(base.name for base in found)
     named = (
-        base if often[base.name] == 1 or base.owner == who else replace(base, name=f"{base.name} ({base.owner})")
+        base if often[base.name] == 1 or base.owner == who else replace(base, name=_with_owner(base, often))
         for base in found
     )
     return tuple(sorted(named, key=lambda base: base.name))
+
+
+def _with_owner(base: Base, taken: Container[str]) -> str:
+    """Somebody may have called another base just so: then the id tells it from that one."""
+    name = f"{base.name} ({base.owner})"
+    return f"{name} {base.id}" if name in taken else name
 
 
 class Taken(UserError):

@@ -78,7 +78,9 @@ documents = Table(
     Column("added", String, nullable=False),
     Index("documents_by_place", "base", "uri"),
     Index("documents_by_digest", "base", "digest"),
-    Index("documents_listed", "base", "state", "label", "added", "id", "passages"),  # all that a page of a listing needs
+    Index(
+        "documents_listed", "base", "state", "label", "added", "id", "passages"
+    ),  # all that a page of a listing needs
 )
 
 texts = Table(  # the one place where a document's words live

@@ -212,7 +212,7 @@ function evidenceOf(each, titles, order) {
     title: titles[doc] ?? "A document that was removed",
     date: null,
     name: "",
-    page: each.passage.page ?? null,
+    page: null, // the passage's may be another than the quotation's
     heading: each.passage.heading ?? "",
     score: each.score,
     note: each.note ?? "",

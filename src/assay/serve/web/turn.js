@@ -196,7 +196,7 @@ export function turnView(run, desk) {
         "div",
         { class: "actions" },
         button(
-          "Resume",
+          "Carry on",
           { kind: "primary", icon: "again", on: (event) => carryOn("resume", undefined, event.currentTarget) },
         ),
         el(
