@@ -63,7 +63,7 @@ def test_the_same_content_under_two_names_is_kept_once_and_not_moved(client: htt
         ("/abs/a.txt", "abs/a.txt"),
         ("C:/x/a.txt", "x/a.txt"),
         ("fold\\er\\a.txt", "fold/er/a.txt"),
-        ("a\x00b\x1b[31m.txt", "ab[31m.txt"),
+        ("a\x00b\x1b[31m.txt", "ab.txt"),
         ("..", "file"),
         ("./.", "file"),
         ("  a .txt ", "a .txt"),
