@@ -108,7 +108,7 @@ def test_a_list_shows_a_persons_own_threads_alone(store: Store):
     ("words", "title"),
     [
         ("  Why is\nthe harbour\t closed?\r\n", "Why is the harbour closed?"),
-        ("Why\x1b[31m is\u202e it?", "Why[31m is it?"),
+        ("Why\x1b[31m is\u202e it?", "Why is it?"),
         ("w" * 80, "w" * 80),
         ("w" * 81, "w" * 79 + "…"),
         ("", ""),

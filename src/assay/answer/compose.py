@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from assay.answer.extract import is_partial, missing, names_of
@@ -80,7 +80,8 @@ def answer(run: Run, document: Documents, titles: Mapping[str, str], unread: Seq
     """What is delivered: the claims that passed, and an honest account of the rest. `titles` are those of what was found."""
     draft = run.draft or Drafted((), Shape.list)
     document = cache(document)
-    good = {place: claim for place, claim in run.checked.items() if not fault(place, claim, run, document)}
+    guard = guarded(run, document)
+    good = {place: claim for place, claim in guard.checked.items() if not fault(place, claim, guard)}
     delivered = _passed(draft.blocks, good)
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
@@ -163,14 +164,28 @@ def _near(run: Run, draft: Drafted, document: Documents) -> tuple[Claim, ...]:
 # --- the last guard -------------------------------------------------------------------------------------------------
 
 
-def fault(place: int, claim: Claim, run: Run, document: Documents) -> str:
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What every claim is held against before it is delivered: computed once for all of them."""
+
+    checked: Mapping[int, Claim]
+    evidence: tuple[Evidence, ...]
+    opinions: frozenset[int]
+    document: Documents
+
+
+def guarded(run: Run, document: Documents) -> Guard:
+    return Guard(run.checked, run.evidence, opinions(run), document)
+
+
+def fault(place: int, claim: Claim, guard: Guard) -> str:
     """Why a claim must not be delivered; empty if it may. It was checked in this run and found supported, it is what was
     checked, and the string checks and rules still do not speak against it."""
-    if run.checked.get(place) != claim or claim.verdict is not Verdict.supported:
+    if guard.checked.get(place) != claim or claim.verdict is not Verdict.supported:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
         return "a claim says nothing"
-    again = checked(claim, run.evidence, document, opinion=place in opinions(run))
+    again = checked(claim, guard.evidence, guard.document, opinion=place in guard.opinions)
     if again.verdict is Verdict.supported or (claim.quote is None and again.verdict is Verdict.partial):
         return ""  # what rules leave open, a model has settled
     return f"“{claim.words}”: {again.why}"
@@ -180,10 +195,11 @@ def faults(answer: Answer, run: Run, document: Documents) -> list[str]:
     """What in an answer does not hold. Every claim was checked in this run and is supported, every key is evidence of this run,
     every quotation stands in its document, both sides of a conflict are cited, and what is not from the documents says so."""
     document = cache(document)
-    places: dict[Claim, int] = {claim: place for place, claim in run.checked.items()}
-    found = [why for claim in answer.claims if (why := fault(places.get(claim, -1), claim, run, document))]
+    guard = guarded(run, document)
+    places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}
+    found = [why for claim in answer.claims if (why := fault(places.get(claim, -1), claim, guard))]
     for claim in answer.near:
-        if claim.quote is None or checked(claim, run.evidence, document).verdict is not Verdict.supported:
+        if claim.quote is None or checked(claim, guard.evidence, document).verdict is not Verdict.supported:
             found.append(f"“{claim.words}” is not a quotation")
     cited = {key for claim in answer.claims for key in claim.cites}
     found += [

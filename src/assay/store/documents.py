@@ -72,18 +72,22 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
     )
 
 
+# Spelt once: every search and every event that is watched has titles put to it.
+_TITLES = select(documents.c.id, documents.c.title).where(
+    documents.c.id.in_(bindparam("wanted", expanding=True)),
+    documents.c.state == READY,
+    documents.c.base.in_(bindparam("bases", expanding=True)),
+    documents.c.label.in_(bindparam("labels", expanding=True)),
+)
+
+
 def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The titles of those of these documents that this person may read now and that can be searched."""
-    wanted = sorted(set(ids))
+    may = {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}
     found: dict[str, str] = {}
     with store.read() as connection:
-        for first in range(0, len(wanted), 500):
-            rows = connection.execute(
-                select(documents.c.id, documents.c.title).where(
-                    documents.c.id.in_(wanted[first : first + 500]), documents.c.state == READY, within(scope)
-                )
-            )
-            found |= {row.id: row.title for row in rows}
+        for part in _parts(sorted(set(ids))):
+            found |= {row.id: row.title for row in connection.execute(_TITLES, {"wanted": part, **may})}
     return found
 
 
