@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo test check lock clean
+.PHONY: install dev demo test soak check lock clean
 
 install: .venv/installed
 
@@ -35,6 +35,9 @@ check: dev
 
 test: dev check
 	$(BIN)/pytest -n 2 --dist loadfile
+
+soak: dev
+	ASSAY_SOAK=1 $(BIN)/pytest tests/e2e/test_kill.py tests/e2e/test_kill_asking.py tests/e2e/test_kill_synthesis.py tests/agent/test_loop.py tests/synthesis/test_whole.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

@@ -66,7 +66,10 @@ def test_the_endpoint_is_tried_and_what_was_found_is_said(typed: Typed, tmp_path
     assert seen
 
 
-def test_an_endpoint_that_does_not_answer_is_said_and_the_settings_stay(typed: Typed, tmp_path: Path):
+def test_an_endpoint_that_does_not_answer_is_said_and_the_settings_stay(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ASSAY_LLM_TIMEOUT", "2")
     done = typed("init", "--yes", "--endpoint", "http://127.0.0.1:9/v1", "--model", "gone")
     assert done.code == 1 and "could not be reached" in done.err and "Traceback" not in done.err
     assert settings_in(tmp_path)["llm_model"] == "gone"
@@ -216,6 +219,7 @@ def test_doctor_says_what_each_model_can_do_and_what_that_means(empty: Workspace
 def test_doctor_fails_for_a_model_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_LLM_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("ASSAY_LLM_MODEL", "gone")
+    monkeypatch.setenv("ASSAY_LLM_TIMEOUT", "2")
     (line,) = [line for line in checks(tmp_path, monkeypatch) if line["check"] == "model gone"]
     assert line["ok"] is False and "could not be reached" in line["found"]
 

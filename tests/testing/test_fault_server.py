@@ -140,8 +140,8 @@ def test_what_is_struck_uses_up_nothing_of_a_script_unless_the_reply_is_still_go
 def test_refuse_resets_before_the_request_is_read():
     with FaultServer(lambda _: GOOD, Fault.refuse) as server, socket.socket() as raw:
         raw.settimeout(1)
-        raw.connect(("127.0.0.1", int(server.url.split(":")[2].split("/")[0])))
-        with pytest.raises(ConnectionResetError):
+        with pytest.raises(ConnectionResetError):  # while connecting, or right after
+            raw.connect(("127.0.0.1", int(server.url.split(":")[2].split("/")[0])))
             raw.recv(1)
         assert not server.chat.requests
 
