@@ -17,7 +17,7 @@ from assay.store import documents
 from assay.testing.words import WordEmbedder
 from assay.workspace import Workspace, open_workspace
 
-KILLS = 50 if os.environ.get("ASSAY_SOAK") else 12  # `make soak` takes its time
+KILLS = 50 if os.environ.get("ASSAY_SOAK") else 8  # `make soak` takes its time
 CHILD = Path(__file__).with_name("adding.py")
 
 
