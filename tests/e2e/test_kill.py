@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def start(workspace: Path, folder: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def seconds_of(child: subprocess.Popen[str]) -> float:
+    """How long an add takes that nobody kills, from its beginning on."""
+    assert child.stdout is not None
+    assert child.stdout.readline().strip() == "go"
+    begun = time.monotonic()
+    child.communicate(timeout=120)
+    return time.monotonic() - begun
 
 
 def write_notes(folder: Path, batch: int, count: int) -> None:
@@ -68,6 +78,8 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: 
     workspace, folder = tmp_path / "workspace", tmp_path / "notes"
     acknowledged: set[str] = set()
     killed = 0
+    write_notes(folder, KILLS, 6)
+    taken = seconds_of(start(workspace, folder))
     for batch in range(KILLS):
         write_notes(folder, batch, 6)
         child = start(workspace, folder)
@@ -76,7 +88,7 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: 
         for line in child.stdout:
             word, _, rest = line.strip().partition(" ")
             if word == "go":
-                timer = threading.Timer(chance.uniform(0, 0.9), child.kill)
+                timer = threading.Timer(chance.uniform(0, taken), child.kill)
                 timer.start()
             elif word == "done":
                 acknowledged.add(rest)
@@ -87,7 +99,7 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: 
         if batch % 10 == 9:
             with open_workspace(workspace) as opened:
                 check(opened, acknowledged)
-    assert killed > KILLS // 4, "enough of them must have been killed for this to say anything"
+    assert killed > KILLS // 2, "most of them must have been killed for this to say anything"
     last = start(workspace, folder)
     out, err = last.communicate(timeout=120)
     assert out.strip().endswith("finished"), err

@@ -168,7 +168,7 @@ def test_a_page_filled_in_by_scripts_is_refused_with_what_to_do():
 
 
 def test_a_page_nested_without_end_is_still_read():
-    assert "deep" in read("<div>" * 20_000 + "deep" + "</div>" * 20_000).text
+    assert "deep" in read("<div>" * 50_000 + "deep" + "</div>" * 50_000).text
 
 
 def test_a_web_archive_is_read_like_the_page_it_holds():
