@@ -1,25 +1,12 @@
-"""Debian's Chromium, one for each file of tests, and a person who reads in it."""
+"""A person who reads in the browser, and whose browser complains of nothing."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Debian's chromium (apt-get install chromium)")
-    driver = pytest.importorskip("playwright.sync_api").sync_playwright()
-    with driver as started:
-        launched = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

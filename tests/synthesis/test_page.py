@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -236,18 +234,6 @@ def test_the_page_asks_for_nothing_and_runs_one_script_that_is_named_by_its_dige
 
 
 # --- in a browser ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Debian's chromium (apt-get install chromium)")
-    driver = pytest.importorskip("playwright.sync_api").sync_playwright()
-    with driver as started:
-        opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 class Opened:
