@@ -30,6 +30,14 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
 
 
+START = "0" * 64  # what the first link of a chain stands on
+
+
+def linked(n: int, hash: str, before: str) -> str:
+    """The link of the nth record in the chain of all records."""
+    return digest(dumps([n, hash, before]))
+
+
 def dumps(value: Any) -> str:
     """One spelling for each value, so that equal values have equal digests."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)

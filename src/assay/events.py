@@ -26,6 +26,7 @@ from assay.stages import (
     Spun,
     Translated,
 )
+from assay.trust import Erased, Granted, Held, Narrowed, Reviewed, Stakes, Withheld
 from assay.types import Answer, Block, Claim, Conflict, Evidence, Exchange, Plan, Scalar, Shape, Usage
 
 
@@ -108,6 +109,15 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a run was begun that goes on from the events of another: up to which of them, and with which model from there."""
+
+    run: str
+    at: int
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     question: str
     who: str
@@ -124,6 +134,8 @@ class Asked:
     brief: Brief | None = None  # a synthesis of many documents, and which
     thread: str = ""  # the conversation that it is a turn of
     history: tuple[Exchange, ...] = ()  # the turns before it, oldest first
+    stakes: Stakes = Stakes.normal
+    branch: Branch | None = None  # the run that it takes its first events from
 
     @property
     def has_model(self) -> bool:
@@ -341,6 +353,7 @@ class Resumed:
 @dataclass(frozen=True, slots=True)
 class Answered:
     answer: Answer
+    seal: str | None = None  # of the approval that it is delivered under
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +395,12 @@ Event = (
     | Related
     | Spun
     | Translated
+    | Held
+    | Reviewed
+    | Erased
+    | Granted
+    | Narrowed
+    | Withheld
 )
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeGuard
 
+from assay.codec import digest, dumps, to_json
 from assay.events import (
     SEARCH_MORE,
     Answered,
@@ -23,19 +24,23 @@ from assay.events import (
     Failed,
     Found,
     Gathered,
+    Held,
     Judged,
     Looked,
     Paused,
     Planned,
     Rephrased,
     Resumed,
+    Reviewed,
     Revised,
     Route,
     Routed,
     Stopped,
     ToolRan,
+    Translated,
     Where,
 )
+from assay.trust import Decision, Edit
 from assay.types import Answer, Claim, Evidence, Examined, Plan, Searched, Usage, Verdict
 
 
@@ -376,7 +381,60 @@ class Run:
     def delivered(self) -> bool:
         return self.answer is not None
 
+    # Review
+
+    @property
+    def held(self) -> Held | None:
+        """The answer that waits for a reviewer now."""
+        last = self.events[-1]
+        return last if isinstance(last, Held) else None
+
+    @property
+    def gated(self) -> bool:
+        """Whether the answer has waited for a reviewer: from then on only reviewers change it."""
+        return any(isinstance(event, Held) for event in self.events)
+
+    @property
+    def reviews(self) -> tuple[Reviewed, ...]:
+        """What reviewers decided, in order."""
+        return tuple(event for event in self.events if isinstance(event, Reviewed))
+
+    @property
+    def decided(self) -> Reviewed | None:
+        """The decision that is still to be carried out: nothing was held, or edited, since."""
+        for event in reversed(self.events):
+            if isinstance(event, Reviewed):
+                return event
+            if isinstance(event, Held | Revised):
+                return None
+        return None
+
+    @property
+    def edits_due(self) -> tuple[Edit, ...]:
+        """What a reviewer wants changed in the draft, as far as it is not done."""
+        done: set[int] = set()
+        for event in reversed(self.events):
+            if isinstance(event, Held):
+                return ()
+            if isinstance(event, Revised):
+                done.add(event.place)
+            if isinstance(event, Reviewed):
+                return tuple(each for each in event.edits if each.place not in done)
+        return ()
+
+    @property
+    def rejected(self) -> Reviewed | None:
+        reviews = self.reviews
+        return reviews[-1] if reviews and reviews[-1].decision is Decision.reject else None
+
     @property
     def failed(self) -> Failed | None:
         last = self.events[-1]
         return last if isinstance(last, Failed) else None
+
+
+def seal_of(run: Run, answer: Answer) -> str:
+    """The digest of what would be delivered: every word, citation and verdict, and of a synthesis its translations. What it
+    cost is no part of it."""
+    told = [to_json(event) for event in run.events if isinstance(event, Translated)]
+    return digest(dumps([run.id, to_json(replace(answer, usage=Usage())), told]))

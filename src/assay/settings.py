@@ -90,6 +90,18 @@ class Settings(BaseModel):
     budget_run_money: float = Field(0.0, ge=0, description="USD that one question may cost; 0 for no ceiling")
     budget_day_tokens: int = Field(0, ge=0, description="tokens that one person may use in a day; 0 for no ceiling")
     budget_day_money: float = Field(0.0, ge=0, description="USD that one person may spend in a day; 0 for no ceiling")
+    budget_day_calls: int = Field(
+        0, ge=0, description="model calls that one person may make in a day; 0 for no ceiling"
+    )
+    budget_day_seconds: float = Field(
+        0.0, ge=0, description="seconds of models' time that one person may use in a day; 0 for no ceiling"
+    )
+    budget_all_day_tokens: int = Field(
+        0, ge=0, description="tokens that all together may use in a day; 0 for no ceiling"
+    )
+    budget_all_day_money: float = Field(
+        0.0, ge=0, description="USD that all together may spend in a day; 0 for no ceiling"
+    )
     budget_call_tokens: int = Field(
         0, ge=0, description="tokens that one request may take, in and out; 0 for no ceiling"
     )
@@ -142,6 +154,39 @@ class Settings(BaseModel):
     serve_session_hours: float = Field(
         24.0, gt=0, le=8760, description="hours after which a browser has to sign in again"
     )
+
+    review_always: bool = Field(False, description="every answer waits for a reviewer before it is delivered")
+    review_classes: str = Field(
+        "",
+        description="kinds of questions whose answers wait for a reviewer: medical, legal, financial, employment, safety, "
+        "or word:WORD; separated by commas",
+    )
+    review_support: float = Field(
+        0.0, ge=0.0, le=1.0, description="an answer waits when a smaller share of its draft's claims held; 0 for never"
+    )
+    review_conflicts: bool = Field(False, description="an answer waits when its sources disagree")
+    review_flagged: bool = Field(
+        False, description="an answer waits when it rests on a passage that reads like an instruction"
+    )
+    review_four_eyes: bool = Field(False, description="whoever asked cannot review the answer")
+    reviewers: str = Field(
+        "", description="who may review, as user:NAME and group:NAME, separated by commas; empty: administrators"
+    )
+    review_hours: float = Field(24.0, gt=0, le=8760, description="hours after which an unused approval has lapsed")
+    review_webhook: str = Field("", description="address that is told when an answer waits for a reviewer")
+    review_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="signs what the webhook is told; or file:PATH, or keyring:SERVICE/NAME"
+    )
+
+    audit_key: str = Field(
+        "", description="file with the private key that signs the audit log; empty: in the workspace"
+    )
+    audit_copy: str = Field("", description="folder elsewhere that signed heads of the audit log are written to")
+    audit_minutes: float = Field(60.0, gt=0, le=10_080, description="minutes between two signed heads, while it serves")
+    retention_days: int = Field(200, ge=0, description="days that what runs recorded is kept; 0 for ever")
+
+    metrics: bool = Field(False, description="whether a server shows its figures to Prometheus under /metrics")
+    otel_endpoint: str = Field("", description="address of an OpenTelemetry collector (OTLP over HTTP); empty: none")
 
     proxy: str = Field("", description="proxy for endpoints; empty uses HTTPS_PROXY and its kin")
     ca_bundle: str = Field("", description="file with certificates to trust at endpoints; empty uses the system's")

@@ -146,6 +146,7 @@ class Claim:
     verdict: Verdict | None = None
     why: str = ""
     quote: Quote | None = None
+    edited: str | None = None  # who wrote it anew in review
 
     @property
     def words(self) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assay.codec import START, digest, dumps, to_json
+from assay.events import Event
 from assay.store.open import Store, engine_for
+from assay.store.records import link
 
 VERSION_3 = Path(__file__).with_name("version_3.sql")
 ADDED = {3: ("turns", "threads"), 2: ("spending",)}  # tables that came with a version
@@ -23,3 +26,20 @@ def older(path: Path, version: int) -> Store:
             "INSERT INTO facts (name, value) VALUES ('version', ?), ('id', 'w')", (str(version),)
         )
     return store
+
+
+def with_a_run(store: Store, event: Event, who: str) -> str:
+    """A run with one record, as versions before 5 wrote it."""
+    run, at, body = "r" + store.new_id(), store.now(), dumps(to_json(event, words=False))
+    hash = link(run, 0, at, type(event).__name__, digest(body), START)
+    with store.write() as connection:
+        for statement, values in (
+            ("INSERT INTO runs (id, who, started, delivered) VALUES (?, ?, ?, 0)", (run, who, at)),
+            (
+                "INSERT INTO records (run, seq, at, kind, digest, prev, hash) VALUES (?, 0, ?, ?, ?, ?, ?)",
+                (run, at, type(event).__name__, digest(body), START, hash),
+            ),
+            ("INSERT INTO payloads (run, seq, body) VALUES (?, 0, ?)", (run, body)),
+        ):
+            connection.exec_driver_sql(statement, values)
+    return run

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, text, update
 
+from assay.codec import START, linked
 from assay.errors import StoreError, UserError
 from assay.events import Answered, Asked, Routed
 from assay.events import Route as Way
 from assay.store import records
 from assay.store.open import Store, open_store
-from assay.store.schema import heads, payloads
+from assay.store.schema import payloads
 from assay.store.schema import records as table
 from assay.types import Answer, Outcome
 
@@ -82,22 +83,25 @@ def test_a_removed_record_is_found(store: Store, run: str):
     assert list(records.faults(store, run)) == ["record 1 is missing"]
 
 
-def test_a_delivered_run_has_its_head_in_the_log(store: Store, run: str):
+def test_all_records_of_the_workspace_form_one_chain(store: Store, run: str):
+    other = records.begin(store, "somebody")
+    records.append(store, other, 0, EVENTS[0])
     with store.read() as connection:
-        rows = connection.execute(heads.select()).all()
-    assert [(row.run, row.seq, row.prev) for row in rows] == [(run, 2, records.START)]
+        rows = connection.execute(table.select().order_by(table.c.n)).all()
+    assert [(row.run, row.seq, row.n) for row in rows] == [(run, 0, 1), (run, 1, 2), (run, 2, 3), (other, 0, 4)]
+    before = START
+    for row in rows:
+        assert row.link == linked(row.n, row.hash, before)
+        before = row.link
+
+
+def test_nothing_can_follow_an_answer(store: Store, run: str):
+    with pytest.raises(StoreError, match="delivered"):
+        records.append(store, run, 3, EVENTS[2])
 
 
 def test_a_run_that_was_cut_off_after_it_was_delivered_is_found(store: Store, run: str):
     with store.write() as connection:
         connection.execute(delete(payloads).where(payloads.c.seq == 2))
         connection.execute(delete(table).where(table.c.seq == 2))
-    assert "end of the run is missing" in next(records.faults(store, run))
-
-
-def test_an_end_that_was_cut_off_together_with_its_line_in_the_log_is_found(store: Store, run: str):
-    with store.write() as connection:
-        connection.execute(delete(payloads).where(payloads.c.seq == 2))
-        connection.execute(delete(table).where(table.c.seq == 2))
-        connection.execute(delete(heads))
-    assert list(records.faults(store, run)) == ["the run was delivered, but its end is not in the log of runs"]
+    assert list(records.faults(store, run)) == ["the run was delivered, and its end is missing"]

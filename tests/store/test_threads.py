@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from older import older
+from older import older, with_a_run
 from sqlalchemy import func, inspect, select
 
 from assay.archive import backup, restore
@@ -249,7 +249,7 @@ def test_processes_that_add_at_once_each_get_a_number_and_none_is_lost(store: St
 def of_version_2(path: Path) -> str:
     """A workspace as it was before there were threads, with a run in it."""
     old = older(path, 2)
-    run = asked(old)
+    run = with_a_run(old, ASKED, "ann")
     old.close()
     return run
 

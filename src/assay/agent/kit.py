@@ -20,7 +20,7 @@ from assay.models.ask import ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, No
 from assay.run import Run
-from assay.types import Document
+from assay.types import Answer, Document
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -72,6 +72,9 @@ class Kit:
     general: bool = True  # answers that are not from the documents are allowed, labelled so
     assess: Assessor | None = None  # a team's own way to weigh, in the model's place
     titled: Callable[[Sequence[str]], Mapping[str, str]] | None = None  # in the place of the desk, where there is none
+    oversees: Callable[[Run, Answer], tuple[str, ...]] = lambda run, answer: ()  # why a person has to look at it first
+    cleared: Callable[[str], bool] = lambda seal: False  # whether a reviewer's approval of this is there, unused
+    four_eyes: bool = False  # whoever asked cannot review
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
 

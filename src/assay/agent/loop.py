@@ -57,7 +57,7 @@ async def play(run: Run, kit: Kit) -> Run:
 
 
 def next_step(run: Run, limits: Limits) -> Step | None:
-    if run.delivered or run.waiting or run.failed:
+    if run.delivered or run.waiting or run.failed or run.held or run.rejected:
         return None
     if run.asked.history and run.rephrased is None:
         return Step.REPHRASE  # what a follow-up means, before anything is made of it
@@ -75,12 +75,16 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return next_search_step(run, limits)
     if run.draft is None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
+    if run.edits_due:
+        return Step.EDIT  # a reviewer's words take the place of the draft's, and are checked like them
     if run.unsupported and revising(run):
         return Step.REVISE  # all of them, before any is checked again
     if run.unchecked:
         return Step.CHECK  # one claim at a time, each delivered as it passes
     if run.unsupported:
         return Step.SEEK if may_seek(run, limits) else Step.REVISE  # one search for their sake, then no more
+    if run.gated:
+        return Step.DELIVER  # only reviewers change what one of them has looked at
     if falls_back(run):
         return Step.DRAFT  # what a model wrote did not hold: quote
     if wants_critique(run, limits):

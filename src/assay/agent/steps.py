@@ -79,6 +79,7 @@ class Step(Enum):
     SEEK = auto()
     REVISE = auto()
     CRITIQUE = auto()
+    EDIT = auto()
     DELIVER = auto()
 
 
@@ -236,5 +237,6 @@ STEPS: Mapping[Step, Doing] = {
     Step.SEEK: writing.seek,
     Step.REVISE: writing.revise,
     Step.CRITIQUE: critique,
+    Step.EDIT: writing.edit,
     Step.DELIVER: writing.deliver,
 }

@@ -29,8 +29,9 @@ from assay.events import (
 )
 from assay.models.llm import Role
 from assay.models.meter import No
-from assay.run import Run
-from assay.types import Claim, Shape, Verdict
+from assay.run import Run, seal_of
+from assay.trust import Decision, Held, Stakes
+from assay.types import Answer, Claim, Shape, Verdict
 
 TOGETHER = 6  # claims that one request checks
 LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
@@ -217,7 +218,30 @@ async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
     if wrong := compose.faults(answer, run, kit.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
-    yield Answered(answer)
+    yield released(run, kit, answer)
+
+
+def released(run: Run, kit: Kit, answer: Answer) -> Answered | Held:
+    """The answer; or, where a person has to look at it first and has not approved exactly this, its waiting for them."""
+    reasons = kit.oversees(run, answer)
+    if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
+        return Answered(answer)
+    seal, decided = seal_of(run, answer), run.decided
+    if decided and decided.decision is Decision.approve and decided.seal == seal and kit.cleared(seal):
+        return Answered(answer, seal)
+    return Held(answer, seal, reasons or ("it was looked at by a reviewer before",), kit.four_eyes)
+
+
+async def edit(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """A reviewer's words in the place of the draft's; they are checked like any other."""
+    reviewed = run.reviews[-1]
+    for each in run.edits_due:
+        claim = run.written.get(each.place)
+        if claim is not None and each.text.strip():
+            told = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
+            yield Revised(each.place, told, "edited in review", f"review: {reviewed.by}")
+        else:
+            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}")
 
 
 def _documents(run: Run) -> list[str]:

@@ -15,6 +15,7 @@ from filelock import FileLock
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
+from assay.codec import START, linked
 from assay.errors import StoreError, UserError
 from assay.store import schema
 
@@ -89,8 +90,51 @@ def _add_people_and_jobs(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
+def _add_trust(connection: Connection) -> None:
+    for statement in (
+        "ALTER TABLE bases ADD COLUMN review BOOLEAN NOT NULL DEFAULT '0'",
+        "ALTER TABLE runs ADD COLUMN gated BOOLEAN NOT NULL DEFAULT '0'",
+        "DROP TABLE heads",  # what took its place covers every record
+        """CREATE TABLE seals (
+            n INTEGER NOT NULL, link VARCHAR NOT NULL, at VARCHAR NOT NULL, key VARCHAR NOT NULL, signature VARCHAR NOT NULL,
+            PRIMARY KEY (n))""",
+        """CREATE TABLE reviews (
+            id INTEGER NOT NULL, run VARCHAR NOT NULL, seal VARCHAR NOT NULL, who VARCHAR NOT NULL, state VARCHAR NOT NULL,
+            reasons JSON NOT NULL, four_eyes BOOLEAN NOT NULL, "by" VARCHAR NOT NULL, note TEXT NOT NULL,
+            created VARCHAR NOT NULL, decided VARCHAR NOT NULL, expires VARCHAR NOT NULL, notified VARCHAR NOT NULL,
+            PRIMARY KEY (id), FOREIGN KEY(run) REFERENCES runs (id))""",
+        "CREATE INDEX reviews_by_run ON reviews (run)",
+        "CREATE INDEX mentions_by_run ON mentions (run, seq)",
+        "CREATE INDEX reviews_by_state ON reviews (state, created)",
+        "CREATE TABLE backups (path TEXT NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (path))",
+        """CREATE TABLE forecasts (
+            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL,
+            PRIMARY KEY (run))""",
+    ):
+        connection.exec_driver_sql(statement)
+    _number_records(connection)
+
+
+def _number_records(connection: Connection) -> None:
+    """Every record that is there gets its place in the one chain, in the order in which they were written."""
+    rows = connection.exec_driver_sql("SELECT * FROM records ORDER BY rowid").all()
+    connection.exec_driver_sql("DROP TABLE records")
+    connection.exec_driver_sql(
+        """CREATE TABLE records (
+            run VARCHAR NOT NULL, seq INTEGER NOT NULL, at VARCHAR NOT NULL, kind VARCHAR NOT NULL, digest VARCHAR NOT NULL,
+            prev VARCHAR NOT NULL, hash VARCHAR NOT NULL, n INTEGER NOT NULL, link VARCHAR NOT NULL, PRIMARY KEY (run, seq),
+            FOREIGN KEY(run) REFERENCES runs (id))"""
+    )
+    connection.exec_driver_sql("CREATE UNIQUE INDEX records_in_order ON records (n)")
+    link = START
+    for n, row in enumerate(rows, 1):
+        link = linked(n, row.hash, link)
+        values = (row.run, row.seq, row.at, row.kind, row.digest, row.prev, row.hash, n, link)
+        connection.exec_driver_sql("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+
 # From this version to the next.
-MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs}
+MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs, 4: _add_trust}
 
 
 def now() -> str:

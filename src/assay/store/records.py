@@ -11,27 +11,29 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from assay.codec import Texts, digest, dumps, from_json, to_json
+from assay.codec import START, Texts, digest, dumps, from_json, linked, to_json
 from assay.errors import Missing, StoreError, UserError
 from assay.events import KINDS, Answered, Asked, Event
+from assay.store import reviews
 from assay.store.open import Store
-from assay.store.schema import heads, mentions, payloads, records, runs
-
-START = "0" * 64
+from assay.store.schema import mentions, payloads, records, runs
+from assay.trust import WORKSPACE, Erased, Granted, Held, Reviewed, Withheld
 
 # Spelt once: putting a statement together takes longer than running it.
 _LAST = (
-    select(records.c.seq, records.c.hash)
+    select(records.c.seq, records.c.hash, records.c.kind)
     .where(records.c.run == bindparam("of"))
     .order_by(records.c.seq.desc())
     .limit(1)
 )
+_HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
 _RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`hash` covers everything else here; the payload is apart, covered by `digest`."""
+    """`hash` covers everything before it here; the payload is apart, covered by `digest`. `n` and `link` are its place in the
+    chain of all records."""
 
     run: str
     seq: int
@@ -40,6 +42,8 @@ class Record:
     digest: str
     prev: str
     hash: str
+    n: int
+    link: str
 
 
 RECORD = tuple(Record.__dataclass_fields__)
@@ -57,49 +61,63 @@ def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) ->
     return digest(dumps([run, seq, at, kind, body_digest, prev]))
 
 
-def begin(store: Store, who: str) -> str:
+def begin(store: Store, who: str, *, gated: bool = False) -> str:
+    """A new run of this person; a gated one is delivered only with a reviewer's approval, whatever it comes to."""
     run = "r" + store.new_id()
     with store.write() as connection:
-        connection.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False))
+        connection.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False, gated=gated))
     return run
 
 
-def append(store: Store, run: str, seq: int, event: Event) -> Record:
-    """One event at its place in the chain, on disk when this returns. A place that is taken is refused."""
+def append(store: Store, run: str, seq: int, event: Event, *, hours: float = reviews.HOURS) -> Record:
+    """One event at its place in the chain, on disk when this returns. A place that is taken is refused, and so is what no
+    reviewer has approved where one has to. `hours` is how long an approval holds."""
+    with store.write() as connection:
+        last = connection.execute(_LAST, {"of": run}).first()
+        expected = last.seq + 1 if last else 0
+        if seq != expected:
+            raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
+        if last and last.kind == "Answered":
+            raise StoreError(f"Run {run} is delivered; nothing can follow.")
+        if last and last.kind == "Reviewed":
+            reviews.refuse_after_rejection(connection, run)
+        match event:
+            case Held():
+                reviews.hold(connection, store, run, event)
+            case Reviewed():
+                reviews.decide(connection, store, run, event, hours)
+            case Answered():
+                reviews.deliver(connection, store, run, event.seal)
+                connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
+            case _:
+                pass
+        return _put(connection, store, run, seq, last.hash if last else START, event)
+
+
+def note(connection: Connection, store: Store, event: Erased | Granted) -> Record:
+    """What happened to the whole workspace, in its own chain; in the transaction in which it happens."""
+    last = connection.execute(_LAST, {"of": WORKSPACE}).first()
+    if last is None:
+        connection.execute(insert(runs).values(id=WORKSPACE, who="", started=store.now(), delivered=False, gated=False))
+    seq, prev = (last.seq + 1, last.hash) if last else (0, START)
+    return _put(connection, store, WORKSPACE, seq, prev, event)
+
+
+def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, event: Event) -> Record:
+    assert not isinstance(event, Withheld), "what is withheld is on record already"
     kind = type(event).__name__
     plain = to_json(event, words=False)
     body = dumps(plain)
-    with store.write() as connection:
-        last = connection.execute(_LAST, {"of": run}).first()
-        expected, prev = (last.seq + 1, last.hash) if last else (0, START)
-        if seq != expected:
-            raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
-        at = store.now()
-        covered = digest(body)
-        record = Record(run, seq, at, kind, covered, prev, link(run, seq, at, kind, covered, prev))
-        connection.execute(_RECORD, to_json(record))
-        connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
-        spoken_of = sorted(documents_in(plain))
-        if spoken_of:
-            connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
-        if isinstance(event, Answered):
-            connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
-            _log_head(connection, record)
+    at, covered = store.now(), digest(body)
+    head = connection.execute(_HEAD).first()
+    n, before = (head.n + 1, head.link) if head else (1, START)
+    hash = link(run, seq, at, kind, covered, prev)
+    record = Record(run, seq, at, kind, covered, prev, hash, n, linked(n, hash, before))
+    connection.execute(_RECORD, to_json(record))
+    connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
+    if spoken_of := sorted(documents_in(plain)):
+        connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
     return record
-
-
-def _log_head(connection: Connection, record: Record) -> None:
-    last = connection.execute(select(heads.c.link).order_by(heads.c.n.desc()).limit(1)).scalar()
-    prev = last or START
-    connection.execute(
-        insert(heads).values(
-            run=record.run,
-            seq=record.seq,
-            hash=record.hash,
-            prev=prev,
-            link=digest(dumps([record.run, record.hash, prev])),
-        )
-    )
 
 
 def documents_in(body: Any) -> set[str]:
@@ -199,7 +217,7 @@ def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str
         ]
 
 
-IDLE = ("Paused", "Failed", "Answered")  # after these nothing goes on
+IDLE = ("Paused", "Failed", "Held", "Answered")  # after these nothing goes on
 LONGEST = 600.0  # seconds between two events of a run that is alive; what is longer was spent asleep or dead
 
 
@@ -212,7 +230,7 @@ def active_seconds(store: Store, run: str) -> float:
     gaps = (
         (datetime.fromisoformat(after.at) - datetime.fromisoformat(before.at)).total_seconds()
         for before, after in pairwise(rows)
-        if before.kind not in IDLE and after.kind != "Resumed"
+        if before.kind not in IDLE and after.kind not in ("Resumed", "Reviewed")
     )
     return sum(min(max(gap, 0.0), LONGEST) for gap in gaps)
 
@@ -222,7 +240,6 @@ def faults(store: Store, run: str) -> Iterator[str]:
     with store.read() as connection:
         rows = connection.execute(select(records).where(records.c.run == run).order_by(records.c.seq)).mappings().all()
         delivered = connection.scalar(select(runs.c.delivered).where(runs.c.id == run))
-        head = connection.execute(select(heads).where(heads.c.run == run)).mappings().first()
     bodies = _bodies(store, run)
     prev = START
     for place, row in enumerate(rows):
@@ -238,9 +255,5 @@ def faults(store: Store, run: str) -> Iterator[str]:
         if link(record.run, record.seq, record.at, record.kind, record.digest, record.prev) != record.hash:
             yield f"record {place} was changed"
         prev = record.hash
-    if delivered and head is None:
-        yield "the run was delivered, but its end is not in the log of runs"
-    if head and head["link"] != digest(dumps([head["run"], head["hash"], head["prev"]])):
-        yield "its line in the log of runs was changed"
-    if head and (head["seq"], head["hash"]) != (len(rows) - 1, prev):
-        yield f"the end of the run is missing or was changed: it was delivered with record {head['seq']}"
+    if delivered and (not rows or rows[-1]["kind"] != "Answered"):
+        yield "the run was delivered, and its end is missing"

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 4  # of the whole workspace; raised whenever an older Assay could no longer read it
+VERSION = 5  # of the whole workspace; raised whenever an older Assay could no longer read it
 
 schema = MetaData()
 
@@ -39,6 +39,9 @@ bases = Table(
     Column("embedder", String, nullable=False, default=""),  # whose vectors its index holds
     Column("dim", Integer, nullable=False, default=0),
     Column("created", String, nullable=False),
+    Column(
+        "review", Boolean, nullable=False, default=False, server_default="0"
+    ),  # whether answers from it wait for a reviewer
     UniqueConstraint("owner", "name"),  # what others call theirs is nobody's business
 )
 
@@ -104,9 +107,12 @@ runs = Table(
     Column("who", String, nullable=False),
     Column("started", String, nullable=False),
     Column("delivered", Boolean, nullable=False, default=False),
+    Column(
+        "gated", Boolean, nullable=False, default=False, server_default="0"
+    ),  # delivered only with a reviewer's approval
 )
 
-records = Table(  # what a run did: a chain of digests
+records = Table(  # what a run did: a chain of digests; and all of them together, by `n` and `link`, one more
     "records",
     schema,
     Column("run", String, ForeignKey("runs.id"), primary_key=True),
@@ -116,6 +122,9 @@ records = Table(  # what a run did: a chain of digests
     Column("digest", String, nullable=False),
     Column("prev", String, nullable=False),
     Column("hash", String, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("link", String, nullable=False),
+    Index("records_in_order", "n", unique=True),
 )
 
 payloads = Table(  # what a record says; apart, so that it can be erased while the chain stands
@@ -132,18 +141,54 @@ mentions = Table(  # which documents a payload speaks of
     Column("document", String, primary_key=True),
     Column("run", String, primary_key=True),
     Column("seq", Integer, primary_key=True),
+    Index("mentions_by_run", "run", "seq"),
 )
 
-heads = Table(  # the log of chain heads: one line per delivered run, itself a chain
-    "heads",
+seals = Table(  # signed heads of the chain of all records
+    "seals",
     schema,
-    Column("n", Integer, primary_key=True, autoincrement=True),
-    Column("run", String, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("hash", String, nullable=False),
-    Column("prev", String, nullable=False),
+    Column("n", Integer, primary_key=True, autoincrement=False),
     Column("link", String, nullable=False),
-    UniqueConstraint("prev"),
+    Column("at", String, nullable=False),
+    Column("key", String, nullable=False),  # the public key
+    Column("signature", String, nullable=False),
+)
+
+reviews = Table(  # answers that waited for a reviewer, each by its seal
+    "reviews",
+    schema,
+    Column("id", Integer, primary_key=True),
+    Column("run", String, ForeignKey("runs.id"), nullable=False),
+    Column("seal", String, nullable=False),
+    Column("who", String, nullable=False),  # asked
+    Column("state", String, nullable=False),  # waiting, approved, edited, rejected, delivered, superseded
+    Column("reasons", JSON, nullable=False, default=list),
+    Column("four_eyes", Boolean, nullable=False, default=False),
+    Column("by", String, nullable=False, default=""),
+    Column("note", Text, nullable=False, default=""),
+    Column("created", String, nullable=False),
+    Column("decided", String, nullable=False, default=""),
+    Column("expires", String, nullable=False, default=""),  # of an approval
+    Column("notified", String, nullable=False, default=""),  # when others were told that it waits
+    Index("reviews_by_run", "run"),
+    Index("reviews_by_state", "state", "created"),
+)
+
+backups = Table(  # copies of the workspace elsewhere, as far as they were made with `assay backup`
+    "backups",
+    schema,
+    Column("path", Text, primary_key=True),
+    Column("at", String, nullable=False),
+)
+
+forecasts = Table(  # what a piece of work was expected to take, and what it took
+    "forecasts",
+    schema,
+    Column("run", String, primary_key=True),
+    Column("kind", String, nullable=False),  # ask, synthesise, add
+    Column("foreseen", JSON, nullable=False),
+    Column("came", JSON),
+    Column("at", String, nullable=False),
 )
 
 spending = Table(  # what models were paid with: a row per request, reserved before it leaves and settled after

@@ -12,7 +12,7 @@ from assay.agent import writing
 from assay.agent.kit import Kit, mark
 from assay.answer import compose, ground
 from assay.answer import draft as drafting
-from assay.events import RULES, Answered, Drafted, Event, Failed, Revised
+from assay.events import RULES, Drafted, Event, Failed, Revised
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.models.tokens import fitting
@@ -293,4 +293,4 @@ async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
     if wrong := compose.faults(answer, run, kit.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
-    yield Answered(answer)
+    yield writing.released(run, kit, answer)

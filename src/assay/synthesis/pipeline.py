@@ -75,7 +75,7 @@ async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 def next_stage(run: Run) -> Stage | None:
-    if run.delivered or run.failed:
+    if run.delivered or run.failed or run.held or run.rejected:
         return None
     if len(views.portraits(run)) < len(views.brief(run).documents):
         return Stage.DESCRIBE
