@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Checks a bundle that `assay export` wrote: python3 check.py BUNDLE.zip [--key PUBLIC_KEY]
+
+Needs nothing but Python and believes nothing in the bundle: what a record says is held against its digest, each record
+against the one before it, the last one against the signed head, and the signature against the key (Ed25519, RFC 8032).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+START = "0" * 64
+MANIFEST, SIGNATURE, RECORDS, PROOF, QUOTATIONS = (
+    "manifest.json",
+    "manifest.sig",
+    "records.jsonl",
+    "proof.json",
+    "quotations.jsonl",
+)
+
+
+class Bad(Exception):
+    """The first thing that is wrong."""
+
+
+# --- Ed25519 --------------------------------------------------------------------------------------------------------
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+ROOT = pow(2, (P - 1) // 4, P)
+
+
+def _add(a, b):
+    """The sum of two points in extended coordinates."""
+    e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
+    g, h = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
+    w, x, y, z = f - e, h - g, h + g, f + e
+    return w * x % P, y * z % P, x * y % P, w * z % P
+
+
+def _times(number, point):
+    total = (0, 1, 1, 0)
+    while number:
+        if number & 1:
+            total = _add(total, point)
+        point = _add(point, point)
+        number >>= 1
+    return total
+
+
+def _same(a, b):
+    return (a[0] * b[2] - b[0] * a[2]) % P == 0 and (a[1] * b[2] - b[1] * a[2]) % P == 0
+
+
+def _point(data):
+    """The point that 32 bytes stand for; none where they stand for none."""
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & ((1 << 255) - 1)
+    if y >= P:
+        return None
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * ROOT % P
+    if (x * x - square) % P or (x == 0 and sign):
+        return None
+    x = P - x if x & 1 != sign else x
+    return x, y, 1, x * y % P
+
+
+BASE = _point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def genuine(key, signature, message):
+    """Whether the owner of the key signed the message. All three are bytes."""
+    if len(key) != 32 or len(signature) != 64:
+        return False
+    owner, r = _point(key), _point(signature[:32])
+    s = int.from_bytes(signature[32:], "little")
+    if owner is None or r is None or s >= L:
+        return False
+    k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % L
+    return _same(_times(s, BASE), _add(r, _times(k, owner)))
+
+
+# --- the bundle -----------------------------------------------------------------------------------------------------
+
+
+def spelt(value):
+    """One spelling for each value, so that equal values have equal digests."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha(data):
+    return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
+
+
+def opened(path):
+    """Names and contents of a bundle, packed or unpacked."""
+    place = Path(path)
+    if place.is_dir():
+        return {
+            each.relative_to(place).as_posix(): each.read_bytes() for each in sorted(place.rglob("*")) if each.is_file()
+        }
+    try:
+        with zipfile.ZipFile(place) as packed:
+            names = packed.namelist()
+            if len(set(names)) != len(names):
+                raise Bad("the bundle holds two files of one name")
+            return {name: packed.read(name) for name in names if not name.endswith("/")}
+    except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise Bad(f"the bundle cannot be opened: {error}") from None
+
+
+def check(files, key=""):
+    """What was checked, in lines; raises `Bad` at the first thing that is wrong."""
+    manifest, public = _manifest(files, key)
+    yield f"the list of {len(manifest['files'])} files is signed by {public}, and each file is what it says"
+    records = [json.loads(line) for line in files[RECORDS].splitlines()]
+    _chain(records, manifest["run"])
+    yield f"{len(records)} records of run {manifest['run']} form one chain, {records[0]['at']} to {records[-1]['at']}"
+    payloads, withheld = _payloads(files, records, manifest)
+    kept = f"; {withheld} are withheld or were erased, and have their digest only" if withheld else ""
+    yield f"{len(payloads)} payloads are what their records say{kept}"
+    quoted, left = _quotations(files, payloads)
+    yield f"{quoted} quotations are the words that the records refer to" + (f"; {left} are not shown" if left else "")
+    yield _cited(payloads, withheld)
+    yield _approved(payloads, records)
+    yield _sealed(files, records, public)
+
+
+def _manifest(files, key):
+    for name in (MANIFEST, SIGNATURE, RECORDS, PROOF, QUOTATIONS):
+        if name not in files:
+            raise Bad(f"the bundle has no {name}")
+    manifest = json.loads(files[MANIFEST])
+    public = manifest["key"]
+    if key and public != key.strip().lower():
+        raise Bad(f"the bundle is signed by {public}, and not by the key that you named")
+    signature = bytes.fromhex(files[SIGNATURE].decode().strip())
+    spelling = files[SIGNATURE] == signature.hex().encode() + b"\n"
+    if not spelling or not genuine(bytes.fromhex(public), signature, files[MANIFEST]):
+        raise Bad(f"{MANIFEST} was not signed with the key it names")
+    listed = manifest["files"]
+    for name in sorted({*listed, *files} - {MANIFEST, SIGNATURE}):
+        if name not in listed:
+            raise Bad(f"{name} is not in the list of files")
+        if name not in files:
+            raise Bad(f"{name} is missing")
+        if sha(files[name]) != listed[name]:
+            raise Bad(f"{name} was changed")
+    return manifest, public
+
+
+def _chain(records, run):
+    if not records:
+        raise Bad("there are no records")
+    prev = START
+    for seq, record in enumerate(records):
+        if record["seq"] != seq:
+            raise Bad(f"record {seq} is missing")
+        covered = [record[name] for name in ("run", "seq", "at", "kind", "digest", "prev")]
+        if record["run"] != run or record["prev"] != prev or sha(spelt(covered)) != record["hash"]:
+            raise Bad(f"record {seq} was changed")
+        prev = record["hash"]
+
+
+def _payloads(files, records, manifest):
+    payloads, withheld = {}, 0
+    for record in records:
+        seq = record["seq"]
+        name = f"payloads/{seq:05}-{record['kind']}.json"
+        if name in files:
+            if sha(files[name]) != record["digest"]:
+                raise Bad(f"the payload of record {seq} was changed")
+            payloads[seq] = (record["kind"], json.loads(files[name]))
+        elif seq in manifest["withheld"]:
+            withheld += 1
+        else:
+            raise Bad(f"the payload of record {seq} is missing")
+    return payloads, withheld
+
+
+def _within(value):
+    """A value and everything in it that is an object."""
+    if isinstance(value, dict):
+        yield value
+        for each in value.values():
+            yield from _within(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _within(each)
+
+
+def _reference(each):
+    return tuple(each[name] for name in ("doc_id", "start", "end", "digest"))
+
+
+def _quotations(files, payloads):
+    objects = [each for _, payload in payloads.values() for each in _within(payload)]
+    references = {_reference(each) for each in objects if {"doc_id", "start", "end", "digest"} <= each.keys()}
+    words = {}
+    for line in files[QUOTATIONS].splitlines():
+        told = json.loads(line)
+        if _reference(told) not in references:
+            raise Bad(f"no record refers to {told['doc_id']} {told['start']}–{told['end']}")
+        if sha(told["text"]) != told["digest"]:
+            raise Bad(f"the words of {told['doc_id']} {told['start']}–{told['end']} were changed")
+        words[_reference(told)] = told["text"]
+    for each in objects:
+        if isinstance(each.get("quote"), dict) and isinstance(each.get("passage"), dict):
+            _inside(each["quote"], each["passage"], words)
+    return len(words), len(references) - len(words)
+
+
+def _inside(quote, passage, words):
+    """A piece of evidence quotes its passage, word for word."""
+    first, last = quote["start"] - passage["start"], quote["end"] - passage["start"]
+    inside = quote["doc_id"] == passage["doc_id"] and 0 <= first <= last <= passage["end"] - passage["start"]
+    shown, around = words.get(_reference(quote)), words.get(_reference(passage))
+    if not inside or (shown is not None and around is not None and around[first:last] != shown):
+        raise Bad(f"a quotation of {quote['doc_id']} {quote['start']}–{quote['end']} is not in its passage")
+
+
+def _cited(payloads, withheld):
+    answers = [payload["answer"] for kind, payload in payloads.values() if kind == "Answered"]
+    if not answers:
+        return "there is no answer in the bundle to hold against its evidence"
+    evidence = {
+        each["key"]
+        for _, payload in payloads.values()
+        for each in _within(payload)
+        if "key" in each and "quote" in each
+    }
+    cited = {cite for each in _within(answers[-1]) for cite in each.get("cites", ())}
+    if not withheld and cited - evidence:
+        raise Bad(f"the answer cites {sorted(cited - evidence)[0]}, which is in no record")
+    return f"{len(cited & evidence)} pieces of evidence that the answer cites are on record"
+
+
+def _approved(payloads, records):
+    """An answer that was held is delivered under an approval of exactly that."""
+    approved = set()
+    for record in records:
+        kind, payload = payloads.get(record["seq"], ("", {}))
+        if kind == "Reviewed" and payload["decision"] == "approve":
+            approved.add(payload["seal"])
+        if kind == "Answered" and any(each["kind"] == "Held" for each in records):
+            if payload.get("seal") not in approved:
+                raise Bad("the answer was delivered without a reviewer's approval of exactly that")
+            return "the answer was delivered under a reviewer's approval of exactly that"
+    return "no reviewer was asked" if not any(each["kind"] == "Held" for each in records) else "a reviewer was asked"
+
+
+def _sealed(files, records, public):
+    """The run's last record, and those of others after it, lead to the signed head."""
+    proof, last = json.loads(files[PROOF]), records[-1]
+    head, link, n = proof["head"], proof["before"], last["n"]
+    for hash in [last["hash"], *proof["after"]]:
+        link = sha(spelt([n, hash, link]))
+        n += 1
+    if (n - 1, link) != (head["n"], head["link"]):
+        raise Bad("the last record is not in the signed head")
+    signed = spelt(["assay seal", head["workspace"], head["n"], head["link"], head["at"]]).encode()
+    if head["key"] != public or not genuine(bytes.fromhex(public), bytes.fromhex(head["signature"]), signed):
+        raise Bad("the head was not signed with the key that the bundle names")
+    return f"its last record is number {last['n']} of the {head['n']} that were signed at {head['at']}"
+
+
+def main(words):
+    key = ""
+    if "--key" in words and words.index("--key") + 1 < len(words):
+        at = words.index("--key")
+        key = words[at + 1]
+        words = words[:at] + words[at + 2 :]
+    if len(words) != 1 or words[0].startswith("-"):
+        sys.stderr.write("Usage: python3 check.py BUNDLE [--key PUBLIC_KEY]\n")
+        return 2
+    try:
+        for line in check(opened(words[0]), key):
+            sys.stdout.write(f"ok: {line}\n")
+    except Bad as bad:
+        sys.stdout.write(f"BAD: {bad}\n")
+        return 1
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        sys.stdout.write(f"BAD: the bundle is not of the form it should be ({type(error).__name__}: {error})\n")
+        return 1
+    named = "" if key else " Whether that key is the right one, only its owner can say: compare it, or use --key."
+    sys.stdout.write(f"The bundle is whole.{named}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
