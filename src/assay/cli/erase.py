@@ -1,0 +1,83 @@
+"""`assay erase`: documents, or what a person asked and was told, taken away everywhere and for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.dialogue import say
+from assay.cli.options import BaseName, Json, Workspace, Yes, console, plain, print_json, wait_for, whole
+
+if TYPE_CHECKING:
+    from assay.erasing import Gone
+    from assay.workspace import Workspace as Opened
+
+
+def erase(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[DOCUMENT]...", help="Paths, file names, titles or ids of documents.")
+    ] = None,
+    person: Annotated[
+        str,
+        typer.Option("--person", metavar="NAME", help="Erase what this person asked and was told, and their account."),
+    ] = "",
+    with_documents: Annotated[
+        bool, typer.Option("--with-documents", help="Of a person: also the knowledge bases that they own.")
+    ] = False,
+    base: BaseName = "",
+    workspace: Workspace = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Erase documents, or a person's data: from the state, the index, caches, originals and the records of all runs.
+
+    The chain of records still verifies. Backups that were made before are named: delete them too, or make them anew.
+    """
+    from assay.erasing import erase_person
+    from assay.errors import UserError
+    from assay.workspace import open_workspace
+
+    if bool(names) == bool(person):
+        raise UserError("Name documents, or a person with --person.")
+    with open_workspace(workspace) as opened:
+        if person:
+            if not yes:
+                typer.confirm(f"Erase everything of {plain(person)!r}? It cannot be undone.", abort=True, err=True)
+            gone = wait_for(erase_person(opened, whole(person), with_documents=with_documents))
+        else:
+            gone = _documents(opened, names or [], base, yes)
+    _told(gone, json)
+
+
+def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Gone:
+    from assay.cli.sources import as_kept
+    from assay.erasing import erase as erased
+
+    scope = opened.scope([base] if base else [])
+    chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
+    if not yes:
+        for entry in chosen.values():
+            typer.echo(plain(f"  {entry.uri}"), err=True)
+        typer.confirm(f"Erase {len(chosen)} document(s)? It cannot be undone.", abort=True, err=True)
+    return wait_for(erased(opened, list(chosen.values()), scope))
+
+
+def _told(gone: Gone, json: bool) -> None:
+    from assay.codec import to_json
+
+    if json:
+        print_json(to_json(gone))
+        return
+    out = console()
+    out.print(
+        f"Erased {len(gone.documents)} documents (with their older versions) and what {gone.records} records said."
+    )
+    for path in gone.files:
+        out.print(plain(f"Deleted {path}, a copy of the state from before an upgrade."), markup=False)
+    if not gone.whole:
+        say("Another process is reading: the last of it goes when the workspace is next opened.")
+    if gone.backups:
+        say("These backups were made before and still hold it. Delete them, or make them anew with `assay backup`:")
+        for backup in gone.backups:
+            say(plain(f"  {backup.path} ({backup.at[:10]})"))

@@ -1,0 +1,57 @@
+"""`assay access` and `assay erase`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+
+from terminal import Typed
+
+from assay.access import Principal
+from assay.store import members, records
+from assay.workspace import Workspace
+
+READER = Principal("reader")
+
+
+def seen(noted: Workspace) -> set[str]:
+    return {entry.name for entry in noted.seen_by(READER).sources()}
+
+
+def test_access_is_given_and_taken_for_a_base_and_for_one_document(noted: Workspace, typed: Typed):
+    members.add(noted.store, "reader")
+    assert seen(noted) == set()
+    done = typed("access", "give", "--base", "default", "user:reader")
+    assert done.code == 0 and done.out.splitlines() == ["user:local (owner)", "user:reader"] and not done.err
+    assert seen(noted) == {"lamp.md", "works.md", "garden.md"}
+    done = typed("access", "take", "lamp.md", "user:reader")
+    assert done.code == 0 and done.out.splitlines() == ["It has a list of its own.", "user:local (owner)"]
+    assert seen(noted) == {"works.md", "garden.md"}
+    told = json.loads(typed("access", "show", "lamp.md", "--json").out)
+    assert told["own"] and told["read_by"] == ["user:local"] and told["document"] == "lamp.md"
+    assert "Whoever may read its knowledge base" in typed("access", "reset", "lamp.md").out
+    assert seen(noted) == {"lamp.md", "works.md", "garden.md"}
+    typed("access", "take", "--base", "default", "user:reader")
+    assert seen(noted) == set()
+    given = typed("access", "give", "works.md", "group:press")
+    assert given.code == 0 and "no group called press" in given.err
+
+
+def test_what_is_typed_wrongly_is_said(noted: Workspace, typed: Typed):
+    assert typed("access", "show").code == 2
+    assert "user:NAME or group:NAME" in typed("access", "give", "lamp.md", "reader").err
+    assert "whose readers you could change" in typed("access", "show", "--base", "nothing").err
+    assert typed("erase").code == 2 and typed("erase", "lamp.md", "--person", "local").code == 2
+    assert "nothing here of a person" in typed("erase", "--person", "nobody", "--yes").err
+
+
+def test_what_is_erased_is_said_and_gone(noted: Workspace, typed: Typed):
+    typed("ask", "What is the lamp room painted with?", "--no-model")
+    ((run, _),) = records.listing(noted.store, "local")
+    done = typed("erase", "lamp.md", "--yes")
+    assert done.code == 0 and "Erased 1 documents" in done.out and "records said" in done.out
+    replayed = typed("replay", run.id)
+    assert replayed.code == 2 and "none that you may read" in replayed.err
+    assert "withheld" in typed("runs").out
+    trace = typed("trace", run.id)
+    assert trace.code == 0 and "orpiment" not in trace.out and "The record is whole." in trace.out
+    assert not [path for path in noted.path.rglob("*") if path.is_file() and b"painted with orp" in path.read_bytes()]

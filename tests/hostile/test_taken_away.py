@@ -1,0 +1,232 @@
+"""Access taken away, or a document erased: at the next step of a run that is under way, and in every view of old ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from worlds import EDITOR, QUESTION, READER, World, asked, world
+
+from assay import erasing, reaching
+from assay.access import Principal
+from assay.codec import dumps, to_json
+from assay.events import Answered, Failed, Narrowed, Withheld
+from assay.serve.live import Frame, Under, behind
+from assay.store import history, members, people, records
+
+
+@pytest.fixture
+async def made(tmp_path: Path):
+    async with world(tmp_path / "workspace") as one:
+        (shared,) = [base for base in one.as_(EDITOR).scope().bases if base.name == "shared"]
+        people.share(one.workspace.store, shared, "user:reader")
+        yield one
+
+
+def marks(made: World, *words: str) -> list[str]:
+    return [mark for mark in made.marks.values() if any(word in mark for word in words)]
+
+
+def take(made: World, *words: str) -> None:
+    for document, mark in made.marks.items():
+        if any(word in mark for word in words):
+            made.set_access(document, "user:reader", False)
+
+
+def shown(made: World, run: str) -> str:
+    """Everything that a run says to its person, as text."""
+    seen = made.as_(READER)
+    return dumps([to_json(event) for event in seen.run(run).events])
+
+
+async def everywhere(made: World, run: str, thread: str = "") -> str:
+    """The same over HTTP, in every form there is."""
+    paths = ["", "/events?format=json", "/events", "/trace", *(f"/answer?format={each}" for each in FORMS)]
+    places = [f"/api/runs/{run}{path}" for path in paths] + ["/api/runs", f"/api/synthesis/{run}"]
+    places += [f"/api/threads/{thread}"] if thread else []
+    replies = [await made.ask("GET", place) for place in places]
+    replies.append(await made.ask("POST", f"/api/runs/{run}/replay"))
+    assert not [reply for reply in replies if reply.status_code >= 500]
+    return "\n".join(reply.text for reply in replies)
+
+
+STRIDE = 1 if os.environ.get("ASSAY_SOAK") else 4  # events between two moments at which something is taken away
+FORMS = ("text", "markdown", "html", "json", "bibtex")
+
+
+async def test_an_old_run_shows_nothing_from_the_first_mention_on_of_a_document_that_was_taken_away(made: World):
+    run = await asked(made.as_(READER))
+    assert any(mark in shown(made, run) for mark in marks(made, "secret")), "it is there before"
+    take(made, "secret")
+    told = await everywhere(made, run)
+    assert not [mark for mark in marks(made, "secret") if mark in told]
+    now = made.as_(READER).run(run)
+    assert now.delivered and now.answer is None and now.withheld
+    whole = (await made.ask("GET", f"/api/runs/{run}")).json()
+    assert whole["state"] == "delivered" and whole["answer"] is None and "withheld" in whole["withheld"]
+    (line,) = [each for each in (await made.ask("GET", "/api/runs")).json()["runs"] if each["id"] == run]
+    assert line["outcome"] is None and line["question"] == QUESTION
+    assert list(records.faults(made.workspace.store, run)) == []
+    seen = made.as_(READER)
+    (past,) = history.history(seen.store, "reader", seen.scope())
+    assert past.state == "withheld"
+
+
+async def test_access_that_is_given_again_shows_an_old_run_again(made: World):
+    run = await asked(made.as_(READER))
+    before = shown(made, run)
+    take(made, "secret")
+    assert shown(made, run) != before
+    for document, mark in made.marks.items():
+        if "secret" in mark:
+            made.set_access(document, "user:reader", True)
+    assert shown(made, run) == before
+
+
+async def test_a_follow_up_knows_nothing_of_an_earlier_answer_that_is_withheld(made: World):
+    seen = made.as_(READER)
+    thread = ""
+    for question in (QUESTION, "And who keeps it?"):
+        async for run, _ in seen.chat(question, thread, _by_rule()):
+            thread = run.asked.thread
+    second = seen.thread(thread)[1][-1]
+    told_of = second.asked.history[0]
+    first = seen.run(told_of.run)
+    unsaid = {found.passage.doc_id for found in first.found} - set(told_of.documents)
+    assert told_of.answer and unsaid, "it was found in the first turn, and is not cited there"
+    for document in unsaid:
+        if "own" not in made.marks[document]:
+            made.set_access(document, "user:reader", False)
+    assert seen.run(second.id).asked.history[0].answer == "(withheld)"
+    assert all(isinstance(event, Withheld) for event in seen.run(second.id).events[1:])
+    take(made, "secret")
+    told = await everywhere(made, second.id, thread)
+    assert not [mark for mark in marks(made, "secret") if mark in told]
+    now = seen.run(second.id)
+    assert now.asked.history[0].answer == "(withheld)" and not now.asked.history[0].documents
+    async for run, _ in seen.chat("Since when?", thread, _by_rule()):
+        assert not [mark for mark in marks(made, "secret") if mark in dumps(to_json(run.asked))]
+
+
+def _by_rule() -> Any:
+    from assay.asking import How
+
+    return How(model=False, today="2026-03-01")
+
+
+async def carried(made: World, place: int, lose: Any, **how: Any) -> tuple[str, list[str], bool]:
+    """A run of the reader's, in which something is lost after so many events: the run, what was done once that was noticed,
+    and whether it came to that."""
+    seen, late, lost, noticed, run = made.as_(READER), [], False, False, None
+    async for run, event in seen.ask(QUESTION, model=False, today="2026-03-01", **how):
+        noticed |= isinstance(event, Narrowed)
+        late += [dumps(to_json(event)), dumps(to_json(run.events))] if noticed else []
+        if len(run.events) == place:
+            await lose()
+            lost = True
+    assert run is not None
+    return run.id, late, lost
+
+
+async def test_a_run_under_way_goes_on_without_what_is_taken_away_whenever_that_happens(made: World):
+    async def lose() -> None:
+        take(made, "secret")
+
+    secret, place, narrowed = marks(made, "secret"), 1, 0
+    while True:
+        run, late, lost = await carried(made, place, lose)
+        if not lost:
+            break
+        # What a step had begun with may still be put on record; the person sees none of it, and nothing after the next step.
+        now = made.as_(READER).run(run)
+        assert not [mark for mark in secret if mark in await everywhere(made, run)], place
+        assert now.delivered, place
+        if any(isinstance(event, Narrowed) for event in now.events):
+            narrowed += 1
+            assert now.answer is not None and now.answer.cited_keys <= {each.key for each in now.evidence}
+            assert late and not [mark for mark in secret if any(mark in each for each in late)], place
+        assert list(records.faults(made.workspace.store, run)) == []
+        for document, mark in made.marks.items():
+            if "secret" in mark:
+                made.set_access(document, "user:reader", True)
+        place += STRIDE
+    assert narrowed >= 2, "it happened after something was found, more than once"
+
+
+async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_record(made: World):
+    seen = made.as_(EDITOR)
+    gone = next(document for document, mark in made.marks.items() if mark == "zqsecret0x")
+
+    async def lose() -> None:
+        await erasing.erase(seen, seen.named(gone, seen.scope()), seen.scope(["shared"]))
+
+    run, _, lost = await carried(made, 6, lose)
+    assert lost
+    now = made.as_(READER).run(run)
+    assert now.answer is not None and [event for event in now.events if isinstance(event, Narrowed)]
+    assert isinstance(now.events[-1], Answered)
+    assert list(records.faults(made.workspace.store, run)) == []
+    erasing.flush(made.workspace.store.engine)
+    for path in made.workspace.path.rglob("*"):
+        assert not path.is_file() or b"zqsecret0x" not in path.read_bytes(), path
+
+
+async def test_what_is_at_hand_for_a_watcher_is_held_against_what_they_may_read(made: World):
+    run = await asked(made.as_(READER))
+    live, seen, secret = made.server.live, made.as_(READER), marks(made, "secret")
+    own = Under(run, "reader", seen.run(run))  # as if it were under way, with its events in memory
+    own.frames.extend(behind(seen, run, -1))
+    assert any(mark in frame.body for frame in own.frames for mark in secret)
+    live._under[run] = own
+    take(made, "secret")
+    frames: list[Frame] = []
+    async with aclosing(cast(AsyncGenerator[Frame | None], live.follow(seen, run))) as told:
+        async for frame in told:
+            assert frame is not None
+            frames.append(frame)
+            if frame.seq == len(own.run.events) - 1:
+                break
+    del live._under[run]
+    assert not [frame for frame in frames if any(mark in frame.body for mark in secret)]
+    hidden = [json.loads(frame.body) for frame in frames if not json.loads(frame.body)["event"]]
+    assert hidden and all("may not read" in each["line"] for each in hidden)
+
+
+async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(made: World):
+    secret = next(document for document, mark in made.marks.items() if mark == "zqsecret0x")
+
+    async def found(who: Principal) -> set[str]:
+        return {hit.passage.doc_id for hit in await made.as_(who).search(QUESTION, 20)}
+
+    guest = Principal("guest")
+    assert secret in await found(READER)
+    made.set_access(secret, "user:reader", False)
+    made.set_access(secret, "user:guest", True)
+    assert secret not in await found(READER)
+    assert await found(guest) == set(), "it was given, and the index does not know yet"
+    for base in made.as_(EDITOR).scope().bases:
+        assert await reaching.settle(made.as_(EDITOR), base)
+    assert await found(guest) == {secret} and secret not in await found(READER)
+
+
+async def test_a_run_of_somebody_who_was_removed_stops(made: World):
+    gate = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[Any]:
+        async for step in made.as_(READER).ask(QUESTION, model=False, today="2026-03-01"):
+            yield step
+            while not gate.is_set():  # noqa: ASYNC110 - the engine has a loop of its own
+                await asyncio.sleep(0.005)
+
+    run = await made.server.live.begin(made.as_(READER), slowly())
+    members.remove(made.workspace.store, "reader")
+    gate.set()
+    await made.rest()
+    last = made.as_(READER).run(run.id).events[-1]
+    assert isinstance(last, Failed) and last.error == "removed"
