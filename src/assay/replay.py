@@ -1,7 +1,8 @@
 """A run gone through again from its record, with no model, no search and no network: what it concluded must follow from it.
 
 Replies, tool results, limits reached and people's choices are taken as they were recorded. Everything that was made of them
-is made again and held against the record: each step, each verdict, the answer.
+is made again and held against the record: each step, each verdict, the answer. Steps that compare vectors need those of the
+index; where there is none, these are taken as recorded too, and the answer is made again all the same.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -35,18 +36,22 @@ from assay.events import (
     Event,
     Failed,
     Gathered,
+    Held,
     Judged,
+    Narrowed,
     Planned,
     Rephrased,
     Resumed,
+    Reviewed,
     Revised,
-    Route,
     Routed,
+    Withheld,
 )
-from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeBook, Meter, Seated, Why
+from assay.models.llm import Prompt, Reply, Role, ToolCall
+from assay.models.meter import Meter, No, Seated, Why
 from assay.run import Run
 from assay.stages import fell_back
+from assay.store.budgets import Place
 from assay.types import Answer, Document, Usage
 
 CONCLUDED = (
@@ -62,6 +67,7 @@ CONCLUDED = (
     Checked,
     Revised,
     Critiqued,
+    Held,
     Answered,
 )
 STEP_OF: Mapping[type, Step] = {
@@ -75,36 +81,69 @@ STEP_OF: Mapping[type, Step] = {
     Checked: Step.CHECK,
     Revised: Step.REVISE,
     Critiqued: Step.CRITIQUE,
+    Held: Step.DELIVER,
     Answered: Step.DELIVER,
 }
-ASIDE = (Consulted, Failed, Resumed)  # how a run got on, not what it came to
+ASIDE = (Consulted, Failed, Resumed, Reviewed, Narrowed, Withheld)  # how a run got on, not what it came to
 ENDS = {
     Step.GATHER: Gathered,
     Step.CHECK: Checked,
     Step.SEEK: (Revised, Decided),
     Step.REVISE: Revised,
+    Step.EDIT: Revised,
     Step.JUDGE: Judged,
 }
+REVIEW = "review: "  # how a reviewer is named in what they changed
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The run as recorded, the answer that was made again, and where that differs from what was recorded."""
+    """The run as recorded, the answer that was made again, and where that differs from what was recorded. `taken` counts the
+    steps that were not made again, since they compare vectors and there is no index to have them from; `reworded` the replies
+    whose prompts would read differently today, as they may in a later version."""
 
     run: Run
     answer: Answer | None
     differences: tuple[str, ...] = ()
+    taken: int = 0
+    reworded: int = 0
+
+    @property
+    def same(self) -> bool:
+        """Whether the answer is the recorded one, byte for byte."""
+        recorded = self.run.answer
+        return recorded is not None and self.answer is not None and _spelled(self.answer) == _spelled(recorded)
+
+
+class NoIndex(Exception):
+    """A step looked at vectors, or into the index, and there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoShelf:
+    """In the place of the shelf, where there is no index: titles and dates can be looked up, and nothing else."""
+
+    kept: Any = None
+
+    @property
+    def store(self) -> Any:
+        if self.kept is None:
+            raise NoIndex("store")
+        return self.kept
+
+    def __getattr__(self, name: str) -> Any:
+        raise NoIndex(name)
 
 
 async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replayed:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
+    if not searchable:
+        kit = replace(kit, desk=replace(kit.desk, shelf=_no_shelf(kit.desk.shelf)))
     if recorded.asked.brief is not None:
-        if not searchable:
-            raise UserError("A synthesis is gone through again only where its documents are indexed.")
-        return await _synthesised_again(recorded, kit)
+        return await (_synthesised_again(recorded, kit) if searchable else _stages_again(recorded, kit))
     differences: list[str] = []
     answer: Answer | None = None
-    place = 1
+    place, taken, heard = 1, 0, _Heard()
     while place < len(recorded.events):
         event = recorded.events[place]
         if not isinstance(event, CONCLUDED):
@@ -113,23 +152,41 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
         before = Run(recorded.id, recorded.events[:place])
         step = _step_of(event) if not (isinstance(event, Routed) and before.route) else Step.JUDGE  # routed anew
         count = _length(recorded, place, step)
-        if not searchable and _needs_index(step, event, before):
-            place += count
-            continue
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
-        made = await _again(step, before, _bound(kit, recorded, expected), place, differences)
+        try:
+            heard.left = _replies(recorded.events, place, place + count)
+            made = await _again(step, before, _bound(kit, recorded, expected, heard), place, differences)
+        except NoIndex:
+            made, taken = None, taken + 1
         if made is not None:
             differences += _compared(place, expected, made)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
-    return Replayed(recorded, answer, tuple(differences))
+    return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
+
+
+def _replies(events: Sequence[Event], place: int, end: int) -> list[Consulted]:
+    """The replies among these events and right before them: those that a step had."""
+    first = place
+    while first > 1 and isinstance(events[first - 1], Consulted | Failed | Resumed):
+        first -= 1
+    return [event for event in events[first:end] if isinstance(event, Consulted)]
+
+
+def _no_shelf(shelf: Any) -> Any:
+    return shelf if isinstance(shelf, NoShelf) else NoShelf(shelf.store)
+
+
+def _spelled(value: Any) -> str:
+    return dumps(to_json(value))
 
 
 async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
     """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
     from assay.synthesis import pipeline
 
-    kit = replace(_bound(kit, recorded, recorded.events), record=Run.then)
+    heard = _Heard([event for event in recorded.events if isinstance(event, Consulted)])
+    kit = replace(_bound(kit, recorded, recorded.events, heard), record=Run.then)
     again = Run(recorded.id, recorded.events[:1])
     async for event in pipeline.carry_on(again, kit):
         if isinstance(event, Answered):  # replies cost what they cost then
@@ -139,11 +196,45 @@ async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
     differences = [
         f"record {place}: {type(one).__name__} came out differently"
         for place, (one, other) in enumerate(zip(before, after, strict=False))
-        if dumps(to_json(one)) != dumps(to_json(other))
+        if _spelled(one) != _spelled(other)
     ]
     if len(before) != len(after):
         differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
-    return Replayed(recorded, again.answer, tuple(differences))
+    return Replayed(recorded, again.answer, tuple(differences), reworded=heard.reworded)
+
+
+async def _stages_again(recorded: Run, kit: Kit) -> Replayed:
+    """A synthesis gone through stage by stage, each from what was recorded before it; those that compare vectors, or search,
+    are taken as recorded."""
+    from assay.synthesis.pipeline import STAGES, next_stage
+
+    differences: list[str] = []
+    answer: Answer | None = None
+    place, taken, heard = 1, 0, _Heard()
+    while place < len(recorded.events):
+        before = Run(recorded.id, recorded.events[:place])
+        stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
+        if stage is None:
+            place += 1
+            continue
+        end = place + 1
+        while end < len(recorded.events) and next_stage(Run(recorded.id, recorded.events[:end])) is stage:
+            end += 1
+        expected = [each for each in recorded.events[place:end] if not isinstance(each, ASIDE)]
+        try:
+            heard.left = _replies(recorded.events, place, end)
+            own = replace(_bound(kit, recorded, expected, heard), record=Run.then)
+            made = [event async for event in STAGES[stage](before, own) if not isinstance(event, ASIDE)]
+        except NoIndex:
+            made, taken = None, taken + 1
+        except AssayError as error:
+            made = None
+            differences.append(f"record {place} ({stage.name.lower()}) could not be made again: {error}")
+        if made is not None:
+            differences += _compared(place, expected, made)
+            answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
+        place = end
+    return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
 
 
 def _in_order(run: Run) -> list[Event]:
@@ -162,6 +253,8 @@ def _step_of(event: Event) -> Step:
         return Step.RECALL if event.recalls else Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
     if isinstance(event, Revised) and event.why.startswith(RECITED):
         return Step.SEEK
+    if isinstance(event, Revised) and event.by.startswith(REVIEW):
+        return Step.EDIT
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
     return STEP_OF[type(event)]
@@ -184,16 +277,6 @@ def _length(recorded: Run, place: int, step: Step) -> int:
     return last - place + 1
 
 
-def _needs_index(step: Step, event: Event, before: Run) -> bool:
-    """Whether a step looks at vectors, or into the index."""
-    if step in (Step.HOP, Step.SIFT):
-        return True
-    if isinstance(event, Routed):
-        return event.route is Route.direct or event.why.startswith("the documents speak of")
-    by_rule = not before.asked.has_model or (isinstance(event, Drafted) and event.by.startswith("rules"))
-    return by_rule and step in (Step.DECIDE, Step.GATHER, Step.DRAFT) and bool(before.found)
-
-
 async def _again(step: Step, before: Run, kit: Kit, place: int, differences: list[str]) -> list[Event] | None:
     try:
         return [event async for event in STEPS[step](before, kit) if isinstance(event, CONCLUDED)]
@@ -204,10 +287,10 @@ async def _again(step: Step, before: Run, kit: Kit, place: int, differences: lis
 
 def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
     """What was recorded and not made again, and the other way round, in words. Side by side work comes in any order."""
-    left = [dumps(to_json(event)) for event in made]
+    left = [_spelled(event) for event in made]
     wrong: list[str] = []
     for event in expected:
-        spelled = dumps(to_json(event))
+        spelled = _spelled(event)
         if spelled in left:
             left.remove(spelled)
         else:
@@ -215,40 +298,76 @@ def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> l
     return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
 
 
-def _bound(kit: Kit, recorded: Run, expected: Sequence[Event]) -> Kit:
-    """The kit with the record in the place of models; which files could not be read was a fact of that day."""
-    if recorded.answer is not None:
-        unread = recorded.answer.unread
+def _bound(kit: Kit, recorded: Run, expected: Sequence[Event], heard: _Heard) -> Kit:
+    """The kit with the record in the place of models, and of reviewers; which files could not be read was a fact of that
+    day."""
+    held = next((each for each in reversed(recorded.events) if isinstance(each, Held)), None)
+    own = next((each for each in expected if isinstance(each, Held)), None)
+    told = recorded.answer or (held.answer if held else None)
+    if told is not None:
+        unread = told.unread
         kit = replace(kit, unreadable=lambda: unread)
+    reasons, four_eyes = (own.reasons, own.four_eyes) if own else ((), False)
+    kit = replace(
+        kit,
+        current=lambda run: run,
+        oversees=lambda run, answer: reasons,
+        cleared=lambda seal: own is None,
+        four_eyes=four_eyes,
+    )
     if not recorded.asked.has_model:
         return kit
-    absent = _Absent()
     seats: dict[Role, tuple[Seated, ...]] = {}
     for seat in recorded.asked.seats:
         role = Role(seat.role)
-        seats[role] = (*seats.get(role, ()), Seated(absent, seat))
+        seats[role] = (*seats.get(role, ()), Seated(_Absent(seat.role, heard), seat))
     known = recorded.consulted
-    meter = Meter(seats, lambda _: None, known.get, _Closed(_refusal(expected)))
+
+    def recalled(request: str) -> Consulted | None:
+        found = known.get(request)
+        if found is not None and found in heard.left:
+            heard.left.remove(found)
+        return found
+
+    meter = Meter(seats, lambda _: None, recalled, _Closed(_refusal(expected)))
     return replace(kit, meter=meter)
 
 
-class _Absent:
-    """No model: what is not in the record cannot be asked."""
+@dataclass
+class _Heard:
+    """The replies that a step had, as far as nobody has asked for them yet; and how many were given to other words."""
 
-    name = "the record"
+    left: list[Consulted] = field(default_factory=list)
+    reworded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """No model: what is not in the record cannot be asked. Where a prompt reads differently today, the reply that this step
+    had to it then is given, in the order in which they came; and that is said."""
+
+    role: str
+    heard: _Heard
+    name: str = "the record"
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
-        raise ModelError("the reply is not in the record")
+        own = next((each for each in self.heard.left if each.role == self.role), None)
+        if own is None:
+            raise ModelError("the reply is not in the record")
+        self.heard.left.remove(own)
+        self.heard.reworded += 1
+        calls = tuple(ToolCall(call.id, call.tool, call.arguments) for call in own.calls)
+        return Reply(own.text, calls, own.finish, own.usage)
 
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
     """A purse that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
 
-    why: Why | None
+    refusal: No | None
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
-        return self.why or FreeBook().reserve(role, model, tokens, max_tokens)
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+        return self.refusal or Place(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         return usage
@@ -257,8 +376,15 @@ class _Closed:
         return None
 
 
-def _refusal(expected: Sequence[Event]) -> Why | None:
-    """Why a reply may be missing in this step, as its events tell."""
+def _refusal(expected: Sequence[Event]) -> No | None:
+    """Why a reply may be missing in this step, as its events tell; in the words that they tell it in."""
+    if (why := _missing(expected)) is None:
+        return None
+    told = [getattr(event, "why", "") for event in expected if getattr(event, "by", "").startswith("rules")]
+    return No(why, next((words.removeprefix(f"{why}: ") for words in told if words.startswith(f"{why}: ")), ""))
+
+
+def _missing(expected: Sequence[Event]) -> Why | None:
     if named := [why for event in expected for why in fell_back(event) if why in set(Why) - {Why.unusable}]:
         return Why(named[0])  # an unusable reply is in the record itself
     by_rule = [event for event in expected if getattr(event, "by", "").startswith("rules")]
@@ -298,7 +424,7 @@ def _event(line: dict[str, Any]) -> Event:
 
 
 def _kit(documents: Mapping[str, Document]) -> Kit:
-    nowhere: Any = None  # a desk without a shelf: nothing that needs one is made again
+    nowhere: Any = NoShelf()  # nothing that needs one is made again
     return Kit(
         desk=Desk(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,

@@ -1,0 +1,219 @@
+"""Reports: pure functions over what the records tell, and the same through a store, a terminal and HTTP."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from facts_of_runs import facts, one
+from notes import filled, opened
+
+from assay.audit import reports
+from assay.audit.figures import figures
+from assay.audit.report import NOTHING, Report, as_csv, outliers, report, week_of, weeks_of
+from assay.audit.report_forecasts import forecasts
+from assay.audit.report_iterations import iterations
+from assay.audit.report_overrides import overrides
+from assay.audit.report_runs import by_week
+from assay.audit.report_tools import tools
+from assay.branching import branch
+from assay.cli.report import Kind as Typed
+from assay.events import Mode
+from assay.store.figures import Foreseen, Spent
+from assay.store.open import open_store
+
+
+def column(made: Report, name: str) -> list[object]:
+    at = [each.name for each in made.columns].index(name)
+    return [row[at] for row in made.rows]
+
+
+# --- runs in figures ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_in_figures_is_what_its_records_tell():
+    run = one(rounds=3, calls=2, errors=1, seconds=9.0, stopped="rounds", every=True)
+    assert (run.rounds, run.calls, run.failed_calls, run.state) == (3, 6, 1, "answered")
+    assert run.capped and run.complete and run.kind == "research · whole set · balanced"
+    assert run.seconds == pytest.approx(9.0, abs=0.01)
+
+
+def test_waiting_for_a_reviewer_is_not_work():
+    run = one(seconds=8.0, decisions=("edit", "approve"))
+    assert [each for _, each in run.decisions] == ["edit", "approve"]
+    assert run.seconds == pytest.approx(8.0, abs=0.01)
+
+
+def test_a_record_that_is_missing_or_a_call_without_a_result_makes_a_trace_incomplete():
+    assert one(rounds=2).complete
+    for lost in range(6):
+        assert not one(rounds=2, lost=lost).complete, lost
+    assert not one(outcome="").complete
+
+
+def test_a_limit_that_is_reached_without_a_model_is_the_usual_end_and_no_cap():
+    assert one(stopped="rounds", by="model").capped
+    assert not one(stopped="rounds", by="rules").capped and not one(stopped="sufficient").capped
+
+
+def test_what_a_run_took_over_from_another_is_not_counted_as_its_own_calls():
+    assert one(rounds=2, calls=1).calls == 2
+    assert one(rounds=2, calls=1, own=4).calls == 1
+
+
+# --- the reports ----------------------------------------------------------------------------------------------------
+
+
+def test_the_report_on_runs_tells_weeks_apart_and_fills_those_in_which_nothing_happened():
+    runs = [one("r1"), one("r2", outcome="partial", seconds=40.0), one("r3", day=15, outcome="")]
+    made = by_week(runs, {"r1": Spent(2, 100, 20, 0.5, 1.0), "r2": Spent(1, 10, 0, 0.0, 1.0)})
+    assert column(made, "week") == ["2026-W10", "2026-W11", "2026-W12"]
+    assert column(made, "runs") == [2, 0, 1] and column(made, "answered") == [1, 0, 0]
+    assert column(made, "unfinished") == [0, 0, 1] and column(made, "tokens") == [130, 0, 0]
+    assert column(made, "p95 s") == [40.0, None, None] and column(made, "usd") == [0.5, 0, 0]
+    assert made.charts[1].threshold == 30.0 and made.charts[1].series[0].y == (40.0, None, None)
+
+
+def test_the_report_on_tools_counts_calls_and_errors_by_week():
+    runs = [one("r1", calls=3, errors=1), one("r2", tool="read", day=7), one("r3", calls=2)]
+    made = tools(runs)
+    assert [row[:5] for row in made.rows] == [
+        ("2026-W10", "search", 5, 1, 0.2),
+        ("2026-W11", "read", 1, 0, 0.0),
+    ]
+    assert "error rate" in str(column(made, "stands out")[0]) and column(made, "stands out")[1] == ""
+    assert made.charts[1].threshold == 0.02
+
+
+def test_a_week_with_far_more_calls_stands_out_and_an_ordinary_one_does_not():
+    usual = [one(f"r{n}", day=7 * n, calls=20 + n % 3) for n in range(8)]
+    made = tools([*usual, one("odd", day=7 * 8, calls=90)])
+    assert [bool(each) for each in column(made, "stands out")] == [False] * 8 + [True]
+    assert "median" in made.about and "3.5" in made.about, "the rule is said"
+
+
+def test_a_single_run_with_far_more_calls_is_named():
+    made = tools([one(f"r{n}", calls=2 + n % 2) for n in range(20)] + [one("rogue", calls=60)])
+    assert "rogue" in str(column(made, "stands out")[0])
+
+
+def test_few_calls_in_a_week_that_is_there_in_part_say_nothing():
+    made = tools([one(f"r{n}", day=7 * n, calls=40 if 0 < n < 8 else 1) for n in range(9)])
+    assert not any("calls" in str(each) for each in column(made, "stands out"))
+
+
+def test_of_few_values_nothing_stands_out():
+    assert outliers([1, 1, 1, 500]) == (False,) * 4
+    assert outliers([1, 1, 1, 1, 500]) == (False,) * 4 + (True,)
+
+
+def test_the_override_rate_is_edits_and_rejections_of_all_decisions_by_month():
+    runs = [
+        one("r1", decisions=("approve",)),
+        one("r2", decisions=("edit", "approve")),
+        one("r3", decisions=("reject",)),
+    ]
+    made = overrides([*runs, one("r4", day=31, decisions=("approve",))])
+    assert made.rows == (("2026-03", 4, 2, 1, 1, 0.5), ("2026-04", 1, 1, 0, 0, 0.0))
+    assert made.charts[0].threshold == 0.30
+
+
+def test_the_report_on_iterations_has_mean_and_p99_by_week_and_the_most_expensive_kind_first():
+    cheap = [one(f"c{n}", rounds=1, route="lookup") for n in range(99)]
+    runs = [*cheap, one("dear", rounds=9, stopped="rounds", every=True), one("open", outcome="", rounds=50)]
+    made = iterations(runs, {"dear": Spent(9, 9000, 100, 0.1, 5.0)} | {each.id: Spent(1, 10) for each in cheap})
+    assert column(made, "of") == ["2026-W10", "research · whole set · balanced", "lookup · balanced"]
+    assert made.rows[0][1:5] == (100, 1.08, 1.0, 0.01)
+    assert made.rows[1][1:5] == (1, 9.0, 9.0, 1.0) and made.rows[1][6] == 9100.0
+    assert made.charts[0].threshold == 8.0 and made.charts[1].threshold == 0.1
+
+
+def test_the_report_on_forecasts_says_how_far_off_they_were():
+    told = {"calls": {"low": 2, "likely": 4, "high": 8}, "tokens": {"low": 10, "likely": 20, "high": 30}}
+    rows = [
+        Foreseen("r1", "ask", "2026-03-02", told, {"calls": 4, "tokens": 40}),
+        Foreseen("r2", "ask", "2026-03-02", told, {"calls": 8, "tokens": 30}),
+        Foreseen("r3", "ask", "2026-03-02", told, None),
+    ]
+    made = forecasts(rows)
+    assert made.rows[0] == ("ask", "calls", 2, 1.0, 0.25, 1.5, 1)
+    assert made.rows[1][:4] == ("ask", "tokens", 2, 0.5)
+    assert made.rows[2][:4] == ("ask", "money", 0, None)
+
+
+def test_weeks_are_those_of_the_iso_calendar_also_around_new_year():
+    assert week_of("2027-01-01T08:00:00.000Z") == "2026-W53"
+    assert weeks_of(["2026-12-28", "2027-01-12"]) == ("2026-W53", "2027-W01", "2027-W02")
+
+
+def test_a_cell_that_a_spreadsheet_would_run_is_kept_from_it():
+    made = report("t", "a", [("x", "y")], [("=1+1",), ("@sum",), ("plain, with a comma",), (None,), (-1,)])
+    assert as_csv(made) == 'x\r\n\'=1+1\r\n\'@sum\r\n"plain, with a comma"\r\n""\r\n-1\r\n'
+
+
+# --- through a store ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [kind for kind in reports.Kind if kind is not reports.Kind.health])
+def test_of_nothing_every_report_is_an_empty_table_with_words(kind: reports.Kind, tmp_path: Path):
+    store = open_store(tmp_path / "state.db", create=True)
+    made = reports.made(store, kind)
+    assert made.rows == () and made.charts == () and made.about.startswith(NOTHING) and made.columns
+    store.close()
+
+
+async def test_reports_are_computed_from_the_records_of_real_runs(tmp_path: Path):
+    await filled(tmp_path / "w", {"tower": "The tower at Carrow Point is 31 metres tall."})
+    with opened(tmp_path / "w") as workspace:
+        runs = []
+        for question in ("How tall is the tower?", "Who painted the tower at Carrow Point?"):
+            runs.append([run async for run, _ in workspace.ask(question, mode=Mode.quick)][-1])
+        store = workspace.store
+        told = {run.id: run for run in figures(reports.told.facts(store))}
+        for run in runs:
+            own = told[run.id]
+            assert (own.rounds, own.calls) == (run.rounds, len(run.results))
+            assert own.state == run.answer.outcome and own.by == "rules" and own.complete  # type: ignore[union-attr]
+            assert own.records == len(run.events)
+        made = reports.made(store, reports.Kind.runs)
+        assert column(made, "runs") == [2]
+        assert reports.made(store, reports.Kind.runs, who="somebody else").rows == ()
+        assert reports.made(store, reports.Kind.runs, until="2001").rows == ()
+        assert column(reports.made(store, reports.Kind.runs, since="2001", until=store.now()[:10]), "runs") == [2]
+        account = dict(reports.account(store, runs[0]).rows)
+        assert account["question"] == "How tall is the tower?" and account["record"] == "whole"
+        new = [run async for run, _ in branch(workspace, runs[0], len(runs[0].events) - 1)][-1]
+        assert next(figures(reports.told.of_run(store, new.id))).calls == 0, "those were the other run's"
+        assert dict(reports.account(store, new).rows)["goes on from"].startswith(runs[0].id)
+
+
+def test_the_pseudo_run_of_the_workspace_is_in_no_report(tmp_path: Path):
+    from assay.store import records
+    from assay.trust import Granted
+
+    store = open_store(tmp_path / "state.db", create=True)
+    with store.write() as connection:
+        records.note(connection, store, Granted("base", "user:reader", True, "local"))
+    assert list(reports.told.facts(store)) == [] == reports.told.after(store, 0)
+    store.close()
+
+
+def test_every_report_can_be_typed():
+    assert [kind.value for kind in Typed] == [kind.value for kind in reports.Kind]
+
+
+def test_a_report_is_the_same_in_json_and_csv(tmp_path: Path):
+    from assay.codec import to_json
+
+    made = tools([one("r1", calls=3, errors=1)])
+    rows = list(csv.reader(io.StringIO(as_csv(made))))
+    plain = json.loads(json.dumps(to_json(made)))
+    assert rows[0] == [each["name"] for each in plain["columns"]]
+    assert rows[1] == ["" if cell is None else str(cell) for cell in plain["rows"][0]]
+
+
+def test_facts_by_hand_have_the_form_of_those_in_the_store():
+    assert [fact.kind for fact in facts("r1")] == ["Asked", "Routed", "Decided", "ToolRan", "Stopped", "Answered"]

@@ -1,0 +1,84 @@
+"""Runs once more, in a terminal: made again, begun anew from a step, compared, reported on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+
+import pytest
+from sqlalchemy import func, update
+from terminal import ANSWER, QUESTION, Typed, looked_up, researched
+
+from assay.store.schema import payloads
+from assay.workspace import INDEX, Workspace
+
+
+def run_in(words: str) -> str:
+    found = re.search(r"assay trace (r\w+)", words)
+    assert found is not None, words
+    return found[1]
+
+
+def test_an_answer_is_made_again_without_a_model_and_without_an_index(
+    typed: Typed, noted: Workspace, model, monkeypatch: pytest.MonkeyPatch
+):
+    server = model(researched())
+    first = typed("ask", QUESTION)
+    run = run_in(first.err)
+    server.close()
+    shutil.rmtree(noted.path / INDEX)
+    for name in ("BASE_URL", "MODEL", "API_KEY"):
+        monkeypatch.delenv(f"ASSAY_LLM_{name}")
+    done = typed("replay", run)
+    assert done.code == first.code and done.out == first.out, "the same bytes"
+    assert "byte for byte the same. No model was asked." in done.err and "Taken as recorded" in done.err
+    told = json.loads(typed("replay", run, "--json").out)
+    with noted.store.write() as connection:  # somebody makes the record say that another answer was delivered
+        last = payloads.c.seq == len(noted.run(run).events) - 1
+        forged = func.replace(payloads.c.body, "orpiment", "ochre")
+        connection.execute(update(payloads).where(payloads.c.run == run, last).values(body=forged))
+    lied = typed("replay", run)
+    assert lied.out == first.out and lied.code == 1 and "is not the one that was recorded" in lied.err
+    assert told["same"] and told["differences"] == [] and told["answer"]["outcome"] == "answered"
+
+
+def test_a_run_goes_on_from_a_step_with_another_model_and_what_changed_is_shown(typed: Typed, noted: Workspace, model):
+    model(looked_up())
+    run = run_in(typed("ask", QUESTION).err)
+    place = noted.run(run).kinds.index("Drafted")
+    done = typed("replay", run, "--from", str(place), "--model", "another")
+    assert done.code == 0 and done.out.startswith(ANSWER)
+    new = run_in(done.err)
+    assert f"Begun from record {place - 1} of {run}; `assay diff {run} {new}` shows what changed." in done.err
+    told = typed("diff", run, new)
+    assert told.code == 0 and "evidence: the same" in told.out and "      b  another" in told.out
+    parts = json.loads(typed("diff", run, new, "--json").out)["parts"]
+    assert next(part["name"] for part in parts if not part["same"]) == "question"
+
+
+def test_what_cannot_be_is_said_in_a_line_and_reports_are_tables_json_and_csv(typed: Typed, noted: Workspace):
+    assert "Nothing was recorded in this time." in typed("report", "runs").err
+    typed("ask", QUESTION, "--quiet")
+    run = typed("runs").out.split()[0]
+    for words, line in (
+        (("replay", run, "--from", "0"), "has no record 0 to go on from"),
+        (("replay", run, "--from", "99"), "has no record 99 to go on from"),
+        (("replay", run, "--model", "another"), "--model goes with --from"),
+        (("report", "tools", run), "is about all runs"),
+        (("report", "runs", "--since", "2030", "--until", "2029"), "no run was begun so"),
+    ):
+        done = typed(*words)
+        assert done.code == 2 and line in done.err and done.err.count("\n") == 1, words
+    assert re.search(r"week +runs", typed("report", "runs").out) and "asked by" in typed("report", "runs", run).out
+    made = json.loads(typed("report", "tools", "--json").out)
+    rows = list(csv.reader(io.StringIO(typed("report", "tools", "--csv").out)))
+    assert rows[0] == [column["name"] for column in made["columns"]] and "search" in {row[1] for row in rows[1:]}
+    assert typed("report", "runs", "--until", "2001", "--csv").out.count("\n") == 1
+    assert typed("report", "health").code == 0
+
+
+def test_the_files_for_monitoring_are_printed(typed: Typed):
+    assert typed("monitor", "alerts").out.startswith("# Alert rules") and json.loads(typed("monitor", "dashboard").out)
