@@ -73,7 +73,7 @@ LABELS = (
     (4, r"received|submitted|posted|presented|print(?:ed)? date|printed"),
 )
 # A label opens a line or a statement. "A letter published in May 2018" speaks of another document.
-OPENS = r"(?:^|(?<=[\n\t|;(\[•·])|(?<=[.!?:;|(] )|(?<=\d[,;] )|(?<=\d ))[ \t*_#>-]*"
+OPENS = r"(?:^|(?<=[\n\t|;(\[•·])|(?<=[.!?:;|(] )|(?<=\d[,;] )|(?<=\d ))[ \t*_#>-]{0,12}"
 LEADS = rf"[*_]*\s*[:：]?[*_]*\s*\[?\s*(?:(?:on|in|le|am|the)\s+)?(?:{WEEKDAY},?\s+)?"
 LABELLED = tuple(
     (rank, re.compile(rf"{OPENS}(?:{words})(?!\w){LEADS}", re.IGNORECASE | re.MULTILINE)) for rank, words in LABELS
@@ -184,13 +184,13 @@ def _alone(line: str) -> str | None:
         return None
     if any(label.search(before) for rank, label in LABELLED if rank > 1):
         return None  # "Received" says less than a date without a label; the labels have their turn
-    if re.search(r"[:\t|]\s*$", before):
+    if re.search(r"[:\t|]\s{0,40}$", before):
         return None  # it belongs to a label of its own, or to a row of a table
     if _has_month_name(dates[0]) and re.search(r"\d\s?[-–]\s?\d", dates[0][0]):
         return None  # several days are those of an event
     rest = f"{before} {after}".strip(" .,;()[]-–—|\t*_#>")
     ends = (
-        re.search(r"(?:[.,;·–—-]\s+|\()(?:as of|dated|issued|on)?\s*$", before)
+        re.search(r"(?:[.,;·–—-]\s{1,40}|\()(?:as of|dated|issued|on)?\s{0,40}$", before)
         and not after.strip(" .)*_")
         and _byline(before)
     )
@@ -236,7 +236,7 @@ def _has_month_name(match: re.Match[str]) -> bool:
 
 def _iso(match: re.Match[str]) -> str | None:
     """A match as a date, if there is such a day. `05/12/2021` may be either month: then the year is all we know."""
-    parts = {re.sub(r"\d+$", "", name): value for name, value in match.groupdict().items() if value}
+    parts = {name.rstrip("0123456789"): value for name, value in match.groupdict().items() if value}
     year = int(parts["year"])
     if "first" in parts:
         first, second = int(parts["first"]), int(parts["second"])

@@ -50,8 +50,8 @@ ABSTRACT = re.compile(
     re.IGNORECASE,
 )
 AFTER_ABSTRACT = re.compile(
-    r"\n+[ \t#*_]*(?:key ?words|index terms|ccs concepts|categories and subject|general terms|schlüsselwörter|mots[- ]clés"
-    r"|palabras clave|acm reference|(?:(?:\d+|I)\.?\s+)?introduction|contents|\d\.?\s+[A-Z])",
+    r"(?<!\n)\n++[ \t#*_]*+(?:key ?words|index terms|ccs concepts|categories and subject|general terms|schlüsselwörter"
+    r"|mots[- ]clés|palabras clave|acm reference|(?:(?:\d+|I)\.?\s+)?introduction|contents|\d\.?\s+[A-Z])",
     re.IGNORECASE,
 )
 UNTITLED_KINDS = frozenset({"csv", "xlsx", "email"})
@@ -143,7 +143,7 @@ def _opening(parsed: Parsed) -> str:
 
 # --- title ----------------------------------------------------------------------------------------------------------
 
-MARKS_AT_END = re.compile(r"\s*[∗*†‡§]+\s*$")
+MARKS_AT_END = re.compile(r"\s{0,9}[∗*†‡§]{1,9}\s{0,9}$")
 
 
 def title_lines(lines: Sequence[Place]) -> list[Place]:
@@ -244,7 +244,7 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
     return tuple(dict.fromkeys(names_in(gathered))), end
 
 
-OPENING = re.compile(r"(?:\d\.?|I\.)?\s*introduction\b", re.IGNORECASE)
+OPENING = re.compile(r"(?:\d\.?|I\.)?\s{0,20}introduction\b", re.IGNORECASE)
 VOUCHES = re.compile(
     r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b", re.IGNORECASE
 )

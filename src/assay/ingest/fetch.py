@@ -94,11 +94,13 @@ def given(name: str, data: bytes) -> Source:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle.
+    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle; and links to
+    files elsewhere, so that a folder from somebody else brings nothing along that was never in it.
 
     A folder that cannot be listed is an error, since it would look empty, and `sync` forgets what an empty folder had.
     """
     unseen: list[OSError] = []
+    within = folder.resolve()
     for place, folders, files in os.walk(folder, followlinks=False, onerror=unseen.append):
         if WORKSPACE in files and BESIDE & {*folders, *files}:
             folders.clear()
@@ -108,7 +110,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             if name.startswith((".", "~$")) or name.lower() in SYSTEM_FILES:
                 continue
             file = Path(place) / name
-            if file.is_file():
+            if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(within)):
                 yield file
     if unseen:
         names = ", ".join(repr(str(error.filename)) for error in unseen[:3]) + (" …" if len(unseen) > 3 else "")

@@ -73,7 +73,7 @@ def fields(text: str) -> dict[str, str]:
         elif found and len(line) > 200:
             break
     if "from" in found and "to" in found:  # a memorandum
-        found.setdefault("author", re.sub(r"\s*<[^>]*>", "", found["from"]))
+        found.setdefault("author", re.sub(r"(?<!\s)\s*+<[^<>]*+>", "", found["from"]))
     return found
 
 
@@ -153,7 +153,8 @@ def _without_date(line: str) -> str:
     match = ANY.search(line)
     before = line[: match.start()] if match else line
     first = re.split(r"(?<=\w\w\w)\.\s|;|\t", before)[0]
-    return re.sub(r"[,.(\s–—-]+(?:(?:as of|dated|revised|issued|updated|on)\s*)*$", "", first.rstrip() + " ").strip()
+    lead = r"(?<![,.(\s–—-])[,.(\s–—-]++(?:(?:as of|dated|revised|issued|updated|on)\s*)*$"
+    return re.sub(lead, "", first.rstrip() + " ").strip()
 
 
 def _is_date(line: str) -> bool:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_SIZE = re.compile(r"(-?\d*\.?\d+)\s*(px|pt|em|rem|vw|vh|ex|ch|cm|in|%)?")
+_SIZE = re.compile(r"(-?(?:\d++(?:\.\d++)?|\.\d++))\s*(px|pt|em|rem|vw|vh|ex|ch|cm|in|%)?")
+_FONT = re.compile(r"(?:^|\s)(\d++(?:\.\d++)?|\.\d++)(px|pt|em|rem|%)?(?:/\S+)?\s")
 _FAR = 400  # pixels outside the page: no layout needs that, every trick does
 _PIXELS = {"em": 16, "rem": 16, "pt": 1.3, "vw": 12, "vh": 8, "ex": 8, "ch": 8, "cm": 38, "in": 96, "%": 10}
 
@@ -39,9 +40,13 @@ def _invisible(style: dict[str, str]) -> bool:
         return False
     if style.get("display") == "none" or style.get("visibility") in {"hidden", "collapse"}:
         return True
+    if style.get("mso-hide") == "all" or style.get("content-visibility") == "hidden":  # the former in mails
+        return True
+    if re.search(r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", style.get("filter", "")):
+        return True
     if _share(style.get("opacity")) <= 0.05 or _pixels(style.get("font-size")) < 2:
         return True
-    if "font" in style and (size := re.search(r"(?:^|\s)(\d*\.?\d+)(px|pt|em|rem|%)?(?:/\S+)?\s", style["font"])):
+    if "font" in style and (size := _FONT.search(style["font"])):
         return _pixels(size[1] + (size[2] or "")) < 2
     if _pixels(style.get("text-indent")) <= -_FAR:
         return True
@@ -49,7 +54,9 @@ def _invisible(style: dict[str, str]) -> bool:
         edges = [_pixels(style.get(edge)) for edge in ("left", "top", "right", "bottom", "margin-left", "margin-top")]
         if min(edges) <= -_FAR or re.search(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]", style.get("clip", "")):
             return True
-    if _pixels(style.get("margin-left")) <= -_FAR or re.search(r"inset\((?:50|100)%", style.get("clip-path", "")):
+    if _pixels(style.get("margin-left")) <= -_FAR or re.search(
+        r"inset\((?:50|100)%|circle\(\s*0(?:px|%)?\s*[)a]", style.get("clip-path", "")
+    ):
         return True
     if re.search(r"scale\(\s*0(?:\.0+)?\s*[,)]|translate[xy3d]*\(\s*-\d{4,}", style.get("transform", "")):
         return True
@@ -57,7 +64,8 @@ def _invisible(style: dict[str, str]) -> bool:
         sides = (style.get(side) for side in ("width", "height", "max-width", "max-height"))
         if min(map(_pixels, sides)) <= 1:
             return True
-    return bool(re.fullmatch(r"transparent|(?:rgba|hsla)\(.*[,/]\s*0?(?:\.0+)?%?\s*\)", style.get("color", "")))
+    inks = (style.get("color", ""), style.get("-webkit-text-fill-color", ""))
+    return any(re.fullmatch(r"transparent|(?:rgba|hsla)\(.*[,/]\s*0?(?:\.0+)?%?\s*\)", ink) for ink in inks)
 
 
 def _share(value: str | None) -> float:

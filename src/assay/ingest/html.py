@@ -14,6 +14,7 @@ from assay.ingest.build import TextBuilder
 from assay.ingest.decode import decode
 from assay.ingest.hidden import prune
 from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.shallow import shallow
 from assay.ingest.walk import walk
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def decode_page(data: bytes) -> str:
 def page(source: str, limits: Limits) -> Parsed:
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(source)
+    tree = LexborHTMLParser(shallow(source))
     facts = _facts(tree)
     pruned = prune(tree)
     out = TextBuilder("html", limits)
@@ -67,7 +68,7 @@ def visible(source: str, out: TextBuilder, below: int = 0) -> None:
     """Append everything a reader of this HTML sees: for a chapter of a book or a message, where all of it is content."""
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(source)
+    tree = LexborHTMLParser(shallow(source))
     prune(tree)
     if tree.body is not None:
         walk(tree.body, out, below)

@@ -28,7 +28,7 @@ MARKS = re.compile(
     r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"
     r"|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+"
 )
-DEGREES = re.compile(r",?\s*\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
+DEGREES = re.compile(r"(?:,|(?<!\s))\s*+\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
 # What an organisation or a part of one calls itself.
 BODY = (
     r"(?:offices?|sections?|teams?|departments?|divisions?|units?|committees?|councils?|commissions?|boards?|ministry"
@@ -39,7 +39,7 @@ BODY = (
 NAMED_LAST = re.compile(rf"\b{BODY}\.?$", re.IGNORECASE)
 NAMED_FIRST = re.compile(rf"\b{BODY}\s+(?:of|for|on|für|de|des|du)\s", re.IGNORECASE)
 SMALL = frozenset(("of and for on the & in at to de des du der die und für et la le les").split())
-AND = re.compile(r"\s+(?:and|und|et|&)\s+")
+AND = re.compile(r"(?<!\s)\s++(?:and|und|et|&)\s+")
 
 
 def is_name(words: str) -> bool:
@@ -78,7 +78,7 @@ def apart(words: str) -> list[str]:
 
 def names_in(words: str) -> list[str]:
     """The people named in a line, without the marks and degrees behind their names."""
-    words = re.sub(r"\S+@\S+|\{[^}]*\}\S*", ",", words)
+    words = re.sub(r"(?<!\S)\S+@\S+|\{[^}]{0,300}\}\S*", ",", words)
     words = DEGREES.sub("", MARKS.sub(",", words))
     pieces = re.split(r"[,;·•|/\t\n]|(?<!\w)(?:and|und|et|&)(?!\w)|\s{3,}", words)
     names = (re.sub(r"^(?:by|von|par|authors?:?)\s+", "", piece.strip(), flags=re.IGNORECASE) for piece in pieces)
@@ -94,7 +94,7 @@ def only_names(words: str) -> list[str]:
 
 def organisations_in(words: str) -> list[str]:
     """`Unit, Organisation` as the two it names; none where the line opens with anything but a unit."""
-    first, *others = [piece.strip() for piece in re.split(r",\s+|\s+[|·]\s+", words.strip(" .,"))]
+    first, *others = [piece.strip() for piece in re.split(r",\s+|(?<!\s)\s++[|·]\s+", words.strip(" .,"))]
     units = [piece.strip() for piece in apart(first)]
     if not is_organisation(units[0]):
         return []

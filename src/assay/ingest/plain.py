@@ -121,7 +121,7 @@ def _front_matter(text: str) -> tuple[dict[str, list[str]], str]:
 
 
 def _values(value: str) -> list[str]:
-    value = re.sub(r"\s+#.*$", "", value.strip())
+    value = re.sub(r"(?<!\s)\s++#.*$", "", value.strip())
     if value.startswith("[") and value.endswith("]"):
         return [part for item in value[1:-1].split(",") for part in _values(item)]
     value = value.strip("\"'")
@@ -190,8 +190,8 @@ def _markdown(text: str) -> list[_Head]:
 
 def _shown(heading: str) -> str:
     """A heading's words without links, emphasis or an attribute list (`{#anchor}`)."""
-    heading = re.sub(r"\s*\{[#.][^}]*\}\s*$", "", heading)
-    return re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("**", "").replace("`", "").strip()
+    heading = re.sub(r"(?<!\s)\s*+\{[#.][^}]{0,300}\}\s*$", "", heading)
+    return re.sub(r"!?\[([^\[\]]*+)\]\([^)]{0,2000}\)", r"\1", heading).replace("**", "").replace("`", "").strip()
 
 
 # --- reStructuredText and Org ---------------------------------------------------------------------------------------

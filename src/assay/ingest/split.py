@@ -158,7 +158,7 @@ def _windows(text: str, start: int, end: int) -> list[Span]:
 
 # --- cutting what is too long ---------------------------------------------------------------------------------------
 
-_JOINTS = tuple(map(re.compile, (r"\n+", r"(?<=[;:；])\s+|\s+\|\s+", r"(?<=[,)\]–—])\s+|(?<=[、，])")))
+_JOINTS = tuple(map(re.compile, (r"\n+", r"(?<=[;:；])\s+|(?<!\s)\s++\|\s+", r"(?<=[,)\]–—])\s+|(?<=[、，])")))
 
 
 def _cut(text: str, start: int, end: int, tokens: Tokens, size: int, joint: int = 0) -> list[Span]:

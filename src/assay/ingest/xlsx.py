@@ -198,7 +198,7 @@ def _styles(root: Element | None) -> list[str]:
 
 
 def _style(number: int, formats: dict[int, str]) -> str:
-    code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\]]*\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(
+    code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\[\]]*+\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(
         ";"
     )[0]
     if number in _PERCENT or "%" in code:

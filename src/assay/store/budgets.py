@@ -1,6 +1,7 @@
 """What models may cost: reserved before a request leaves, settled when its reply is there. One transaction each.
 
-What was spent and what is reserved together never pass a ceiling, however many runs of a person go on at once.
+What was spent and what is reserved together never pass a ceiling, however many runs go on at once, in however many
+processes; and whatever a killed process had reserved goes on counting.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from assay.store.schema import spending
 from assay.types import Usage
 
 WRITES = "write"  # the role for which the price of the draft is set aside
+SHARE = 0.25  # of the seconds that a person has left in a day: what one request may take of them
+SHORTEST = 1.0  # seconds in which something can be asked
+LATELY = 200  # requests that say how fast a model is
 CENT = 1e-9  # sums of money are not exact; by less than this nothing is passed
 
 
@@ -25,23 +29,54 @@ class State(StrEnum):
     aside = "aside"  # kept for the final draft
 
 
-class Over(StrEnum):
-    """Which ceiling a request would pass."""
+class What(StrEnum):
+    """What is counted."""
 
     calls = "calls"
     tokens = "tokens"
     money = "money"
+    seconds = "seconds"
+
+
+class Whose(StrEnum):
+    """For whom, or for what, a ceiling holds."""
+
+    call = "call"
+    run = "run"
+    day = "day"  # of one person
+    all = "all"  # everybody together, in a day
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The ceiling that a request would pass."""
+
+    what: What
+    whose: Whose
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A request that may leave, and take so many seconds."""
+
+    id: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """The most that may be spent; money is in USD. A ceiling of 0 is none."""
+    """The most that may be spent; money is in USD. A ceiling of 0 is none. The seconds of a run are held by its clock."""
 
     run_calls: int = 0
     run_tokens: int = 0
     run_money: float = 0.0
-    day_tokens: int = 0  # of one person
+    day_calls: int = 0  # of one person
+    day_tokens: int = 0
     day_money: float = 0.0
+    day_seconds: float = 0.0
+    all_tokens: int = 0  # of everybody together, in a day
+    all_money: float = 0.0
     call_tokens: int = 0
 
 
@@ -64,21 +99,29 @@ def reserve(
     money: float,
     ceilings: Ceilings,
     day: str,
-) -> int | Over:
+    seconds: float = 0.0,
+) -> Place | Over:
     """A place for one request, or the ceiling that it would pass.
 
-    Writing may use what its run has set aside, which is then given back; nothing else may.
+    Writing may use what its run has set aside, which is then given back; nothing else may. Of the seconds that a person has
+    left a request gets a part, so that one that may take long does not keep others from being asked; writing gets all.
     """
     if ceilings.call_tokens and tokens > ceilings.call_tokens:
-        return Over.tokens
+        return Over(What.tokens, Whose.call, ceilings.call_tokens)
     writes = role == WRITES
     with store.write() as connection:
         over = _passes(connection, who, run, tokens, money, ceilings, day, own_aside=writes)
         if over is not None:
             return over
+        if ceilings.day_seconds:
+            left = ceilings.day_seconds - _seconds(connection, who, day)
+            seconds = min(seconds, left if writes else left * SHARE)
+            if seconds < SHORTEST:
+                return Over(What.seconds, Whose.day, ceilings.day_seconds)
         if writes:
             connection.execute(delete(spending).where(_aside_of(run)))
-        return _insert(connection, State.reserved, who, run, role, model, tokens, money, day)
+        kept = seconds if ceilings.day_seconds else 0.0  # where nobody counts seconds, none are reserved
+        return Place(_insert(connection, State.reserved, who, run, role, model, tokens, money, day, kept), seconds)
 
 
 def set_aside(store: Store, who: str, run: str, tokens: int, money: float, ceilings: Ceilings, day: str) -> bool:
@@ -91,10 +134,9 @@ def set_aside(store: Store, who: str, run: str, tokens: int, money: float, ceili
         return True
 
 
-def give_back(store: Store, run: str) -> None:
+def give_back(connection: Connection, run: str) -> None:
     """The run has ended: what it kept for a draft is free again."""
-    with store.write() as connection:
-        connection.execute(delete(spending).where(_aside_of(run)))
+    connection.execute(delete(spending).where(_aside_of(run)))
 
 
 def settle(store: Store, id: int, usage: Usage) -> None:
@@ -141,14 +183,42 @@ def spent_by_run(store: Store, run: str) -> Usage:
     return _used(store, spending.c.run == run)
 
 
+def spent_by_all(store: Store, day: str) -> Usage:
+    """The same for everybody together in a day."""
+    return _used(store, spending.c.day == day)
+
+
+def in_words(over: Over, tokens: int, money: float) -> str:
+    """Which ceiling it is, for the person who asked."""
+    whose = {
+        Whose.call: "one request may take",
+        Whose.run: "this run may take",
+        Whose.day: "one person may use in a day",
+        Whose.all: "all together may use in a day",
+    }[over.whose]
+    if over.what is What.calls:
+        return f"one request more would pass the {over.most:,.0f} requests that {whose}"
+    if over.what is What.seconds:
+        return f"of the {over.most:,.0f} seconds of models' time that {whose} too few are left"
+    if over.what is What.money:
+        return f"${money:.4f} more would pass the ${over.most:,.4f} that {whose}"
+    return f"{tokens:,} tokens more would pass the {over.most:,.0f} tokens that {whose}"
+
+
 _SETTLED = spending.c.state == State.settled.value
 _TOKENS = case((_SETTLED, spending.c.tokens_in + spending.c.tokens_out), else_=spending.c.reserved_tokens)
 _MONEY = case((_SETTLED, spending.c.money), else_=spending.c.reserved_money)
 
 
-def paid_to(store: Store, model: str) -> Usage:
-    """What a model has been asked here so far, by anyone, as far as its replies came back: how fast it is."""
-    return _used(store, and_(spending.c.model == model, _SETTLED))
+def paid_to(store: Store, model: str, who: str) -> Usage:
+    """What a person has asked of a model of late, as far as its replies came back: how fast it is."""
+    latest = (
+        select(spending.c.id)
+        .where(spending.c.who == who, spending.c.model == model, _SETTLED)
+        .order_by(spending.c.day.desc(), spending.c.id.desc())  # as the index has it
+        .limit(LATELY)
+    )
+    return _used(store, spending.c.id.in_(latest))
 
 
 def _aside_of(run: str) -> ColumnElement[bool]:
@@ -166,24 +236,29 @@ def _passes(
     own_aside: bool,
 ) -> Over | None:
     """The first ceiling that so much more would pass; what the run has set aside counts unless it is about to be used."""
-    if ceilings.run_calls or ceilings.run_tokens or ceilings.run_money:
-        used = _sums(connection, spending.c.run == run, run, own_aside)
-        if ceilings.run_calls and used[0] + 1 > ceilings.run_calls:
-            return Over.calls
-        if over := _over(used, tokens, money, ceilings.run_tokens, ceilings.run_money):
-            return over
-    if ceilings.day_tokens or ceilings.day_money:
-        used = _sums(connection, and_(spending.c.who == who, spending.c.day == day), run, own_aside)
-        return _over(used, tokens, money, ceilings.day_tokens, ceilings.day_money)
+    asked = (1, tokens, money)
+    for whose, of, most in (
+        (Whose.run, spending.c.run == run, (ceilings.run_calls, ceilings.run_tokens, ceilings.run_money)),
+        (
+            Whose.day,
+            and_(spending.c.who == who, spending.c.day == day),
+            (ceilings.day_calls, ceilings.day_tokens, ceilings.day_money),
+        ),
+        (Whose.all, spending.c.day == day, (0, ceilings.all_tokens, ceilings.all_money)),
+    ):
+        if not any(most):
+            continue
+        used = _sums(connection, of, run, own_aside)
+        for what, already, more, ceiling in zip(What, used, asked, most, strict=False):
+            if ceiling and already + more > ceiling + (CENT if what is What.money else 0):
+                return Over(what, whose, ceiling)
     return None
 
 
-def _over(used: tuple[int, int, float], tokens: int, money: float, most_tokens: int, most_money: float) -> Over | None:
-    if most_tokens and used[1] + tokens > most_tokens:
-        return Over.tokens
-    if most_money and used[2] + money > most_money + CENT:
-        return Over.money
-    return None
+def _seconds(connection: Connection, who: str, day: str) -> float:
+    """What a person has used and reserved of models' time; writing has its own requests counted too."""
+    mine = and_(spending.c.who == who, spending.c.day == day)
+    return float(connection.scalar(select(func.sum(spending.c.seconds)).where(mine)) or 0.0)
 
 
 def _sums(connection: Connection, of: ColumnElement[bool], run: str, own_aside: bool) -> tuple[int, int, float]:
@@ -205,10 +280,11 @@ def _insert(
     tokens: int,
     money: float,
     day: str,
+    seconds: float = 0.0,
 ) -> int:
     row = {"who": who, "run": run, "role": role, "model": model, "day": day, "state": state.value, "calls": 1}
     price = {"reserved_tokens": tokens, "reserved_money": money}
-    taken = {"tokens_in": 0, "tokens_out": 0, "money": 0.0, "seconds": 0.0}
+    taken = {"tokens_in": 0, "tokens_out": 0, "money": 0.0, "seconds": seconds}
     made = connection.execute(_PLACE, row | price | taken)
     return int(made.scalar_one())
 

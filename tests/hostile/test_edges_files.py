@@ -1,0 +1,162 @@
+"""Files that are made to harm: archives and XML that grow, links that lead elsewhere, sheets and pages beyond all measure."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import time
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from assay.errors import UserError
+from assay.ingest import archive
+from assay.ingest.fetch import sources
+from assay.ingest.parsed import Limits, Refused, Status
+from assay.ingest.read import read
+from assay.ingest.shallow import shallow
+
+SOAK = bool(os.environ.get("ASSAY_SOAK"))
+NAMES = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+WORD = f'<w:document xmlns:w="{NAMES}"><w:body><w:p><w:r><w:t>{{}}</w:t></w:r></w:p></w:body></w:document>'
+
+
+def zipped(members: list[tuple[str, bytes]], compress: int = zipfile.ZIP_DEFLATED) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", compress) as file:
+        for name, data in members:
+            file.writestr(zipfile.ZipInfo(name), data, compress)
+    return made.getvalue()
+
+
+def outcome(data: bytes, name: str, limits: Limits | None = None) -> str:
+    """The words that were read, or what it was refused as."""
+    try:
+        return read(data, name, limits or Limits()).text
+    except Refused as refused:
+        assert "\n" not in refused.why
+        return refused.status
+
+
+# --- archives and XML -----------------------------------------------------------------------------------------------
+
+
+def test_an_archive_that_says_it_is_small_is_read_no_further_than_it_says():
+    """The directory says ten bytes; what is packed is ten million."""
+    good = zipped([("word/document.xml", b"x" * 10_000_000)])
+    at = good.rindex(b"PK\x01\x02") + 24
+    lying = good[:at] + (10).to_bytes(4, "little") + good[at + 4 :]
+    assert outcome(lying, "x.docx") == Status.corrupt
+    opened = archive.open_archive(lying, Limits(), "Word")
+    with pytest.raises((zipfile.BadZipFile, EOFError, zlib.error)):
+        opened.read("word/document.xml")
+
+
+def test_an_archive_in_an_archive_in_an_archive_is_not_opened():
+    inner = zipped([("a.txt", b"0" * 1_000_000)])
+    for _ in range(20):
+        inner = zipped([("inner.zip", inner)])
+    assert outcome(inner, "x.zip") in {Status.unsupported, Status.corrupt, Status.too_large}
+    assert (
+        outcome(zipped([("word/document.xml", WORD.format("Seen.").encode()), ("x.zip", inner)]), "x.docx") == "Seen."
+    )
+
+
+def test_names_in_an_archive_lead_nowhere_and_of_two_alike_one_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    members = [(name, b"evil") for name in ("/assay-evil", "../../assay-evil", "C:\\assay-evil", "a/../../assay-evil")]
+    members += [
+        ("word/document.xml", WORD.format("First.").encode()),
+        ("word/document.xml", WORD.format("Last.").encode()),
+    ]
+    assert outcome(zipped(members), "x.docx") in {"First.", "Last."}
+    assert not list(tmp_path.parent.rglob("assay-evil")) and not Path("/assay-evil").exists()
+
+
+@pytest.mark.parametrize("before", ["", f"<!-- {'x' * 70_000} -->"])
+@pytest.mark.parametrize("used", ["&l9;", "&l1;", "&file;"])
+def test_entities_never_grow_wherever_they_are_defined(before: str, used: str):
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    bomb = f'{before}<!DOCTYPE x [<!ENTITY l0 "ha">{laughs}<!ENTITY file SYSTEM "file:///etc/passwd">]>'
+    begun = time.thread_time()
+    words = outcome(zipped([("word/document.xml", (bomb + WORD.format(used)).encode())]), "x.docx")
+    assert time.thread_time() - begun < 1.0
+    assert len(words) < 1_000 and "root:" not in words and "haha" not in words
+
+
+def test_more_members_than_any_document_has_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archive, "_MEMBERS", 50)
+    members = [("word/document.xml", WORD.format("Seen.").encode()), *((f"word/{n}.xml", b"") for n in range(60))]
+    assert outcome(zipped(members), "x.docx") == Status.too_large
+
+
+@pytest.mark.skipif(not SOAK, reason="takes a while")
+def test_a_pdf_whose_page_unpacks_to_a_gigabyte_is_refused_or_read_within_its_limits():
+    import asyncio
+
+    from assay.ingest.jail import Jail
+
+    stream = zlib.compress(b" " * 1_000_000_000, 9)
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>"
+    parts = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Count 1/Kids[3 0 R]>>", page]
+    parts.append(b"<</Filter/FlateDecode/Length %d>>stream\n%s\nendstream" % (len(stream), stream))
+    data = b"%PDF-1.4\n" + b"".join(b"%d 0 obj%s\nendobj\n" % (n, part) for n, part in enumerate(parts, 1))
+    jail = Jail(limits=Limits(seconds=20.0))
+    try:
+        with pytest.raises(Refused) as refused:
+            asyncio.run(jail.read(data + b"trailer<</Root 1 0 R>>", "bomb.pdf"))
+    finally:
+        jail.close()
+    assert refused.value.status in {Status.too_large, Status.timeout, Status.empty, Status.corrupt}
+
+
+# --- large ones -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "table><tr><td", "ul><li"] if SOAK else ["div"])
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_page_nested_200_000_deep_is_read_in_its_time(tag: str, closed: bool):
+    end = "".join(f"</{each}>" for each in reversed(tag.split("><"))) * 200_000 if closed else ""
+    begun = time.thread_time()
+    words = outcome(f"<p>Seen.</p>{f'<{tag}>' * 200_000}deep{end}<p>After.</p>".encode(), "x.html")
+    assert time.thread_time() - begun < 8.0
+    assert words.split() == ["Seen.", "deep", "After."]
+
+
+def test_a_page_that_somebody_would_write_is_left_as_it_is():
+    rows = "".join(f"<tr><td><b>{n}</b><br><p>x<td>y" for n in range(3_000))
+    page = f"<div><ul>{'<li>item' * 3_000}</ul><table>{rows}</table>{'<div><span>a</span></div>' * 3_000}</div>"
+    assert shallow(page) == page
+
+
+def test_a_sheet_of_a_million_cells_is_read_or_refused_within_its_limits():
+    wide = 1_000 if SOAK else 100
+    rows = b"".join(b",".join(b"%d" % (n * k) for k in range(wide)) + b"\n" for n in range(1_000))
+    begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert outcome(rows, "x.csv")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun < 3_000_000  # kilobytes
+
+
+# --- links ----------------------------------------------------------------------------------------------------------
+
+
+def test_links_that_go_in_a_circle_or_lead_out_of_the_folder_are_passed_over(tmp_path: Path):
+    folder, outside = tmp_path / "notes", tmp_path / "private"
+    folder.mkdir(), outside.mkdir()
+    (folder / "own.txt").write_text("Mine.")
+    (outside / "secret.txt").write_text("Not to be read.")
+    (folder / "circle").symlink_to(folder)
+    (folder / "a").symlink_to(folder / "b")
+    (folder / "b").symlink_to(folder / "a")
+    (folder / "out").symlink_to(outside)
+    (folder / "secret.txt").symlink_to(outside / "secret.txt")
+    (folder / "gone.txt").symlink_to(tmp_path / "nothing")
+    (folder / "again.txt").symlink_to(folder / "own.txt")
+    os.mkfifo(folder / "pipe.txt")
+    assert [Path(each.uri).name for each in sources([folder])] == ["own.txt"]
+    assert [Path(each.uri).name for each in sources([folder / "secret.txt"])] == ["secret.txt"]  # who names it means it
+    with pytest.raises(UserError):
+        sources([folder / "a"])
