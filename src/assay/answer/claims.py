@@ -15,7 +15,7 @@ from assay.answer.show import Sources
 from assay.answer.source import Source, share, spoken_of
 from assay.types import Claim, Evidence
 
-GROUP = re.compile(r"\s*([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
+GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
 KEY = re.compile(r"[0-9a-f]{8}", re.I)
 LABEL = re.compile(
     r"^(?:keys?|cites?|cited|citations?|sources?|refs?|see|evidence|quoted)\b\s*:?\s*|[\"'`#*“”]+|\.$", re.I
@@ -61,9 +61,8 @@ def lifted(words: str, known: Collection[str]) -> Lifted:
 def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | None:
     """The keys of a group in brackets; none where the brackets hold words. "(20240517)" may be a day: only known figures
     count there."""
-    parts = [
-        LABEL.sub("", part.strip()).strip() for part in re.split(r"[,;|&]|\s+and\s+", LABEL.sub("", inside.strip()))
-    ]
+    apart = re.split(r"[,;|&]|(?<!\s)\s++and\s+", LABEL.sub("", inside.strip()))
+    parts = [LABEL.sub("", part.strip()).strip() for part in apart]
     parts = [piece for part in parts for piece in part.split() if piece]
     if not parts:
         return None
@@ -76,7 +75,7 @@ def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | N
 def _without_bare(found: Lifted, known: Collection[str]) -> Lifted:
     """A known key that stands among the words, without brackets, is a citation too."""
     words, cites = found.words, list(found.cites)
-    for match in reversed(list(re.finditer(r"\s*\b[0-9a-f]{8}\b", words, re.I))):
+    for match in reversed(list(re.finditer(r"(?<!\s)\s*+\b[0-9a-f]{8}\b", words, re.I))):
         key = match[0].strip().lower()
         if key in known:
             gone = match.end() - match.start()
@@ -112,7 +111,7 @@ def _belongs(at: int, place: int, start: int, spans: Sequence[text.Span], *, las
 
 def _tidy(words: str) -> str:
     words = re.sub(r"^\s*(?:[-*•‣▪]|\d{1,2}[.)])\s+", "", " ".join(words.split()))
-    return re.sub(r"\s+([.,;:!?])", r"\1", words).strip()
+    return re.sub(r"(?<!\s)\s++([.,;:!?])", r"\1", words).strip()
 
 
 def pruned(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
@@ -186,7 +185,7 @@ def heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
         return ""
     said = [_phrase(question), *(_phrase(f"{each.passage.heading} . {each.passage.text}") for each in evidence)]
-    parts = [part for cell in tidy.split("|") for part in re.split(r"\s+(?:and|or|of|for|by)\s+|[,:/–-]", cell)]
+    parts = [part for cell in tidy.split("|") for part in re.split(r"(?<!\s)\s++(?:and|or|of|for|by)\s+|[,:/–-]", cell)]
     return tidy if all(_stands(part, said) for part in parts) else ""
 
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from assay import text
 from assay.answer import facts
-from assay.answer.extract import COMMANDS, missing, pieces, says_something
+from assay.answer.extract import missing, pieces, says_something
 from assay.answer.show import Sources
 from assay.events import Drafted
 from assay.evidence.weigh import quote
+from assay.fence import commands
 from assay.types import Block, Claim, Evidence
 
 
@@ -42,7 +43,7 @@ def continuation(
             words = each.passage.text[start:end]
             holds = len(open_ & frozenset(text.terms(words)))
             linked = any(text.fold(name) in text.fold(words) for name in led)
-            if holds and linked and each.key not in cited and says_something(words) and not COMMANDS.search(words):
+            if holds and linked and each.key not in cited and says_something(words) and not commands(words):
                 rank = (holds, each.score)
                 if best is None or rank > best[0]:
                     best = rank, Claim("", (each.key,), quote=quote(each.passage, start, end))

@@ -11,6 +11,7 @@ from assay.answer.ground import by_rule
 from assay.answer.show import Sources
 from assay.events import BUDGETS, RULES, Drafted, StopReason
 from assay.evidence.quote import stands, within
+from assay.fence import noted
 from assay.run import Run
 from assay.stages import Described, fell_back
 from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
@@ -41,7 +42,7 @@ def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents, *, 
     source = document(quote.doc_id)
     if source is None or not stands(quote, source):
         return replace(claim, verdict=Verdict.unsupported, why="the document does not say this at that place")
-    return replace(claim, verdict=Verdict.supported, why="found word for word in the document")
+    return noted(replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence)
 
 
 def standing(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:

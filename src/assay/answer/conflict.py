@@ -14,7 +14,7 @@ ASKS = re.compile(
     r"(?:year|date|number|limit|time|timeout|rate|share|percentage|period|interval|price|cost|amount|deadline)\b",
     re.I,
 )
-MEASURE = re.compile(r"(\d[\d,.]*)\s*(%|[^\W\d_]+)")
+MEASURE = re.compile(r"(\d[\d,.]{0,40}+)\s*+(%|[^\W\d_]+)")
 NUMBER = re.compile(r"\d[\d,.]*")
 CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": the number of a clause measures nothing
 MONTHS = frozenset(

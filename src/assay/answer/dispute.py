@@ -235,7 +235,7 @@ def _rivals(left: Statement, right: Statement, question: str) -> bool:
     return bool(ours and theirs and not ours & theirs)
 
 
-ASIDE = re.compile(r"\s*\(\s*([^()]{2,60}?)\s*\)")
+ASIDE = re.compile(r"(?<!\s)\s*+\(\s*+([^()]{2,60}?)\s*+\)")
 
 
 @lru_cache(maxsize=20_000)

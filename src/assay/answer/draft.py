@@ -17,6 +17,7 @@ from assay.answer import claims, conflict
 from assay.answer.choose import asks_for_several
 from assay.answer.show import Sources, quotations
 from assay.events import Drafted
+from assay.fence import fence
 from assay.models.tokens import estimate_tokens, fitting
 from assay.types import Block, Claim, Conflict, Evidence, Shape
 
@@ -98,9 +99,11 @@ def lay_out(
 ) -> dict[str, str]:
     """The values of the prompt `write`, in at most `room` tokens: the question first of all, then as much evidence as fits."""
     asked = fitting(" ".join(question.split()), max(room // 4, 16))
-    lines = [f"It may mean: {fitting(reading, 40)}. Answer for each." for reading in readings]
-    lines += [f"Not found so far: {fitting(each, 30)}" for each in missing[:4]]
-    notes = fitting("\n".join(lines), max(room // 6, 8)) + "\n" if lines else ""
+    notes = _note(
+        "It may mean each of these; answer for each:", "readings", [fitting(each, 40) for each in readings], mark
+    )
+    notes += _note("Not found so far:", "missing", [fitting(each, 30) for each in missing[:4]], mark)
+    notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a fence that is cut would not end
     shape = SAID[shape_of(question)]
     used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)
     return {
@@ -109,6 +112,10 @@ def lay_out(
         "notes": notes,
         "shape": shape,
     }
+
+
+def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
+    return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
 
 
 def shown(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from assay.answer.choose import Candidate, Extraction, Field, choose, clash, fie
 from assay.answer.conflict import MONTHS
 from assay.events import Drafted
 from assay.evidence.weigh import quote
-from assay.fence import instructs
+from assay.fence import commands
 from assay.types import Block, Claim, Conflict, Evidence, Shape
 
 DEFAULT = Extraction()
@@ -66,20 +66,8 @@ def pieces(body: str) -> list[text.Span]:
 
 
 def _may_be_said(sentence: str) -> bool:
-    return says_something(sentence) and not COMMANDS.search(sentence)
-
-
-# Words that a document addresses to a model are not about anything, and never an answer.
-COMMANDS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|direction)s?\b|\bsystem prompt\b"
-    r"|\b(?:answer|reply|respond|say|output) (?:only|exactly|nothing but)\b.{0,10}[\"“'‘]",
-    re.I,
-)
-
-
-def addresses_a_model(words: str) -> bool:
-    """Whether words are said to a model rather than about anything."""
-    return instructs(words) or COMMANDS.search(words) is not None
+    """Words that a document addresses to a model are not about anything, and never an answer."""
+    return says_something(sentence) and not commands(sentence)
 
 
 def says_something(sentence: str) -> bool:

@@ -19,7 +19,7 @@ from assay.answer import facts, polarity
 from assay.answer.show import Sources, quotations
 from assay.answer.source import Grounding, Source, beyond, orders, share, spoken_of
 from assay.events import Mode
-from assay.fence import instructs
+from assay.fence import RESTS, fence, instructs, noted
 from assay.models.tokens import estimate_tokens
 from assay.types import Claim, Evidence, Verdict
 
@@ -63,6 +63,18 @@ def by_rule(
     opinion: bool = False,
     by: Grounding = DEFAULT,
 ) -> Claim:
+    """The claim with its verdict, and with what it rests on said where that reads like an instruction."""
+    return noted(_ruled(claim, evidence, sources, opinion=opinion, by=by), evidence)
+
+
+def _ruled(
+    claim: Claim,
+    evidence: Sequence[Evidence],
+    sources: Sources | None,
+    *,
+    opinion: bool,
+    by: Grounding,
+) -> Claim:
     """The claim with its verdict. Its keys are evidence of this run; its numbers, dates and names stand in what it cites; it
     denies what that denies and points the way it points; and it says little that is not there. Of an opinion, and of what
     is said to be uncertain, less of the wording is asked."""
@@ -81,6 +93,8 @@ def by_rule(
         return _not(claim, "it says nothing that could be checked")
     if len(words.split()) < SENTENCE and not facts.names(words) and not any(sign.isdigit() for sign in words):
         return _not(claim, "it is no statement")
+    if words.rstrip(" ”’\"')").endswith(("?", "？")):
+        return _not(claim, "it asks, and states nothing")
     if instructs(words):
         return _not(claim, "it reads like an instruction")
     if _ordered(beyond(terms, source.terms), evidence):
@@ -233,7 +247,7 @@ def lay_out(
     for number, claim in enumerate(claims, 1):
         groups.setdefault(tuple(sorted(claim.cites)), []).append(number)
     listed = {
-        keys: "\n".join(f"Claim {n}: {claims[n - 1].text.removeprefix(HEDGE)}" for n in own)
+        keys: fence(mark, "claims", "\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))
         for keys, own in groups.items()
     }
     left = room - sum(estimate_tokens(words) + 4 for words in listed.values()) - 8
@@ -244,6 +258,11 @@ def lay_out(
         left -= estimate_tokens(shown)
         parts.append(f"{shown}\n{words}")
     return {"claims": "\n\n".join(parts), "count": str(len(claims))}
+
+
+def _flat(claim: Claim) -> str:
+    """A claim in one line: what it says is never another claim's number."""
+    return " ".join(claim.text.removeprefix(HEDGE).split())
 
 
 RANK = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
@@ -271,4 +290,6 @@ def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
         return claim
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
         verdict = Verdict.supported  # it claims no more than that
-    return replace(claim, verdict=verdict, why=" ".join(why.split())[:200] or claim.why)
+    said = " ".join(why.split())[:200] or claim.why
+    kept = f"; {RESTS}" if RESTS in claim.why and RESTS not in said else ""  # no model takes that away
+    return replace(claim, verdict=verdict, why=f"{said}{kept}")

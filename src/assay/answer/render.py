@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.codec import to_json
 from assay.events import BUDGETS
+from assay.text import clean
 from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
 
 
@@ -109,11 +110,25 @@ def words_of(claim: Claim) -> str:
 
 
 def one_line(words: str) -> str:
-    return " ".join(words.split())
+    """Words on one line, without what nobody can see and what a terminal takes for an order."""
+    return " ".join(clean(words).split())
 
 
 def marks(claim: Claim, cited: Cited) -> str:
-    return "".join(f"[{each.number}]" for each in cited_by(claim, cited))
+    return "".join(f"[{each.number}]" for each in cited_by(claim, cited)) + warned(claim, cited)
+
+
+WARNED = " (rests only on what reads like an instruction)"
+
+
+def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
+    """Whether all that a claim cites reads like an instruction to a model."""
+    own = cited_by(claim, cited)
+    return bool(own) and all(each.flagged for each in own)
+
+
+def warned(claim: Claim, cited: Cited) -> str:
+    return WARNED if rests_on_flagged(claim, cited) else ""
 
 
 def place(citation: Citation) -> str:
@@ -121,7 +136,7 @@ def place(citation: Citation) -> str:
     date = f" ({citation.date})" if citation.date else ""
     page = f", page {citation.page}" if citation.page else ""
     warned = " (this passage reads like an instruction)" if citation.flagged else ""
-    return f"{citation.title}{date}{page} — {file_name(citation.path)}{warned}"
+    return one_line(f"{citation.title}{date}{page} — {file_name(citation.path)}") + warned
 
 
 def remarks(answer: Answer, cited: Cited) -> list[str]:
@@ -195,7 +210,7 @@ def as_text(answer: Answer, cited: Cited) -> str:
         for each in cited.values():
             lines.append(f"[{each.number}] {place(each)}")
             lines += [] if each.quote in quoted else [f"    “{one_line(each.quote.text)}”"]
-    return "\n".join(lines)
+    return clean("\n".join(lines))
 
 
 def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
@@ -219,7 +234,8 @@ def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
     return [*above, *(f"{'• ' if len(answer.claims) > 1 else ''}{each}" for each in said)]
 
 
-MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~])")
+# What formats, and what a reader would make a link of by itself: an address in a document is words and leads nowhere.
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
 def _md(words: str) -> str:
@@ -228,7 +244,7 @@ def _md(words: str) -> str:
 
 def as_markdown(answer: Answer, cited: Cited) -> str:
     def notes(claim: Claim) -> str:
-        return "".join(f"[^{each.number}]" for each in cited_by(claim, cited))
+        return "".join(f"[^{each.number}]" for each in cited_by(claim, cited)) + warned(claim, cited)
 
     def line(claim: Claim) -> str:
         return f"- {_md(words_of(claim))} {notes(claim)}".rstrip()
@@ -263,7 +279,7 @@ def as_markdown(answer: Answer, cited: Cited) -> str:
     for remark in remarks(answer, cited):
         lines += [_md(remark), ""]
     lines += [f"[^{each.number}]: {_md(place(each))}: “{_md(each.quote.text)}”" for each in cited.values()]
-    return "\n".join(lines).rstrip() + "\n"
+    return clean("\n".join(lines)).rstrip() + "\n"
 
 
 PAGE = """<!doctype html>
@@ -282,7 +298,8 @@ def as_html(answer: Answer, cited: Cited) -> str:
     """One page that needs nothing else. Whatever comes from a document or a model is escaped."""
 
     def links(claim: Claim) -> str:
-        return "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
+        found = "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
+        return found + (f"<strong>{WARNED}</strong>" if rests_on_flagged(claim, cited) else "")
 
     def told(claim: Claim) -> str:
         return f"{html.escape(words_of(claim))} {links(claim)}"
@@ -320,13 +337,17 @@ def as_html(answer: Answer, cited: Cited) -> str:
             for each in cited.values()
         ]
         body.append("</ol>")
-    return PAGE.format(title=html.escape(one_line(answer.question)), body="\n".join(body))
+    return clean(PAGE.format(title=html.escape(one_line(answer.question)), body="\n".join(body)))
 
 
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
     """The answer as data; each citation with its document, page, offsets and words."""
+    plain = to_json(answer)
+    for block, told in zip(answer.blocks, plain.get("blocks", ()), strict=False):
+        for claim, own in zip(block.claims, told["claims"], strict=True):
+            own["rests_on_flagged"] = rests_on_flagged(claim, cited)
     return {
-        **to_json(answer),
+        **plain,
         "citations": [
             {**to_json(each), "start": each.quote.start, "end": each.quote.end, "quote": each.quote.text}
             for each in cited.values()

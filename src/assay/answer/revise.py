@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 from assay import text
 from assay.answer import claims, facts
-from assay.answer.extract import COMMANDS, pieces, says_something
+from assay.answer.extract import pieces, says_something
 from assay.answer.ground import HEDGE, by_rule, spoken_of
 from assay.answer.show import Sources, quotations
 from assay.events import RULES, Revised
 from assay.evidence.weigh import quote
+from assay.fence import commands, fence
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
 from assay.types import Claim, Evidence, Verdict
@@ -90,10 +91,11 @@ def lay_out(
     question: str, claim: Claim, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `revise`, in at most `room` tokens."""
+    said = fitting(" ".join(claim.words.split()), max(room // 6, 16))
+    why = fitting(" ".join(claim.why.split()) or "nobody can tell where it comes from", max(room // 8, 16))
     told = {
         "question": fitting(" ".join(question.split()), max(room // 6, 16)),
-        "claim": fitting(claim.words, max(room // 6, 16)),
-        "why": fitting(claim.why or "nobody can tell where it comes from", max(room // 8, 16)),
+        "claim": fence(mark, "claim", f"Claim: {said}\nWrong with it: {why}"),
     }
     left = room - sum(estimate_tokens(words) for words in told.values())
     return {**told, "evidence": quotations(evidence, sources, mark, left)[0]}
@@ -157,7 +159,7 @@ def closest(
             share = len(terms & spoken) / len(terms) if terms else 0.0
             if share < close or not asked & (spoken | frozenset(text.terms(above))):
                 continue
-            if not says_something(words) or COMMANDS.search(words):
+            if not says_something(words) or commands(words):
                 continue
             if best is None or share > best[0]:
                 best = share, Claim("", (each.key,), quote=quote(each.passage, start, end))

@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from assay import text
 from assay.answer import facts, polarity
-from assay.answer.extract import COMMANDS, pieces
+from assay.answer.extract import pieces
 from assay.answer.show import Sources
+from assay.fence import commands
 from assay.types import Evidence
 
 
@@ -140,19 +141,19 @@ def _above(evidence: Evidence, sources: Sources) -> str:
 
 def statements(passage: str) -> str:
     """A passage without the sentences that give a model orders: what they order is nothing that the document states."""
-    if not COMMANDS.search(passage):
+    if not commands(passage):
         return passage
     told = (passage[slice(*span)] for span in text.sentences(passage))
-    return "\n\n".join(sentence for sentence in told if not COMMANDS.search(sentence))
+    return "\n\n".join(sentence for sentence in told if not commands(sentence))
 
 
 @lru_cache(maxsize=4096)
 def orders(passage: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence that gives a model orders."""
-    if not COMMANDS.search(passage):
+    if not commands(passage):
         return ()
     told = (passage[slice(*span)] for span in text.sentences(passage))
-    return tuple(frozenset(text.terms(sentence)) for sentence in told if COMMANDS.search(sentence))
+    return tuple(frozenset(text.terms(sentence)) for sentence in told if commands(sentence))
 
 
 def _shared(sets: Sequence[frozenset[str]]) -> set[str]:

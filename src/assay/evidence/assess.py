@@ -94,7 +94,9 @@ def lay_out(
     ]
     return {
         "question": question,
-        "parts": "What answers one of these parts helps too:\n" + "\n".join(parts) if parts else "",
+        "parts": "What answers one of these parts helps too:\n" + fence(mark, "parts", "\n".join(parts))
+        if parts
+        else "",
         "passages": "\n\n".join(shown),
     }
 

@@ -8,7 +8,7 @@ from assay.types import Document, Evidence, Quote
 
 SAME = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "‐": "-", "‑": "-",
                       "‒": "-", "–": "-", "—": "-", "−": "-", "\u00a0": " "})  # fmt: skip
-ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[\s*(?:\.\.\.|…)\s*\])\s*")
+ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…|\[\s*(?:\.\.\.|…)\s*\])\s*")
 
 
 def stands(quote: Quote, document: Document) -> bool:

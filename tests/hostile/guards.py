@@ -1,0 +1,283 @@
+"""Every guard with a way to take it out, and the test that then fails: `make guards`, or this file with names.
+
+Each mutation is made in a copy of the package; the package itself is never touched. `--table` prints the list for the docs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "assay"
+LONGEST = 300  # seconds for one test
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is guarded, where, the exact words of the guard, what stands there instead, and which test must then fail."""
+
+    name: str
+    file: str
+    words: str
+    instead: str
+    test: str
+
+
+INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
+ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/oversight/test_reviewing.py"
+GUARDS = (
+    Guard(
+        "the fence escapes its own marks",
+        "fence.py",
+        'seen = _BRACKETS.sub("|", clean(words))',
+        "seen = clean(words)",
+        f"{INJECTION}::test_nothing_between_the_marks_looks_like_a_mark",
+    ),
+    Guard(
+        "the fence removes what cannot be seen",
+        "fence.py",
+        'seen = _BRACKETS.sub("|", clean(words))',
+        'seen = _BRACKETS.sub("|", words)',
+        f"{INJECTION}::test_what_nobody_can_see_does_not_pass_the_fence_whether_in_the_words_or_in_the_label",
+    ),
+    Guard(
+        "the fence takes apart what ends a message",
+        "fence.py",
+        'return _TEMPLATE.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")',
+        'return seen.replace(mark, "…")',
+        f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
+    ),
+    Guard(
+        "steps of the plan stand between marks",
+        "agent/window.py",
+        'return "Steps:\\n" + fence(mark_of(run.id), "steps", "\\n".join(lines))',
+        'return "Steps:\\n" + "\\n".join(lines)',
+        f"{INJECTION}::test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks",
+    ),
+    Guard(
+        "claims that are checked stand between marks",
+        "answer/ground.py",
+        'keys: fence(mark, "claims", "\\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))',
+        'keys: "\\n".join(f"Claim {n}: {claims[n - 1].text}" for n in own)',
+        f"{INJECTION}::test_a_claim_cannot_bring_its_own_number_or_close_its_fence",
+    ),
+    Guard(
+        "descriptions of knowledge bases stand between marks",
+        "agent/window.py",
+        'return "The documents:\\n" + fence(mark_of(run.id), "collections", "\\n".join(named)) if named else ""',
+        'return "The documents:\\n" + "\\n".join(named) if named else ""',
+        f"{INJECTION}::test_a_description_of_a_knowledge_base_is_its_owners_and_not_ours",
+    ),
+    Guard(
+        "a passage that reads like an instruction is flagged",
+        "evidence/weigh.py",
+        "flagged=instructs(hit.passage.text),",
+        "flagged=False,",
+        f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
+    ),
+    Guard(
+        "the flag goes along to the claim",
+        "fence.py",
+        "return bool(flags) and all(flags)",
+        "return False",
+        f"{INJECTION}::test_the_taint_of_a_claim_is_shown_wherever_the_claim_is",
+    ),
+    Guard(
+        "no model takes the taint away",
+        "answer/ground.py",
+        'kept = f"; {RESTS}" if RESTS in claim.why and RESTS not in said else ""',
+        'kept = ""',
+        f"{INJECTION}::test_no_model_takes_the_taint_from_a_claim",
+    ),
+    Guard(
+        "what a document orders is no support",
+        "answer/ground.py",
+        "if _ordered(beyond(terms, source.terms), evidence):",
+        "if False:",
+        "tests/hostile/test_hostile_runs.py::"
+        "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
+    ),
+    Guard(
+        "a quotation stands in its document",
+        "evidence/quote.py",
+        "document.text[quote.start : quote.end] == quote.text",
+        "True",
+        f"{ALTERED}::test_every_altered_citation_is_caught",
+    ),
+    Guard(
+        "a quotation lies in the passage that is cited",
+        "answer/compose.py",
+        "each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end",
+        "True",
+        f"{ALTERED}::test_every_altered_citation_is_caught",
+    ),
+    Guard(
+        "a claim cites only what the run has gathered",
+        "answer/ground.py",
+        "if {each.key for each in cited} != set(claim.cites):",
+        "if not cited:",
+        "tests/answer/test_ground.py",
+    ),
+    Guard(
+        "numbers and names of a claim stand in what it cites",
+        "answer/ground.py",
+        "if wrong := [each for each in strange if not _counted(each, claim)]:",
+        "if wrong := []:",
+        "tests/answer/test_ground.py",
+    ),
+    Guard(
+        "what was delivered was checked, and holds still",
+        "answer/compose.py",
+        "if guard.checked.get(place) != claim or claim.verdict is not Verdict.supported:",
+        "if False:",
+        "tests/answer/test_compose.py",
+    ),
+    Guard(
+        "only tools of the list are run",
+        "agent/decide.py",
+        "                if tool is None:\n",
+        "                if tool is None and False:\n",
+        "tests/hostile/test_hostile_runs.py::"
+        "test_a_tool_that_does_not_exist_is_never_called_and_the_model_is_told_which_there_are",
+    ),
+    Guard(
+        "names that a model gives a tool are no ids of documents",
+        "store/records.py",
+        'for name, each in body.items() if name != "arguments"',
+        "for name, each in body.items()",
+        f"{INJECTION}::test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks",
+    ),
+    Guard(
+        "a search is filtered by who asks",
+        "index/retrieve.py",
+        "allowed = both(where, readable(scope))",
+        "allowed = where",
+        f"{REPLIES}::test_an_index_is_never_asked_for_more_than_the_person_may_read",
+    ),
+    Guard(
+        "what a search found is held against the store again",
+        "index/retrieve.py",
+        "for hit, title in pairs if title is not None]",
+        "for hit, title in ((a, b or a.title) for a, b in pairs)]",
+        "tests/agent/test_tools.py",
+    ),
+    Guard(
+        "a gated run is delivered only when approved",
+        "store/reviews.py",
+        "if used.rowcount != 1:",
+        "if False:",
+        REVIEWING,
+    ),
+    Guard(
+        "an approval is for one seal",
+        "store/reviews.py",
+        "if row.seal != reviewed.seal:",
+        "if False:",
+        f"{REPLIES}::test_an_approval_of_something_else_is_refused_by_the_store_itself",
+    ),
+    Guard(
+        "what is delivered is what waited",
+        "store/records.py",
+        'if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in told):',
+        "if False:",
+        f"{REVIEWING}::test_what_is_delivered_under_a_seal_is_what_waited_under_it_whoever_writes_it_down",
+    ),
+    Guard(
+        "four eyes",
+        "oversight/gate.py",
+        "return four_eyes and who == reviewer.id",
+        "return False",
+        f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
+    ),
+    Guard(
+        "budgets are reserved before a call",
+        "store/budgets.py",
+        "        if over is not None:\n            return over\n        if ceilings.day_seconds:",
+        "        if ceilings.day_seconds:",
+        "tests/store/test_budgets.py::test_a_request_that_would_pass_a_ceiling_is_refused_and_the_ceiling_named",
+    ),
+    Guard(
+        "all records form one chain",
+        "audit/verify.py",
+        "        if row.link != link:\n",
+        "        if False:\n",
+        "tests/hostile/test_tampering.py",
+    ),
+    Guard(
+        "what somebody may not read any more is withheld from old runs",
+        "store/records.py",
+        "if body is None or (seq and over.covers(seq)):",
+        "if body is None:",
+        "tests/hostile/test_taken_away.py::"
+        "test_an_old_run_shows_nothing_from_the_first_mention_on_of_a_document_that_was_taken_away",
+    ),
+    Guard(
+        "erasing removes what records said",
+        "store/erasure.py",
+        "connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))",
+        "pass",
+        "tests/hostile/test_erased.py::test_an_erased_document_is_in_no_file_and_every_chain_verifies",
+    ),
+)
+
+
+def broken(guard: Guard, copy: Path) -> str:
+    """Why the guard's test did not fail with the guard taken out; empty if it did."""
+    file = copy / "assay" / guard.file
+    whole = (SOURCE / guard.file).read_text(encoding="utf-8")
+    if whole.count(guard.words) != 1:
+        return f"its words stand {whole.count(guard.words)} times in {guard.file}"
+    file.write_text(whole.replace(guard.words, guard.instead), encoding="utf-8")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *guard.test.split()],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""  # it goes on for ever: that is no pass
+    finally:
+        file.write_text(whole, encoding="utf-8")
+    return (
+        "" if done.returncode == 1 and "FAILED" in done.stdout else f"{guard.test} says: {done.stdout[-300:].strip()}"
+    )
+
+
+def table() -> str:
+    rows = [
+        f"| {each.name} | `{each.file}` | `{each.test.rpartition('::')[2].rpartition('/')[2]}` |" for each in GUARDS
+    ]
+    return "\n".join(["| guard | taken out in | test that then fails |", "|---|---|---|", *rows])
+
+
+def main(names: list[str]) -> int:
+    if names == ["--table"]:
+        print(table())
+        return 0
+    chosen = [each for each in GUARDS if not names or any(name in each.name for name in names)]
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="guards-") as folder:
+        shutil.copytree(SOURCE, Path(folder) / "assay", ignore=shutil.ignore_patterns("__pycache__"))
+        for guard in chosen:
+            began = time.monotonic()
+            why = broken(guard, Path(folder))
+            wrong += bool(why)
+            told = f"NOT SEEN TO FAIL: {why}" if why else "its test fails without it"
+            print(f"{guard.name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"{len(chosen) - wrong} of {len(chosen)} guards are tested.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
