@@ -3,6 +3,7 @@
 import { at, follow, get, post } from "./api.js";
 import { add, el, fill, money, plural, seconds } from "./dom.js";
 import { showDelivered } from "./delivered.js";
+import { heldView, rejectedView, withheldView } from "./held.js";
 import { button, empty, icon } from "./parts.js";
 import { gauge } from "./readiness.js";
 import { IDLE, begun, documentsOf, grow, stagesOf } from "./stages.js";
@@ -11,6 +12,7 @@ import { standing } from "./runs.js";
 const DRAW = 200; // milliseconds between drawings
 const LEVELS = ["not looked at yet", "described", "quoted", "with insights"];
 const SIGNS = ["·", "○", "◐", "●"];
+const GOES_ON = new Set(["parked", "failed", "cancelled", "waiting"]);
 const FEW = 60; // documents that have a line of their own
 
 export async function showAccount(root, id, app) {
@@ -27,6 +29,10 @@ export async function showAccount(root, id, app) {
     return undefined;
   }
   app.title(`Synthesis: ${run.question}`);
+  if (run.state === "delivered" && run.withheld) {
+    fill(root, el("div", { class: "page" }, el("h1", { dir: "auto" }, run.question), withheldView(run)));
+    return undefined;
+  }
   return run.state === "delivered" ? showDelivered(root, run) : watching(root, run, app);
 }
 
@@ -99,10 +105,8 @@ function watching(root, run, app) {
     );
     fill(
       actions,
-      run.state === "running" ? button("Stop", { icon: "stop", on: () => act("cancel") }) : button(
-        "Carry on",
-        { kind: "primary", icon: "right", on: () => act("resume") },
-      ),
+      run.state === "running" ? button("Stop", { icon: "stop", on: () => act("cancel") }) : null,
+      GOES_ON.has(run.state) ? button("Carry on", { kind: "primary", icon: "right", on: () => act("resume") }) : null,
     );
     fill(
       trouble,
@@ -113,6 +117,8 @@ function watching(root, run, app) {
         el("span", {}, `${run.failure.detail} What is done is kept.`),
       ) : null,
     );
+    if (run.state === "held") add(trouble, heldView(run));
+    if (run.state === "rejected") add(trouble, rejectedView(run));
     if (run.state === "parked") add(trouble, el("p", { class: "note" }, icon("info"), "It was cut off in the middle. Nothing is lost: it can be carried on."));
     if (run.state === "cancelled") add(trouble, el("p", { class: "note" }, icon("info"), "It was stopped. What is done is kept, and it can be carried on."));
   }

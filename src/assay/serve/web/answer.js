@@ -2,6 +2,7 @@
 
 import { citeButton, flaggedNote, verdictMark, VERDICTS } from "./cite.js";
 import { add, count, el, oneLine, plural } from "./dom.js";
+import { editedMark, reviewedBy } from "./held.js";
 import { badge, icon } from "./parts.js";
 import { tools } from "./sharing.js";
 
@@ -15,7 +16,14 @@ const SHOWN_APART = [
 
 /** The answer of a delivered run. `desk` opens documents and the evidence. */
 export function answerView(run, desk, how = null) {
-  const answer = run.answer;
+  const shown = answerBody(run.answer, desk);
+  const by = reviewedBy(run);
+  if (by) shown.prepend(by);
+  return add(shown, how, tools(run, desk));
+}
+
+/** An answer as it is read, without what can be done with it. */
+export function answerBody(answer, desk) {
   const cited = new Map(answer.citations.map((each) => [each.number, each]));
   const claims = answer.blocks.flatMap((block) => block.claims);
   const no = answer.outcome === "abstained";
@@ -31,8 +39,6 @@ export function answerView(run, desk, how = null) {
     beside(answer),
     searched(answer, no),
     answer.citations.length ? sources(answer, desk) : null,
-    how,
-    tools(run, desk),
   );
 }
 
@@ -107,6 +113,8 @@ function marks(claim, cited, desk) {
       .filter((number) => cited.has(number))
       .map((number) => citeButton(cited.get(number), desk.openDocument)),
     verdictMark(claim),
+    claim.edited ? editedMark(claim.edited) : null,
+    claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,
   );
 }
 

@@ -104,6 +104,7 @@ export const KINDS = [
   "Asked", "Rephrased", "Routed", "Consulted", "Planned", "Decided", "ToolRan", "Gathered", "Judged", "Bound", "Compacted",
   "Stopped", "Drafted", "Checked", "Revised", "Critiqued", "Paused", "Resumed", "Answered", "Failed",
   "Described", "Questioned", "Merged", "Looked", "Covered", "Drew", "Paired", "Related", "Spun", "Translated",
+  "Held", "Reviewed", "Narrowed",
 ];
 
 /**

@@ -4,28 +4,14 @@ import { del, get, session } from "./api.js";
 import { remember, themeSwitch } from "./colours.js";
 import { clear, el, fill } from "./dom.js";
 import { confirm, failed, icon, iconButton, loading } from "./parts.js";
+import { PLACES, places, SCREENS, waitingReviews } from "./places.js";
 import { threadList } from "./threads.js";
-
-const SCREENS = [
-  { at: /^\/?$/, module: "./ask.js", name: "ask" },
-  { at: /^\/thread\/([^/]+)$/, module: "./ask.js", name: "ask", params: ["thread"] },
-  { at: /^\/documents(?:\/([^/]+))?$/, module: "./documents.js", name: "documents", params: ["base"] },
-  { at: /^\/document\/([^/]+)$/, module: "./viewer.js", name: "documents", params: ["document"] },
-  { at: /^\/runs$/, module: "./trace.js", name: "runs", params: [] },
-  { at: /^\/run\/([^/]+)$/, module: "./trace.js", name: "runs", params: ["run"] },
-  { at: /^\/synthesis(?:\/([^/]+))?$/, module: "./synthesis.js", name: "synthesis", params: ["run"] },
-];
-const PLACES = [
-  { name: "ask", hash: "#/", words: "Ask", drawn: "ask" },
-  { name: "documents", hash: "#/documents", words: "Documents", drawn: "document" },
-  { name: "synthesis", hash: "#/synthesis", words: "Synthesis", drawn: "layers" },
-  { name: "runs", hash: "#/runs", words: "Runs", drawn: "clock" },
-];
 
 const shell = document.getElementById("app");
 let main = null;
 let side = null;
 let threads = null;
+let reviews = null; // how many wait for this person
 let leave = null; // clean-up of the screen that is shown
 let turn = 0; // which showing of a screen is the current one
 let shown = ""; // the hash that is shown
@@ -65,6 +51,10 @@ const app = {
   threadsChanged(current) {
     threads?.refresh(current);
   },
+  /** A review was decided, or something waits for one. */
+  reviewsChanged() {
+    reviews?.look();
+  },
 };
 
 // Which screen
@@ -100,6 +90,7 @@ async function show() {
   await left();
   const screen = where();
   mark();
+  if (!first) reviews?.pass();
   const root = el("div", { class: "screen" });
   fill(main, root);
   main.scrollTop = 0;
@@ -172,7 +163,7 @@ function frame() {
       iconButton("side", "Hide the sidebar", () => setSide(false), { class: "icon-button wide-only" }),
       iconButton("close", "Close the menu", closeSide, { class: "icon-button narrow-only" }),
     ),
-    el("nav", { class: "places", "aria-label": "Screens" }, ...PLACES.map(place)),
+    places(app.me),
     threads.node,
     foot(),
   );
@@ -199,6 +190,7 @@ function frame() {
         { type: "button", class: "tab", "aria-haspopup": "true", "aria-controls": "side", on: { click: openSide } },
         icon("threads", 20),
         el("span", {}, "Threads"),
+        el("span", { class: "waiting-count", dataset: { waiting: "" } }),
       ),
       ...PLACES.map((each) => el(
         "a",
@@ -209,15 +201,8 @@ function frame() {
     ),
   );
   threads.refresh();
-}
-
-function place(each) {
-  return el(
-    "a",
-    { class: "place", href: each.hash, dataset: { place: each.name } },
-    icon(each.drawn),
-    el("span", {}, each.words),
-  );
+  reviews?.stop();
+  reviews = waitingReviews();
 }
 
 function foot() {
@@ -232,6 +217,13 @@ function foot() {
       el("span", {}, signedIn ? app.me.name : "This computer"),
       app.me.admin && signedIn ? el("span", { class: "badge" }, "admin") : null,
     ),
+    app.me.auth === "keys"
+      ? el(
+        "a",
+        { class: "icon-button", href: "#/keys", dataset: { place: "keys" }, "aria-label": "Your API keys", title: "Your API keys" },
+        icon("key"),
+      )
+      : null,
     themeSwitch(app.announce),
     app.me.auth === "keys" ? iconButton("out", "Sign out", signOut) : null,
   );
@@ -285,6 +277,8 @@ async function askWho() {
   asking = true;
   try {
     await left();
+    reviews?.stop();
+    reviews = null;
     main = null;
     threads = null;
     const { signIn } = await import("./signin.js");

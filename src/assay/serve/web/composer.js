@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { count, el, fill, plural } from "./dom.js";
+import { askForecast } from "./foreseen.js";
 import { icon } from "./parts.js";
 
 const KEY = "assay-ask";
@@ -42,10 +43,11 @@ export function composer(app, bases, { ask, stop }) {
   let running = false;
   let sending = false;
 
+  const foreseen = askForecast(() => wish());
   const more = el(
     "div",
     { class: "composer-more", id: "composer-more", hidden: true },
-    ...options(app, chosen, changed),
+    ...options(app, chosen, changed, foreseen.node),
   );
   const opener = el(
     "button",
@@ -78,7 +80,8 @@ export function composer(app, bases, { ask, stop }) {
   function changed(part) {
     Object.assign(chosen, part);
     keep(chosen);
-    const other = [chosen.eagerness !== "normal", !chosen.model, chosen.since, chosen.until].filter(Boolean).length;
+    foreseen.stale();
+    const other = [chosen.eagerness !== "normal", !chosen.model, chosen.since, chosen.until, chosen.stakes].filter(Boolean).length;
     const set = other + chosen.checkpoints.length; // what differs from how it is without a choice
     opener.querySelector(".opener-words").textContent = set ? `Options (${count(set)})` : "Options";
     fill(baseMenu.querySelector("summary span"), basesWords(bases, chosen.bases));
@@ -97,13 +100,10 @@ export function composer(app, bases, { ask, stop }) {
     box.style.setProperty("height", `${Math.min(box.scrollHeight + 2, innerHeight * 0.4)}px`);
   }
 
-  async function send() {
-    const question = box.value.trim();
-    if (!question || running || sending) return;
-    sending = true;
-    draw();
-    const done = await ask({
-      question,
+  /** What the API wants to know. */
+  function wish() {
+    return {
+      question: box.value.trim(),
       mode: chosen.mode,
       eagerness: chosen.eagerness === "normal" ? null : chosen.eagerness,
       checkpoints: chosen.checkpoints.length ? chosen.checkpoints : null,
@@ -111,10 +111,19 @@ export function composer(app, bases, { ask, stop }) {
       bases: chosen.bases,
       since: chosen.since || null,
       until: chosen.until || null,
-    });
+      ...(chosen.stakes ? { stakes: "high" } : {}),
+    };
+  }
+
+  async function send() {
+    if (!box.value.trim() || running || sending) return;
+    sending = true;
+    draw();
+    const done = await ask(wish());
     sending = false;
     if (done) {
       box.value = "";
+      foreseen.stale();
       setMore(false);
       grow();
     }
@@ -129,6 +138,7 @@ export function composer(app, bases, { ask, stop }) {
   box.addEventListener("input", () => {
     grow();
     draw();
+    foreseen.stale();
   });
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -163,7 +173,7 @@ export function composer(app, bases, { ask, stop }) {
   };
 }
 
-function options(app, chosen, changed) {
+function options(app, chosen, changed, after) {
   const date = (name, words) => {
     const input = el(
       "input",
@@ -207,18 +217,24 @@ function options(app, chosen, changed) {
       ),
       el("div", { class: "option dates" }, date("since", "Dated from"), date("until", "to")),
       app.me.model ? check("Without a model: quotations only", !chosen.model, (on) => changed({ model: !on })) : null,
+      check("High stakes: have it reviewed by a person before I read it", chosen.stakes, (on) => changed({ stakes: on })),
     ),
     el(
-      "fieldset",
-      { class: "option" },
-      el("legend", { class: "legend" }, "Ask me"),
-      ...known.map((each) =>
-        check(
-          CHECKPOINTS[each],
-          chosen.checkpoints.includes(each),
-          (on) => changed({ checkpoints: toggled(chosen.checkpoints, each, on) }),
+      "div",
+      { class: "options" },
+      el(
+        "fieldset",
+        { class: "option" },
+        el("legend", { class: "legend" }, "Ask me"),
+        ...known.map((each) =>
+          check(
+            CHECKPOINTS[each],
+            chosen.checkpoints.includes(each),
+            (on) => changed({ checkpoints: toggled(chosen.checkpoints, each, on) }),
+          ),
         ),
       ),
+      after,
     ),
   ];
 }
@@ -301,6 +317,7 @@ function remembered(app, bases) {
     bases: Array.isArray(kept.bases) ? kept.bases.filter((name) => names_.has(name)) : [],
     since: "",
     until: "",
+    stakes: false, // chosen for each visit anew: others have work with it
   };
 }
 

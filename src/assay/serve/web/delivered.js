@@ -3,6 +3,7 @@
 import { at, get } from "./api.js";
 import { count, el, fill, money, plural, seconds } from "./dom.js";
 import { quotation } from "./facts.js";
+import { reviewedBy } from "./held.js";
 import { failed, icon, loading } from "./parts.js";
 import { relationMap } from "./relationmap.js";
 import { standing } from "./runs.js";
@@ -36,6 +37,7 @@ export async function showDelivered(root, run) {
               el("span", { class: "small muted figures" }, spent(run)),
               el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
             ),
+            reviewedBy(run),
           ),
           el(
             "div",

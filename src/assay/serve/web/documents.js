@@ -1,5 +1,6 @@
 // The documents: knowledge bases, what is in them, and how files get there.
 
+import { baseAccess } from "./access.js";
 import { get } from "./api.js";
 import { adding } from "./adding.js";
 import { baseCard, baseFor, deleteBase, describeBase, newBase, placeOf } from "./bases.js";
@@ -141,6 +142,7 @@ function baseHead(app, base, put) {
           "p",
           { class: "actions base-tools" },
           button(base.description ? "Change the description" : "Describe it", { kind: "quiet small", icon: "pencil", on: describe }),
+          button("Who may read it", { kind: "quiet small", icon: "people", on: () => baseAccess(app, base) }),
           button("Delete it", { kind: "quiet small", icon: "trash", on: remove, "aria-label": `Delete it: the knowledge base ${base.name}` }),
         )
       : el("p", { class: "muted small" }, `From ${base.owner}; you can read it and ask about it.`),

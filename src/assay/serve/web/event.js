@@ -2,10 +2,11 @@
 
 import { count, el, money, plural, seconds } from "./dom.js";
 import { facts, named } from "./facts.js";
-import { KIND_WORDS, familyOf } from "./timeline.js";
+import { button, icon } from "./parts.js";
+import { KIND_WORDS, familyOf, isWithheld } from "./timeline.js";
 
-/** The line; what is inside is only made when it is opened. */
-export function eventRow({ shape, start, end, waited }, calls) {
+/** The line; what is inside is only made when it is opened. `again(shape)`, where given, does the run anew from there. */
+export function eventRow({ shape, start, end, waited }, calls, again = null) {
   const summary = el(
     "summary",
     {},
@@ -17,12 +18,12 @@ export function eventRow({ shape, start, end, waited }, calls) {
   );
   const details = el("details", { class: "event" }, summary);
   details.addEventListener("toggle", () => {
-    if (details.open && details.childElementCount === 1) details.append(inside(shape, calls));
+    if (details.open && details.childElementCount === 1) details.append(inside(shape, calls, again));
   });
   const row = el(
     "li",
     {
-      class: "event-row",
+      class: ["event-row", isWithheld(shape) && "withheld"],
       dataset: { family: familyOf(shape.kind), seq: String(shape.seq) },
       style: { "--start": String(start), "--end": String(end) },
     },
@@ -34,6 +35,7 @@ export function eventRow({ shape, start, end, waited }, calls) {
 
 function line(shape, calls) {
   const { kind, event } = shape;
+  if (isWithheld(shape)) return `Not shown: ${shape.line}`;
   if (kind === "Consulted") {
     const asked = event.prompt && event.prompt !== event.role ? `${event.role}, ${event.prompt}` : event.role;
     return `${asked} · ${event.model}`;
@@ -56,7 +58,9 @@ function titled({ line: words, documents, kind }) {
   return said;
 }
 
-function figures({ kind, event }, took) {
+function figures(shape, took) {
+  const { kind, event } = shape;
+  if (isWithheld(shape)) return "";
   if (kind !== "Consulted") return took >= 50 ? seconds(took / 1000) : "";
   const usage = event.usage ?? {};
   return [
@@ -67,19 +71,31 @@ function figures({ kind, event }, took) {
 }
 
 /** The event's fields, in the order in which they are best read. */
-function inside(shape, calls) {
+function inside(shape, calls, again) {
   const { kind, event, documents } = shape;
   const parts = [];
   const call = kind === "ToolRan" ? calls.get(event.call) : null;
   if (call) parts.push(part("Arguments", named({ tool: call.tool, ...call.arguments }, documents)));
-  if (kind === "Consulted") {
+  if (isWithheld(shape)) {
+    parts.push(el(
+      "p",
+      { class: "note" },
+      icon("lock"),
+      el("span", {}, `What stood here is not shown. ${shape.line} The record still links its digest, so that it can be verified.`),
+    ));
+  } else if (kind === "Consulted") {
     const { text, calls: made, usage, ...rest } = event;
     if (text) parts.push(part("What came back", facts(text, documents)));
     if (made?.length) parts.push(part("Tool calls", facts(made, documents)));
     parts.push(part("Spent", facts(usage ?? {}, documents)), part("How it was asked", named(rest, documents)));
   } else if (kind === "ToolRan") parts.push(part("Results", named(event, documents, 0, ["call"])));
   else parts.push(named(event, documents));
-  parts.push(el("p", { class: "small muted figures" }, `Event ${shape.seq}, ${kind}, at ${shape.at}`));
+  parts.push(el(
+    "div",
+    { class: "event-foot actions" },
+    el("p", { class: "small muted figures" }, `Event ${shape.seq}, ${kind}, at ${shape.at}`),
+    again ? button("Re-run from here", { kind: "small", icon: "branch", on: () => again(shape) }) : null,
+  ));
   return el("div", { class: "event-inside" }, ...parts);
 }
 

@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { count, el, fill } from "./dom.js";
+import { basis, ranges } from "./foreseen.js";
 import { button, icon } from "./parts.js";
 import { gauge } from "./readiness.js";
 
@@ -83,6 +84,8 @@ function drawn(found) {
       gauge(found.calls ? charge(found.money) : "no charge", "cost"),
       gauge(lasting(found.seconds), "time"),
     ),
+    found.ranges ? ranges(found.ranges) : null,
+    found.ranges ? el("p", { class: "small muted" }, basis(found.from_runs)) : null,
     ...found.lines.map((line) => el("p", { class: "small muted" }, line)),
   ];
 }

@@ -1,13 +1,13 @@
 // The list of documents: searched, filtered, paged while one scrolls, opened, and removed.
 
-import { at, del, get, query } from "./api.js";
+import { get, query } from "./api.js";
 import { clear, count, el, plural } from "./dom.js";
+import { erase } from "./erasing.js";
 import { paged } from "./paged.js";
-import { badge, button, confirm, icon, iconButton } from "./parts.js";
+import { badge, button, icon, iconButton } from "./parts.js";
 
 const PAGE = 60;
 const PAUSE = 220; // milliseconds after the last key before the list is asked for
-const AT_ONCE = 4; // removals
 const STATES = [
   ["", "All"],
   ["ready", "Ready"],
@@ -115,38 +115,12 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
   }
 
   async function remove(wanted) {
-    const names = [...wanted.values()];
-    const listed = names.slice(0, 3).map((name) => `“${name}”`).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
-    const agreed = await confirm(
-      names.length === 1 ? "Remove this document?" : `Remove ${plural(names.length, "document")}?`,
-      `${listed}: all that was read is erased. This cannot be undone, and answers that quote it lose those words.`,
-      "Remove",
-    );
-    if (!agreed) return;
-    const failed = await removed([...wanted.keys()]);
+    const gone = await erase(app, wanted);
+    if (!gone) return;
     for (const id of wanted.keys()) chosen.delete(id);
     showPicked();
-    const gone = names.length - failed.length;
-    if (gone) app.toast(`${plural(gone, "document")} removed.`, "good");
-    if (failed.length) app.toast(failed[0], "bad");
     pages.restart();
     changed();
-  }
-
-  async function removed(ids) {
-    const waiting = [...ids];
-    const failed = [];
-    const work = async () => {
-      while (waiting.length) {
-        try {
-          await del(at("api", "documents", waiting.shift()));
-        } catch (problem) {
-          failed.push(problem.detail ?? problem.message);
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-    return failed;
   }
 
   let typing = 0;

@@ -26,7 +26,7 @@ export function deskPanel(app, screen) {
   let library = null; // {turn, view} while the evidence is shown
   let pushed = false;
 
-  function open(name, content, opener) {
+  function open(name, content, opener, focus = true) {
     if (opener && !node.contains(opener)) from = opener; // asked before what was inside goes, and the opener with it
     clean?.();
     clean = null;
@@ -44,7 +44,7 @@ export function deskPanel(app, screen) {
         inert(true);
       }
     }
-    node.focus({ preventScroll: true });
+    if (focus) node.focus({ preventScroll: true });
   }
 
   /** What lies under the panel is out of reach as long as it is covered. */
@@ -71,9 +71,9 @@ export function deskPanel(app, screen) {
     else shut();
   }
 
-  function openEvidence(turn, opener) {
+  function openEvidence(turn, opener, focus = true) {
     const view = evidenceView((piece, button) => openDocument(piece, button, () => openEvidence(turn)));
-    open("Evidence", view.node, opener);
+    open("Evidence", view.node, opener, focus);
     backTo = null;
     back.hidden = true;
     view.show(turn.pieces());
@@ -86,6 +86,13 @@ export function deskPanel(app, screen) {
     clean = view.close;
     backTo = way;
     back.hidden = !way;
+  }
+
+  /** Something else beside the conversation. */
+  function openPart(name, content, opener) {
+    open(name, content, opener);
+    backTo = null;
+    back.hidden = true;
   }
 
   /** A turn has more evidence than before. */
@@ -112,5 +119,5 @@ export function deskPanel(app, screen) {
     clean?.();
   }
 
-  return { openEvidence, openDocument, gathered, close };
+  return { openEvidence, openDocument, openPart, gathered, close };
 }

@@ -12,6 +12,8 @@ const STATES = {
   failed: ["close", "failed", "bad"],
   cancelled: ["stop", "stopped", ""],
   parked: ["clock", "parked", "warn"],
+  held: ["shield", "waits for a reviewer", "warn"],
+  rejected: ["close", "rejected in review", "bad"],
 };
 const OUTCOMES = {
   answered: ["check", "answered", "good"],

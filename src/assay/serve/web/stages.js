@@ -22,7 +22,7 @@ export function grow(so, { kind, event, at, documents }) {
   so.last = when;
   so.failed = null;
   Object.assign(so.titles, documents);
-  GROWTH[kind]?.(so, event);
+  if (Object.keys(event).length) GROWTH[kind]?.(so, event); // of what is withheld nothing is told
   return so;
 }
 

@@ -24,12 +24,15 @@ export function begin() {
   };
 }
 
+/** Events that tell of statements, before whoever may see them has said so. */
+export const STATEMENTS = new Set(["Drafted", "Checked", "Revised", "Critiqued", "Answered"]);
+
 /** Take one event up. Events that were taken up already change nothing. */
 export function take(story, { seq, kind, event, documents = {} }) {
   if (seq <= story.seen) return story;
   story.seen = seq;
   Object.assign(story.titles, documents);
-  TAKEN[kind]?.(story, event);
+  if (Object.keys(event).length) TAKEN[kind]?.(story, event); // of what is withheld nothing is told
   return story;
 }
 
@@ -159,6 +162,12 @@ const TAKEN = {
   },
   Resumed(story) {
     story.phase = "Going on";
+  },
+  Held(story) {
+    story.phase = "Waiting for a reviewer";
+  },
+  Reviewed(story) {
+    story.phase = "Reviewed";
   },
   Answered(story) {
     story.phase = "Done";

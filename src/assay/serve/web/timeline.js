@@ -2,12 +2,13 @@
 
 import { IDLE } from "./stages.js";
 
+const WAITS = new Set(["Paused", "Failed", "Held"]); // after these nobody is at work
 const FAMILIES = {
   models: ["Consulted"],
   searches: ["Decided", "ToolRan", "Looked"],
   evidence: ["Gathered", "Judged", "Bound", "Compacted", "Covered", "Described", "Questioned", "Merged", "Drew", "Paired", "Related", "Spun"],
   writing: ["Drafted", "Checked", "Revised", "Critiqued", "Translated", "Answered"],
-  course: ["Asked", "Rephrased", "Routed", "Planned", "Stopped", "Paused", "Resumed", "Failed"],
+  course: ["Asked", "Rephrased", "Routed", "Planned", "Stopped", "Paused", "Resumed", "Held", "Reviewed", "Narrowed", "Failed"],
 };
 export const FAMILY_WORDS = { course: "Course", models: "Model calls", searches: "Searches", evidence: "Evidence", writing: "Writing" };
 const FAMILY = Object.fromEntries(Object.entries(FAMILIES).flatMap(([family, kinds]) => kinds.map((kind) => [kind, family])));
@@ -18,9 +19,13 @@ export const KIND_WORDS = {
   Drafted: "Draft", Checked: "Check", Revised: "Revised", Critiqued: "Critique", Paused: "Waits", Resumed: "Carried on",
   Answered: "Answer", Failed: "Failed", Described: "Document", Questioned: "Questions", Merged: "Merged", Looked: "Search",
   Covered: "Coverage", Drew: "Insights", Paired: "Pairs", Related: "Relations", Spun: "Thread", Translated: "Retold",
+  Held: "Held", Reviewed: "Review", Narrowed: "Taken back",
 };
 
 export const familyOf = (kind) => FAMILY[kind] ?? "course";
+
+/** Whether an event is there without its words: they were erased, or whoever looks may not read them (any more). */
+export const isWithheld = ({ event }) => !Object.keys(event).length;
 
 /**
  * Each event with `start` and `end` in milliseconds at work since the question. A record says when something was finished:
@@ -33,7 +38,7 @@ export function spans(events) {
     const when = Date.parse(shape.at);
     const gone = before === null ? 0 : Math.max(0, when - before.when);
     const took = shape.kind === "Consulted" ? 1000 * (shape.event.usage?.seconds ?? 0) : 0;
-    const waited = before !== null && (["Paused", "Failed"].includes(before.kind) || (gone > IDLE && took < gone / 2)) ? gone : 0;
+    const waited = before !== null && (WAITS.has(before.kind) || (gone > IDLE && took < gone / 2)) ? gone : 0;
     const begun = clock;
     clock += gone - waited;
     before = { when, kind: shape.kind };
@@ -53,7 +58,7 @@ export function sums(events) {
 }
 
 function isRound(event) {
-  return event.calls.length > 0 && !event.seeks?.length && !event.hops && !event.recalls;
+  return event.calls?.length > 0 && !event.seeks?.length && !event.hops && !event.recalls;
 }
 
 /** Events under the headings a reader looks for: rounds of a question, stages of a synthesis. */
@@ -85,6 +90,7 @@ function partOf({ kind, event }, rounds) {
     if (event.seeks?.length) return "Looking for support";
     return isRound(event) ? `Round ${rounds}` : undefined;
   }
+  if (["Held", "Reviewed"].includes(kind)) return "Review";
   return ["Drafted", "Checked", "Revised", "Critiqued", "Answered"].includes(kind) ? "Writing and checking" : undefined;
 }
 
@@ -92,6 +98,7 @@ const STAGES = {
   Asked: "What was asked for", Described: "Documents", Questioned: "Questions", Merged: "Questions", Looked: "Evidence", Gathered: "Evidence",
   Covered: "Coverage", Drew: "Insights", Paired: "Relations", Related: "Relations", Spun: "The thread", Drafted: "Writing and checking",
   Checked: "Writing and checking", Revised: "Writing and checking", Translated: "Other readers", Answered: "Account",
+  Held: "Review", Reviewed: "Review",
 };
 
 function stageOf({ kind, event }) {
@@ -101,5 +108,5 @@ function stageOf({ kind, event }) {
 
 /** A tool call by its id, from the decisions so far. */
 export function callsOf(events) {
-  return new Map(events.filter(({ kind }) => kind === "Decided").flatMap(({ event }) => event.calls.map((call) => [call.id, call])));
+  return new Map(events.filter(({ kind }) => kind === "Decided").flatMap(({ event }) => (event.calls ?? []).map((call) => [call.id, call])));
 }

@@ -5,8 +5,10 @@ import { chart } from "./chart.js";
 import { checkpointView } from "./checkpoint.js";
 import { count, el, fill, money, plural, seconds } from "./dom.js";
 import { eventRow } from "./event.js";
+import { reviewNote } from "./held.js";
 import { button, download, failed, icon } from "./parts.js";
 import { gauge } from "./readiness.js";
+import { branchNote, rerun } from "./rerun.js";
 import { step } from "./paged.js";
 import { showRuns, standing } from "./runs.js";
 import { FAMILY_WORDS, KIND_WORDS, callsOf, familyOf, spans, stretches, sums } from "./timeline.js";
@@ -27,6 +29,8 @@ function traced(root, app, trace, run) {
   const events = [...trace.events];
   const path = at("api", "runs", run.id);
   const drawn = new Map(); // seq → row
+  const mayBranch = run.kind !== "synthesis"; // a question can be done again from any step
+  const again = (shape) => rerun(app, run, shape.seq, KIND_WORDS[shape.kind] ?? shape.kind);
   let stream = null;
   let timer = 0;
 
@@ -50,6 +54,7 @@ function traced(root, app, trace, run) {
         el("div", { class: "page-head" }, el("h1", { dir: "auto" }, run.question || "(erased)"), actions),
         state,
       ),
+      branchNote(run, events[0]),
       notes,
       figures,
       chainOf(trace, run),
@@ -130,7 +135,7 @@ function traced(root, app, trace, run) {
       heading.firstElementChild.textContent = section.name;
       heading.lastElementChild.textContent = inShort(section);
       section.events.forEach((each, row) => {
-        if (!drawn.has(each.shape.seq)) drawn.set(each.shape.seq, eventRow(each, calls));
+        if (!drawn.has(each.shape.seq)) drawn.set(each.shape.seq, eventRow(each, calls, mayBranch && each.shape.seq > 0 ? again : null));
         const node = drawn.get(each.shape.seq);
         if (rows.children[row] !== node) rows.insertBefore(node, rows.children[row] ?? null);
       });
@@ -191,6 +196,11 @@ function traced(root, app, trace, run) {
       GOES_ON.has(run.state) ? button("Carry on", { kind: "primary", icon: "right", on: () => act("resume") }) : null,
       run.state === "delivered" ? button("Replay", { icon: "again", on: replay }) : null,
       button("Download", { icon: "download", on: () => download(`trace-${run.id}.json`, `${path}/trace?download=1`) }),
+      run.state === "running" ? null : button("Audit bundle", {
+        icon: "shield",
+        title: "Events, quotations, digests, prompts, costs and decisions, with a proof that can be checked without Assay",
+        on: () => download(`run-${run.id}.zip`, `${path}/bundle`),
+      }),
     );
     drawTrouble();
   }
@@ -201,7 +211,7 @@ function traced(root, app, trace, run) {
       ? el("p", { class: "note bad" }, icon("warning"), el("span", {}, el("strong", {}, run.failure.error), `: ${run.failure.detail}`))
       : run.waiting
         ? checkpointView(run.waiting, choose)
-        : null;
+        : reviewNote(run);
     if (now) notes.prepend(el("div", { class: "trace-trouble" }, now));
   }
 

@@ -3,6 +3,7 @@
 import { at, follow, get, post, query } from "./api.js";
 import { answerView } from "./answer.js";
 import { checkpointView } from "./checkpoint.js";
+import { heldView, rejectedView, withheldView } from "./held.js";
 import { el, fill } from "./dom.js";
 import { button, failed, icon, loading } from "./parts.js";
 import * as tale from "./story.js";
@@ -29,6 +30,7 @@ export function turnView(run, desk) {
   let clock = 0;
   let view = null;
   let frame = 0;
+  let waiting = 0;
   let closed = false;
 
   function close() {
@@ -40,6 +42,7 @@ export function turnView(run, desk) {
     stream?.close();
     stream = null;
     clearInterval(clock);
+    clearInterval(waiting);
     cancelAnimationFrame(frame);
     frame = 0;
   }
@@ -131,12 +134,19 @@ export function turnView(run, desk) {
     heading.textContent = now.asked || now.question;
     if (now.state === "running") {
       watch();
+    } else if (now.state === "delivered" && !now.answer) {
+      fill(body, withheldView(now));
     } else if (now.state === "delivered") {
       fill(body, understoodAs(now), answerView(now, desk, how()));
     } else {
       const story_ = el("div", { class: "so-far" });
-      const rest = now.state === "waiting" ? waitingView(now) : haltedView(now);
+      const rest = { waiting: waitingView, held: heldView, rejected: rejectedView }[now.state]?.(now) ?? haltedView(now);
       fill(body, rest, story_);
+      if (now.state === "held") {
+        waiting = setInterval(() => document.hidden || settle(9), LOOK); // somebody else decides; nothing is streamed meanwhile
+        app.reviewsChanged();
+      }
+      desk.changed(turn); // before the record is read, which may take a moment
       await soFar(story_);
     }
     desk.changed(turn);
@@ -233,7 +243,8 @@ export function turnView(run, desk) {
       const told = await get(query(`${path}/events`, { format: "json" }));
       if (closed) return;
       story = tale.begin();
-      for (const shape of told.events) tale.take(story, shape);
+      const reviewed = turn.run.state === "held" || turn.run.state === "rejected"; // its statements are the reviewer's to see
+      for (const shape of told.events) if (!reviewed || !tale.STATEMENTS.has(shape.kind)) tale.take(story, shape);
       const past = workingView(desk, { delivered, openEvidence: (from) => desk.openEvidence(run.id, from) });
       past.still();
       past.draw(story);
@@ -273,7 +284,10 @@ export function turnView(run, desk) {
   return turn;
 }
 
+const LOOK = 8000; // milliseconds between looks whether a review was decided
 const SAID = {
+  held: "The answer is ready and waits for a reviewer.",
+  rejected: "The answer was not approved.",
   delivered: "The answer is ready.",
   waiting: "The run waits for you.",
   failed: "The run could not go on.",

@@ -1,9 +1,11 @@
 // A document at the words that were cited: pages as pictures with the words marked, or its text. Also a screen of its own.
 
+import { documentAccess } from "./access.js";
 import { at, get, query } from "./api.js";
 import { el, fill, oneLine, plural } from "./dom.js";
+import { erase } from "./erasing.js";
 import { pagesView } from "./leaves.js";
-import { failed, icon, loading } from "./parts.js";
+import { button, failed, icon, loading } from "./parts.js";
 import { textView } from "./reading.js";
 
 /** The viewer for a place in a document; `source` has `document`, and `start`, `end` and `page` where a place is meant. */
@@ -114,8 +116,25 @@ export async function show(root, params, app) {
   if (document_) {
     app.title(document_.title);
     fill(about, ...details(document_, view));
+    await owned(about, document_, app);
   } else app.title("Document");
   return view.close;
+}
+
+/** What only those may do who fill the base it is in. */
+async function owned(about, document_, app) {
+  const bases = await get("/api/bases").catch(() => []);
+  if (!bases.some((base) => base.name === document_.base && base.yours)) return;
+  const remove = async () => {
+    if (!(await erase(app, new Map([[document_.id, document_.title || document_.name]])))?.length) return;
+    app.go(`#/documents/${encodeURIComponent(document_.base)}`);
+  };
+  about.append(el(
+    "div",
+    { class: "actions doc-tools" },
+    button("Who may read it", { kind: "small", icon: "people", on: () => documentAccess(app, document_) }),
+    button("Remove", { kind: "quiet small", icon: "trash", on: remove }),
+  ));
 }
 
 function details(document_, view) {
