@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo test soak check lock clean
+.PHONY: install dev demo test soak guards check lock clean
 
 install: .venv/installed
 
@@ -36,8 +36,11 @@ check: dev
 test: dev check
 	$(BIN)/pytest -n 2 --dist loadfile
 
-soak: dev
-	ASSAY_SOAK=1 $(BIN)/pytest tests/e2e/test_kill.py tests/e2e/test_kill_asking.py tests/e2e/test_kill_synthesis.py
+soak: dev  # the long form of whatever has one
+	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $$(grep -rl --include='test_*.py' ASSAY_SOAK tests)
+
+guards: dev
+	$(BIN)/python tests/hostile/guards.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
+import forked
 import pytest
+from filelock import FileLock
 
 from assay.workspace import Workspace, open_workspace
 
+END = "-----END CERTIFICATE-----\n"
 CORPUS = Path(__file__).parent.parent / "samples" / "corpus"
 
 
@@ -23,6 +27,16 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     """No test sees the settings of whoever runs it."""
     for name in [name for name in os.environ if name.startswith("ASSAY_") and name != "ASSAY_CACHE_DIR"]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whoever is spoken to here needs no certificate, and to read all that there are takes longer than most tests do."""
+    kept = tmp_path_factory.mktemp("certificates") / "one.pem"
+    kept.write_text(Path(certifi.where()).read_text(encoding="utf-8").partition(END)[0] + END, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(kept))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +59,16 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("filled") / "workspace"
-    with open_workspace(folder, create=True) as opened:
-        asyncio.run(opened.add([CORPUS]))
+    """Filled by whoever comes first, for all that run beside it."""
+    place = tmp_path_factory.getbasetemp()
+    place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place
+    folder = place / "filled" / "workspace"
+    with FileLock(place / "filled.lock"):
+        if not folder.exists():
+            with open_workspace(place / "filling", create=True) as opened:
+                asyncio.run(opened.add([CORPUS]))
+            folder.parent.mkdir()
+            (place / "filling").rename(folder)
     return folder
 
 
@@ -71,11 +92,9 @@ def assay(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command line as a person has it: a process of its own."""
 
     def run(*arguments: str | Path, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
+        done = forked.run(
             [sys.executable, "-m", "assay.cli.main", *map(str, arguments)],
             input=stdin,
-            capture_output=True,
-            timeout=110,
             cwd=tmp_path,
             env={**os.environ, "ASSAY_WORKSPACE": str(tmp_path / "workspace"), "COLUMNS": "200", **environment},
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,21 @@ class Plain:
         return Parsed(text=data.decode() if isinstance(data, bytes) else data.read_text(), kind="text", title=name)
 
 
+_made: dict[tuple[tuple[str, str], ...], Path] = {}
+
+
 async def filled(folder: Path, texts: Mapping[str, str]) -> None:
+    """A workspace over these texts, a copy of one that is made once."""
+    key = tuple(texts.items())
+    if key not in _made:
+        place = Path(tempfile.mkdtemp(prefix="notes-"))
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        await _fill(place / "workspace", texts)
+        _made[key] = place / "workspace"
+    shutil.copytree(_made[key], folder)
+
+
+async def _fill(folder: Path, texts: Mapping[str, str]) -> None:
     with open_workspace(folder, create=True) as opened:
         opened.embedder = WordEmbedder()
         files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in texts.items()]

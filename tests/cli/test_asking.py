@@ -271,7 +271,7 @@ def test_runs_say_how_each_stands_and_what_it_took(typed: Typed, noted: Workspac
     typed("ask", QUESTION, "-q", "--no-model")
     model(looked_up(write=[]))
     typed("ask", QUESTION, "-q")
-    past = {each.state: each for each in history(noted.store, noted.principal.id)}
+    past = {each.state: each for each in history(noted.store, noted.principal.id, noted.scope())}
     assert past.keys() >= {"answered", "waiting", "failed"} and past["answered"].question == QUESTION
     assert past["waiting"].usage.calls > 0
     lines = typed("runs").out.splitlines()

@@ -95,17 +95,17 @@ def test_a_command_line_that_makes_no_sense(assay, arguments: tuple[str, ...]):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device, as Linux has")
 def test_a_full_disk(assay, tmp_path: Path):
-    """A file system of a few hundred kilobytes, filled by adding; the workspace survives and the next add goes on."""
+    """A file system of less than a megabyte, filled by adding; the workspace survives and the next add goes on."""
     import subprocess
 
     place = tmp_path / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(place)], capture_output=True)
     if mounted.returncode:
         pytest.skip("a small file system cannot be mounted here")
     try:
         for n in range(40):
-            text = " ".join(f"Valve {n}-{k} is checked by the night shift of station {k}." for k in range(400))
+            text = " ".join(f"Valve {n}-{k} is checked by the night shift of station {k}." for k in range(16))
             (tmp_path / f"big-{n}.txt").write_text(text)
         done = assay("add", *sorted(tmp_path.glob("big-*.txt")), "--workspace", place / "workspace", "-q")
         assert "disk is full" in one_line(done)

@@ -14,13 +14,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
+import forked
 import pytest
 from terminal import NOTES, Typed
 
 from assay.accounts import Brief, Pipeline
+from assay.agent.forecast import LOCAL, REMOTE
 from assay.cli import synthesise
 from assay.store.history import history
-from assay.synthesis.forecast import LOCAL, REMOTE, Forecast, forecast, lasting, rounded
+from assay.synthesis.forecast import Forecast, forecast, lasting, rounded
 from assay.testing.reviewer import reviewer
 from assay.workspace import Workspace, open_workspace
 
@@ -35,7 +37,7 @@ def folder_in(words: str) -> Path:
 
 
 def only_run(opened: Workspace) -> str:
-    (one,) = history(opened.store, opened.principal.id)
+    (one,) = history(opened.store, opened.principal.id, opened.scope())
     return one.id
 
 
@@ -172,7 +174,7 @@ def test_the_forecast_alone_starts_nothing(typed: Typed, noted: Workspace, model
         r"^3 documents, about \d+ questions, .* requests, .* tokens, no charge", done.out
     )
     assert re.search(r"^weigh +\d+ +[\d,]+ +[\d,]+$", done.out, re.MULTILINE)
-    assert not [name for name in server.counts if name] and not history(noted.store, noted.principal.id)
+    assert not [name for name in server.counts if name] and not history(noted.store, noted.principal.id, noted.scope())
     told = json.loads(typed("synthesise", "--forecast", "--json").out)
     assert told["documents"] == 3 and sum(part["calls"] for part in told["parts"]) == told["calls"]
 
@@ -180,7 +182,7 @@ def test_the_forecast_alone_starts_nothing(typed: Typed, noted: Workspace, model
 def test_what_is_large_is_asked_about_at_a_terminal(typed: Typed, noted: Workspace, large: None):
     done = typed("synthesise", "--no-model", keys="n\n")
     assert done.code == 130 and "That is much. Start it?" in done.err and "Not started." in done.err
-    assert not history(noted.store, noted.principal.id)
+    assert not history(noted.store, noted.principal.id, noted.scope())
     assert typed("synthesise", "--no-model", "--out", "here", keys="y\n").code in (0, 3)
 
 
@@ -201,7 +203,7 @@ def test_a_reranker_that_is_not_there_is_said_before_anything_is_done(
     typed: Typed, noted: Workspace, flag: str, says: str
 ):
     done = typed("synthesise", "--rerank", flag)
-    assert done.code == 2 and says in done.err and not history(noted.store, noted.principal.id)
+    assert done.code == 2 and says in done.err and not history(noted.store, noted.principal.id, noted.scope())
 
 
 # --- with a model ---------------------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def test_nothing_is_sent_to_another_machine_without_consent(
     for flags in ((), ("--forecast",)):
         done = typed("synthesise", *flags)
         assert done.code == 2 and "would be sent to models.example" in done.err, done
-    assert typed("synthesise", keys="n\n").code == 2 and not history(noted.store, noted.principal.id)
+    assert typed("synthesise", keys="n\n").code == 2 and not history(noted.store, noted.principal.id, noted.scope())
     assert typed("synthesise", "--no-model", "-q", "--out", "here").code in (0, 3)
 
 
@@ -253,7 +255,7 @@ def test_a_folder_with_other_files_is_refused_before_anything_is_done(typed: Typ
     (tmp_path / "full" / "thesis.txt").write_text("Mine.", encoding="utf-8")
     done = typed("synthesise", "--out", "full")
     assert done.code == 2 and "'full' has other files in it" in done.err
-    assert not history(noted.store, noted.principal.id) and len(list((tmp_path / "full").iterdir())) == 1
+    assert not history(noted.store, noted.principal.id, noted.scope()) and len(list((tmp_path / "full").iterdir())) == 1
     assert typed("synthesise", "--out", "full/thesis.txt").code == 2
 
 
@@ -334,8 +336,7 @@ def test_a_synthesis_that_was_killed_is_carried_on_to_the_same_account(notes: Pa
         "--out",
         str(tmp_path / "never"),
     ]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
-    assert process.stdout is not None
+    process = forked.Process(words, stdout=forked.PIPE, stderr=forked.DEVNULL, env=environment, text=True)
     for line in process.stdout:
         if '"Looked"' in line:
             process.kill()
@@ -346,10 +347,9 @@ def test_a_synthesis_that_was_killed_is_carried_on_to_the_same_account(notes: Pa
         run = only_run(opened)
         assert not opened.run(run).delivered
     out = tmp_path / "here"
-    done = subprocess.run(
-        [sys.executable, "-m", "assay.cli.main", "resume", run, "-q", "--out", str(out)],
-        env=environment, capture_output=True, text=True, timeout=110,
-    )  # fmt: skip
+    done = forked.run(
+        [sys.executable, "-m", "assay.cli.main", "resume", run, "-q", "--out", out], env=environment, text=True
+    )
     assert done.returncode in (0, 3), done.stderr
     assert {path.name for path in out.iterdir()} == FILES
 

@@ -1,16 +1,18 @@
-"""A process that adds a folder and says what is done; the tests kill it. Arguments: workspace, folder."""
+"""A process that adds a folder and says what is done; the tests kill it, and check what it leaves. Arguments: workspace,
+folder."""
 
 import asyncio
 import sys
 from pathlib import Path
 
-import lancedb  # noqa: F401  what takes long to load is loaded before the clock starts
-
+from assay.index.filters import EVERYTHING
+from assay.index.lance_import import load_lancedb
 from assay.ingest.fetch import sources
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.intake import Progress
+from assay.store import documents
 from assay.testing.words import WordEmbedder
-from assay.workspace import open_workspace
+from assay.workspace import Workspace, open_workspace
 
 
 class Plain:
@@ -23,7 +25,40 @@ def say(progress: Progress) -> None:
         print(f"done {progress.report.path}", flush=True)
 
 
+def write_notes(folder: Path, batch: int, count: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for n in range(count):
+        sentences = " ".join(
+            f"Pump {batch}-{n} has part number {batch * 1000 + n * 10 + k} in drawer {k}." for k in range(30)
+        )
+        (folder / f"note-{batch}-{n}.txt").write_text(sentences)
+
+
+def check(opened: Workspace, acknowledged: set[str]) -> None:
+    """Everything that was said to be done is there, once."""
+    opened.embedder = WordEmbedder()
+    ready = documents.listing(opened.store, opened.scope(["default"]))
+    assert acknowledged <= {entry.uri for entry in ready}
+    assert len({entry.uri for entry in ready}) == len(ready)
+
+    async def passages() -> dict[str, int]:
+        if not ready:
+            return {}
+        index = await opened._index(opened.scope().named("default"))
+        hits = await index.dense((await opened.embedder.queries(["pump"]))[0], 100_000, EVERYTHING)
+        assert len({hit.passage.id for hit in hits}) == len(hits) == await index.count(EVERYTHING)
+        counts: dict[str, int] = {}
+        for hit in hits:
+            counts[hit.passage.doc_id] = counts.get(hit.passage.doc_id, 0) + 1
+        return counts
+
+    found = asyncio.run(passages())
+    for entry in ready:
+        assert found.get(entry.id) == entry.passages, entry.uri
+
+
 if __name__ == "__main__":
+    load_lancedb()  # what takes long to load is loaded before the clock starts
     workspace, folder = sys.argv[1:]
     with open_workspace(workspace, create=True) as opened:
         opened.embedder = WordEmbedder()

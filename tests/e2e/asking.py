@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx  # noqa: F401  what takes long to load is loaded before the clock starts
-import lancedb  # noqa: F401
 from sqlalchemy import event
 
 import assay.agent.loop
@@ -22,6 +21,7 @@ import assay.index.lance
 import assay.models.endpoint
 import assay.synthesis.pipeline  # noqa: F401
 from assay.events import Event, Mode
+from assay.index.lance_import import load_lancedb
 from assay.run import Run
 from assay.synthesising import Wish
 from assay.testing.words import WordEmbedder
@@ -53,6 +53,7 @@ async def carry(what: str, workspace: Path, address: str, key: str, says: int) -
 
 
 if __name__ == "__main__":
+    load_lancedb()
     warnings.simplefilter("ignore")  # lancedb warns of forks; here nothing of it has been used before one
     place, url, what = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     print("ready", flush=True)

@@ -2,74 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
+import forked
 import pytest
+from adding import check, write_notes
 
-from assay.index.filters import EVERYTHING
 from assay.store import documents
-from assay.testing.words import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace import open_workspace
 
 KILLS = 50 if os.environ.get("ASSAY_SOAK") else 12  # `make soak` takes its time
 CHILD = Path(__file__).with_name("adding.py")
 
 
-def start(workspace: Path, folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(CHILD), str(workspace), str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(workspace: Path, folder: Path) -> forked.Process:
+    command = [sys.executable, CHILD, workspace, folder]
+    return forked.Process(command, stdout=forked.PIPE, stderr=forked.PIPE, text=True)
 
 
-def seconds_of(child: subprocess.Popen[str]) -> float:
+def seconds_of(child: forked.Process) -> float:
     """How long an add takes that nobody kills, from its beginning on."""
-    assert child.stdout is not None
     assert child.stdout.readline().strip() == "go"
     begun = time.monotonic()
     child.communicate(timeout=120)
     return time.monotonic() - begun
-
-
-def write_notes(folder: Path, batch: int, count: int) -> None:
-    folder.mkdir(exist_ok=True)
-    for n in range(count):
-        sentences = " ".join(
-            f"Pump {batch}-{n} has part number {batch * 1000 + n * 10 + k} in drawer {k}." for k in range(30)
-        )
-        (folder / f"note-{batch}-{n}.txt").write_text(sentences)
-
-
-def check(opened: Workspace, acknowledged: set[str]) -> None:
-    """Everything that was said to be done is there, once."""
-    opened.embedder = WordEmbedder()
-    ready = documents.listing(opened.store, opened.scope(["default"]))
-    assert acknowledged <= {entry.uri for entry in ready}
-    assert len({entry.uri for entry in ready}) == len(ready)
-
-    async def passages() -> dict[str, int]:
-        if not ready:
-            return {}
-        index = await opened._index(opened.scope().named("default"))
-        hits = await index.dense((await opened.embedder.queries(["pump"]))[0], 100_000, EVERYTHING)
-        assert len({hit.passage.id for hit in hits}) == len(hits) == await index.count(EVERYTHING)
-        counts: dict[str, int] = {}
-        for hit in hits:
-            counts[hit.passage.doc_id] = counts.get(hit.passage.doc_id, 0) + 1
-        return counts
-
-    found = asyncio.run(passages())
-    for entry in ready:
-        assert found.get(entry.id) == entry.passages, entry.uri
 
 
 @pytest.mark.timeout(420)
@@ -83,7 +44,6 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: 
     for batch in range(KILLS):
         write_notes(folder, batch, 6)
         child = start(workspace, folder)
-        assert child.stdout is not None
         timer: threading.Timer | None = None
         for line in child.stdout:
             word, _, rest = line.strip().partition(" ")
@@ -95,7 +55,7 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: 
         killed += child.wait() < 0
         if timer:
             timer.cancel()
-        assert child.stderr is not None and "Traceback" not in child.stderr.read()
+        assert "Traceback" not in child.stderr.read()
         if batch % 10 == 9:
             with open_workspace(workspace) as opened:
                 check(opened, acknowledged)

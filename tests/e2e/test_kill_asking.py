@@ -5,77 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from asking import QUESTION, hasty
+from beacon import NOTES, model, requests, serving
 
 from assay.events import Mode
 from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed
 from assay.store import budgets, records
-from assay.testing import (
-    ChatServer,
-    Script,
-    calls,
-    complete,
-    enough,
-    keeps,
-    missing,
-    research,
-    rests,
-    role_of,
-    steps,
-    supported,
-    writes,
-)
+from assay.testing import ChatServer
 from assay.types import Answer, Usage
 from assay.workspace import Workspace, open_workspace
 
-KILLS = 100 if os.environ.get("ASSAY_SOAK") else 40  # `make soak` takes its time
+KILLS = 100 if os.environ.get("ASSAY_SOAK") else 20  # `make soak` takes its time; each durable write has its own test
 AT_ONCE = 4  # requests that a run makes side by side, at most
 SLOW = 0.004  # seconds that the model thinks
 CHILD = Path(__file__).with_name("asking.py")
-
-PAINT = "The lamp room is painted with orpiment."
-GROUND = "All orpiment is ground at the dunmere works."
-TENDS = "The warden tends the beacon."
-NOTES = {"lamp": PAINT, "works": GROUND, "beacon": TENDS} | {
-    f"yard {n}": f"The paint of room {n} is ground in yard {n}. The lamp of the room was out." for n in range(5)
-}
-
-
-def model() -> Script:
-    """What it says follows from what it is shown: it does not know that anybody was killed."""
-
-    def judge(text: str, schema: Any) -> Any:
-        if "found: orpiment" not in text:
-            return missing(s1="orpiment")(text, schema)
-        if "found: dunmere" not in text:
-            return missing("who tends the beacon", s2="dunmere")(text, schema)
-        return enough()(text, schema)
-
-    return Script(
-        route=research(),
-        plan=steps(
-            ("What is the lamp room painted with?", "lamp room painted"), ("Where is {s1} ground?", "{s1} works")
-        ),
-        decide=lambda text, schema: (
-            rests() if "tends beacon log" in text else calls("search", query="tends beacon log")
-        ),
-        weigh=keeps(PAINT, GROUND, TENDS),
-        judge=judge,
-        write=writes(
-            "All orpiment is ground at the dunmere works [{dunmere}].", "The warden tends the beacon [{tends}]."
-        ),
-        check=supported(),
-        critique=complete(),
-    )
 
 
 class Plain:
@@ -90,21 +42,8 @@ def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    script = model()
-
-    async def thinks(request: dict[str, Any]) -> Any:
-        await asyncio.sleep(SLOW)
-        return script.answer(request)
-
-    with ChatServer(thinks) as running:
+    with serving(model().answer, SLOW) as running:
         yield running
-    assert not running.problems
-
-
-def requests(server: ChatServer, key: str) -> int:
-    """How many requests of runs were made with this key."""
-    asked = zip(server.requests, server.headers, strict=False)
-    return sum(bool(role_of(body)[0]) and head.get("authorization") == f"Bearer {key}" for body, head in asked)
 
 
 def without_price(answer: Answer | None) -> Answer:
@@ -119,13 +58,8 @@ def test_kill_9_at_random_moments_of_a_run_changes_nothing_in_its_answer(tmp_pat
     with opened(folder, server, "whole") as workspace:
         files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
         asyncio.run(workspace.add_sources(files, reader=Plain()))
-    parent = subprocess.Popen(
-        [sys.executable, str(CHILD), str(folder), server.url, "ask"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    )
+    command = [sys.executable, CHILD, folder, server.url, "ask"]
+    parent = forked.Process(command, stdin=forked.PIPE, stdout=forked.PIPE, text=True)
     try:
         asyncio.run(_killed_and_carried_on(parent, folder, server, chance))
     finally:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from asking import begun, hasty
+from beacon import requests, serving
 from notes import filled
 
 from assay.accounts import Account
 from assay.store import budgets, records
-from assay.testing import ChatServer, reviewer, role_of
+from assay.testing import ChatServer, reviewer
 from assay.types import Usage
 from assay.workspace import Workspace, open_workspace
 
@@ -39,21 +40,8 @@ def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    answer = reviewer()
-
-    async def thinks(request: dict[str, Any]) -> Any:
-        await asyncio.sleep(SLOW)
-        return answer(request)
-
-    with ChatServer(thinks) as running:
+    with serving(reviewer(), SLOW) as running:
         yield running
-    assert not running.problems
-
-
-def requests(server: ChatServer, key: str) -> int:
-    """How many requests of runs were made with this key."""
-    asked = zip(server.requests, server.headers, strict=False)
-    return sum(bool(role_of(body)[0]) and head.get("authorization") == f"Bearer {key}" for body, head in asked)
 
 
 def timeless(account: Account) -> Account:
@@ -66,8 +54,8 @@ def test_kill_9_at_random_moments_of_a_synthesis_changes_nothing_in_its_account(
     chance = random.Random(11)
     folder = tmp_path / "workspace"
     asyncio.run(filled(folder, PAPERS))
-    child = [sys.executable, str(CHILD), str(folder), server.url, "synthesise"]
-    parent = subprocess.Popen(child, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    command = [sys.executable, CHILD, folder, server.url, "synthesise"]
+    parent = forked.Process(command, stdin=forked.PIPE, stdout=forked.PIPE, text=True)
     try:
         asyncio.run(_killed_and_carried_on(parent, folder, server, chance))
     finally:

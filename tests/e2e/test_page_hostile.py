@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import httpx
 import pytest
 from desk import PHONE, Desk, Model, Reader, desk, until
@@ -201,10 +201,8 @@ def test_an_uploaded_page_is_handed_out_as_a_file_and_does_not_run_where_we_are(
 
 
 def test_nothing_steers_the_terminal_of_whoever_asks_there(served: Desk, model: Model):
-    asked = subprocess.run(
+    asked = forked.run(
         [sys.executable, "-m", "assay.cli.main", "ask", QUESTION, "--workspace", str(served.folder)],
-        capture_output=True,
-        timeout=100,
         env={
             **os.environ,
             "ASSAY_LLM_BASE_URL": model.server.url,
