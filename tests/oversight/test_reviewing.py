@@ -1,0 +1,443 @@
+"""Reviewing over a workspace: who may, what they see, and that an answer is delivered once and only as it was approved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notes import filled, opened
+from sqlalchemy import update
+
+from assay import reviewing
+from assay.access import LOCAL, Principal
+from assay.codec import dumps, to_json
+from assay.errors import Missing, UserError
+from assay.events import Answered, Gathered, ToolRan
+from assay.reviewing import Bench
+from assay.run import Run
+from assay.store import members, people, records, reviews
+from assay.store.schema import documents
+from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
+from assay.trust import Decision, Edit, Stakes
+from assay.types import Verdict
+from assay.workspace import Workspace
+
+TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
+NOTES = {
+    "tower.txt": f"{TALL} It leans a little.",
+    "lamp.txt": "The lamp room at Carrow Point is painted with orpiment.",
+}
+QUESTION = "How tall is the tower at Carrow Point?"
+ASKER, REVIEWER, SECOND, STRANGER = (Principal(name) for name in ("asker", "reviewer", "second", "stranger"))
+REVIEWERS = "user:reviewer, user:second"
+Looking = ToolRan | Gathered  # the documents' own words are no draft
+
+
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("review") / "workspace"
+    asyncio.run(filled(folder, NOTES))
+    with opened(folder) as whole:
+        (base,) = whole.scope().bases
+        for who in (ASKER, REVIEWER, SECOND):
+            people.share(whole.store, base, f"user:{who.id}")
+    return folder
+
+
+@contextmanager
+def team(folder: Path, model: ChatServer | None = None, **flags: Any) -> Iterator[Workspace]:
+    """The workspace as the asker sees it; every answer waits."""
+    with opened(folder, model, **{"review_always": True, "reviewers": REVIEWERS} | flags) as whole:
+        seen = whole.seen_by(ASKER)
+        yield seen
+
+
+def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> Bench:
+    return Bench(workspace.seen_by(who), admin, lambda run, asker: Principal(asker))
+
+
+async def asked(workspace: Workspace, **how: Any) -> Run:
+    return [run async for run, _ in workspace.ask(QUESTION, **how)][-1]
+
+
+async def carried(desk: Bench, run: str) -> Run:
+    return [now async for now, _ in reviewing.carried_on(desk, run)][-1]
+
+
+def model(**other: Any) -> ChatServer:
+    said = {
+        "route": lookup(),
+        "weigh": keeps(TALL),
+        "judge": enough(),
+        "write": writes("The tower at Carrow Point is 31 metres tall [{31 metres}]."),
+        "check": supported(),
+    }
+    return ChatServer(Script(**said | other).answer)
+
+
+# --- a whole review -------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocked: Path):
+    with model() as served, team(stocked, served) as mine:
+        run = await asked(mine)
+        assert run.held and run.held.reasons == ("every answer is looked at here",) and not run.delivered
+        desk = bench(mine)
+        first = reviewing.shown(desk, run.id)
+        assert [each.claim.words for each in first.claims] == ["The tower at Carrow Point is 31 metres tall."]
+        reviewing.decide(
+            desk, run.id, Decision.edit, first.seal, edits=[Edit(0, "The tower is 31 metres tall and leans.")]
+        )
+        again = await carried(desk, run.id)
+        second = reviewing.shown(desk, run.id)
+        assert again.held and second.seal != first.seal
+        assert [(each.claim.edited, each.claim.verdict) for each in second.claims] == [("reviewer", Verdict.supported)]
+        reviewing.decide(desk, run.id, Decision.approve, second.seal)
+        done = await carried(desk, run.id)
+        told = done.events[-1]
+        assert isinstance(told, Answered) and told.seal == second.seal
+        assert [claim.words for claim in told.answer.claims] == ["The tower is 31 metres tall and leans."]
+        assert told.answer.claims[0].edited == "reviewer"
+        assert [each.state for each in (reviews.latest(mine.store, run.id),) if each] == [reviews.State.delivered]
+
+
+async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_delivered(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        seal = reviewing.shown(desk, run.id).seal
+        reviewing.decide(desk, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 400 metres tall.")])
+        await carried(desk, run.id)
+        sheet = reviewing.shown(desk, run.id)
+        (written,) = sheet.claims
+        assert (
+            written.claim.verdict is not Verdict.supported and not written.told and written.claim.edited == "reviewer"
+        )
+        reviewing.decide(desk, run.id, Decision.approve, sheet.seal)
+        done = await carried(desk, run.id)
+        assert done.answer is not None and "400" not in dumps(to_json(done.answer.blocks))
+
+
+async def test_a_claim_can_be_dropped(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        reviewing.decide(desk, run.id, Decision.edit, reviewing.shown(desk, run.id).seal, edits=[Edit(0)])
+        await carried(desk, run.id)
+        assert reviewing.shown(desk, run.id).claims == ()
+
+
+async def test_a_rejected_answer_is_never_delivered_and_whoever_asked_is_told_why(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        seal = reviewing.shown(desk, run.id).seal
+        with pytest.raises(UserError, match="Say why"):
+            reviewing.decide(desk, run.id, Decision.reject, seal)
+        reviewing.decide(desk, run.id, Decision.reject, seal, "It is out of date.")
+        found = mine.run(run.id)
+        assert found.rejected and found.rejected.note == "It is out of date."
+        assert [each async for each in mine.resume(run.id)] == []
+        with pytest.raises(UserError, match="rejected in review"):
+            records.append(mine.store, run.id, len(found.events), Answered(run.held.answer, seal))  # pyright: ignore
+
+
+async def test_a_person_may_say_that_much_depends_on_the_answer(stocked: Path):
+    with team(stocked, review_always=False) as mine:
+        assert (await asked(mine)).delivered
+        assert (await asked(mine, stakes=Stakes.high)).held
+
+
+async def test_answers_from_a_marked_knowledge_base_wait_and_only_its_owner_marks_it(stocked: Path):
+    with opened(stocked) as whole:
+        reviewing.mark_base(whole, "default", on=True)
+        with pytest.raises(UserError, match="not yours to change"):
+            reviewing.mark_base(whole.seen_by(ASKER), "default", on=False)
+        try:
+            run = await asked(whole)
+            assert run.held and run.held.reasons == ("it draws on the knowledge base 'default'",)
+        finally:
+            reviewing.mark_base(whole, "default", on=False)
+        assert (await asked(whole)).delivered
+        with pytest.raises(Exception, match="no reviewer has approved"):
+            records.append(whole.store, run.id, len(run.events), Answered(run.held.answer))
+        assert [each async for each in whole.resume(run.id)] == []  # what waits goes on waiting
+
+
+# --- who may --------------------------------------------------------------------------------------------------------
+
+
+async def test_whoever_may_not_review_is_told_the_same_as_if_there_were_no_such_run(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        for who, admin in ((STRANGER, False), (STRANGER, True), (ASKER, True)):
+            desk = bench(mine, who, admin=admin)
+            with pytest.raises(Missing) as there:
+                reviewing.shown(desk, run.id)
+            with pytest.raises(Missing) as not_there:
+                reviewing.shown(desk, "r0000000000000000")
+            assert str(there.value).replace(run.id, "R") == str(not_there.value).replace("r0000000000000000", "R")
+            with pytest.raises(Missing):
+                reviewing.decide(desk, run.id, Decision.approve, run.held.seal)  # pyright: ignore
+            with pytest.raises(Missing):
+                reviewing.trace(desk, run.id)
+            assert reviewing.queue(desk) == ([], "")
+
+
+async def test_a_reviewer_reads_every_document_that_the_answer_cites_or_there_is_nothing_to_review(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        assert run.held
+        desk = bench(mine)
+        (cited,) = {each.passage.doc_id for each in run.evidence if each.key in run.held.answer.cited_keys}
+        with mine.store.write() as connection:
+            connection.execute(update(documents).where(documents.c.id == cited).values(label="closed"))
+            base = connection.exec_driver_sql("SELECT base FROM documents LIMIT 1").scalar()
+            connection.exec_driver_sql("INSERT INTO grants (label, name) VALUES ('closed', 'user:asker')")
+        try:
+            assert run.id not in [each.review.run for each in reviewing.queue(desk)[0]]
+            for look in (reviewing.shown, reviewing.trace):
+                with pytest.raises(Missing):
+                    look(desk, run.id)
+            with pytest.raises(Missing):
+                reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
+        finally:
+            with mine.store.write() as connection:
+                connection.execute(update(documents).where(documents.c.id == cited).values(label=base))
+                connection.exec_driver_sql("DELETE FROM grants WHERE label = 'closed'")
+
+
+async def test_a_document_that_is_not_cited_and_not_theirs_is_not_in_what_a_reviewer_sees(stocked: Path):
+    both = keeps(TALL, "The lamp room at Carrow Point is painted with orpiment.")
+    with model(weigh=both) as served, team(stocked, served) as mine:
+        run = await asked(mine)
+        assert run.held and any("orpiment" in each.quote.text for each in run.evidence)
+        lamp = next(each.passage.doc_id for each in run.evidence if "orpiment" in each.quote.text)
+        with mine.store.write() as connection:
+            base = connection.exec_driver_sql("SELECT base FROM documents LIMIT 1").scalar()
+            connection.execute(update(documents).where(documents.c.id == lamp).values(label="closed"))
+            connection.exec_driver_sql("INSERT INTO grants (label, name) VALUES ('closed', 'user:asker')")
+        try:
+            desk = bench(mine)
+            sheet = reviewing.shown(desk, run.id)
+            assert sheet.line.may_decide and [each.claim.words for each in sheet.claims]
+            seen = dumps([to_json(each) for each in (sheet.answer, sheet.claims, sheet.evidence, sheet.history)])
+            seen += dumps([to_json(event) for _, event in reviewing.trace(desk, run.id)])
+            assert "orpiment" not in seen and lamp not in seen
+        finally:
+            with mine.store.write() as connection:
+                connection.execute(update(documents).where(documents.c.id == lamp).values(label=base))
+                connection.exec_driver_sql("DELETE FROM grants WHERE label = 'closed'")
+
+
+async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_deciding_transaction(
+    stocked: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        assert run.held
+        desk, seen = bench(mine), reviewing._seen
+
+        def looked(desk: Bench, review: reviews.Review) -> reviewing.Seen:
+            found = seen(desk, review)
+            with mine.store.write() as connection:  # at that very moment
+                connection.exec_driver_sql("DELETE FROM grants WHERE name = 'user:reviewer'")
+            return found
+
+        monkeypatch.setattr(reviewing, "_seen", looked)
+        try:
+            with pytest.raises(Missing):
+                reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
+        finally:
+            with opened(stocked) as whole:
+                people.share(whole.store, whole.scope().bases[0], "user:reviewer")
+        assert mine.run(run.id).held is not None
+
+
+@pytest.mark.parametrize("since", ["then", "now"])
+async def test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now(
+    stocked: Path, since: str
+):
+    names = {"reviewers": "user:asker, user:reviewer"}
+    with team(stocked, review_four_eyes=since == "then", **names) as mine:
+        run = await asked(mine)
+    with team(stocked, review_four_eyes=since == "now", **names) as mine:
+        own = reviewing.shown(bench(mine, ASKER), run.id)
+        assert not own.line.may_decide and "somebody else" in own.line.why_not
+        events = [event for _, event in reviewing.trace(bench(mine, ASKER), run.id) if not isinstance(event, Looking)]
+        assert "31 metres" not in dumps([to_json(each) for each in (own.answer, own.claims, *events)])
+        with pytest.raises(UserError, match="somebody else has to look"):
+            reviewing.decide(bench(mine, ASKER), run.id, Decision.approve, own.seal)
+        reviewing.decide(bench(mine), run.id, Decision.approve, own.seal)
+        assert (await carried(bench(mine), run.id)).delivered
+
+
+async def test_without_named_reviewers_administrators_review_and_at_a_terminal_where_nobody_signs_in_whoever_sits_there(
+    stocked: Path, tmp_path: Path
+):
+    with team(stocked, reviewers="") as mine:
+        run = await asked(mine)
+        assert reviewing.shown(bench(mine, REVIEWER, admin=True), run.id)
+        with pytest.raises(Missing):
+            reviewing.shown(bench(mine, REVIEWER), run.id)
+        whole = mine.seen_by(LOCAL)
+        assert reviewing.shown(reviewing.at_terminal(whole), run.id)
+        members.add(mine.store, "editor")
+        try:
+            with pytest.raises(Missing):
+                reviewing.shown(reviewing.at_terminal(whole), run.id)
+        finally:
+            members.remove(mine.store, "editor")
+
+
+async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):
+    from assay.store import handover
+
+    with team(stocked, review_four_eyes=True, reviewers="user:second, user:reviewer") as mine:
+        run = await asked(mine)
+        handover.hand_over(mine.store, mine.cache, "asker", "second")
+        try:
+            with pytest.raises(UserError, match="somebody else has to look"):
+                reviewing.decide(bench(mine, SECOND), run.id, Decision.approve, run.held.seal)  # pyright: ignore
+            assert reviewing.shown(bench(mine), run.id).line.may_decide
+        finally:
+            handover.hand_over(mine.store, mine.cache, "second", "asker")
+            with opened(stocked) as whole:
+                people.share(whole.store, whole.scope().bases[0], "user:second")
+
+
+def test_reviewers_are_named_as_users_and_groups():
+    from assay.oversight.gate import Reviewer, reviewers_in
+
+    names = reviewers_in("user:x, group:board")
+    assert Reviewer(Principal("y", frozenset({"board"})), False, names).may_review
+    assert not Reviewer(Principal("y"), True, names).may_review
+    with pytest.raises(UserError, match="user:NAME or group:NAME"):
+        reviewers_in("board")
+
+
+# --- seals ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_decision_on_what_no_longer_waits_is_refused_in_a_line(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        seal = reviewing.shown(desk, run.id).seal
+        with pytest.raises(UserError, match="no longer what you looked at"):
+            reviewing.decide(desk, run.id, Decision.approve, "0" * 64)
+        reviewing.decide(desk, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 31 metres tall.")])
+        await carried(desk, run.id)
+        with pytest.raises(UserError, match="no longer what you looked at"):
+            reviewing.decide(desk, run.id, Decision.approve, seal)
+
+
+async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: pytest.MonkeyPatch):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        assert run.held
+        first, second, seen = bench(mine), bench(mine, SECOND), reviewing._seen
+
+        def meanwhile(desk: Bench, review: reviews.Review) -> reviewing.Seen:
+            found = seen(desk, review)
+            if desk is second:
+                reviewing.decide(first, run.id, Decision.approve, review.seal)
+            return found
+
+        monkeypatch.setattr(reviewing, "_seen", meanwhile)
+        with pytest.raises(UserError, match="waits for a reviewer any more"):
+            reviewing.decide(second, run.id, Decision.reject, run.held.seal, "No.")
+        assert [each.by for each in mine.run(run.id).reviews] == ["reviewer"]
+
+
+async def test_an_approval_that_has_lapsed_delivers_nothing_and_the_answer_waits_under_another_seal(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        seal = reviewing.shown(desk, run.id).seal
+        reviewing.decide(desk, run.id, Decision.approve, seal)
+        with mine.store.write() as connection:
+            connection.exec_driver_sql(
+                "UPDATE reviews SET expires = '2020-01-01T00:00:00.000Z' WHERE run = ?", (run.id,)
+            )
+        again = await carried(desk, run.id)
+        assert again.held and not again.delivered and again.held.seal != seal
+        with pytest.raises(UserError, match="no longer what you looked at"):
+            reviewing.decide(desk, run.id, Decision.approve, seal)  # the same words, sent once more
+
+
+async def test_a_process_that_dies_between_approval_and_delivery_leaves_a_run_that_is_delivered_once(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        reviewing.decide(desk, run.id, Decision.approve, reviewing.shown(desk, run.id).seal)
+        assert (run.id, "asker") in reviews.undelivered(mine.store)
+    with team(stocked) as mine:  # another process
+        assert (await carried(bench(mine), run.id)).delivered
+        told = mine.run(run.id)
+        assert [each async for each in mine.resume(run.id)] == []
+        assert mine.run(run.id) == told and sum(isinstance(each, Answered) for each in told.events) == 1
+        assert (run.id, "asker") not in reviews.undelivered(mine.store)
+
+
+async def test_what_is_delivered_under_a_seal_is_what_waited_under_it_whoever_writes_it_down(stocked: Path):
+    from dataclasses import replace
+
+    with team(stocked) as mine:
+        run = await asked(mine)
+        assert run.held
+        desk = bench(mine)
+        reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
+        other = replace(run.held.answer, blocks=())
+        with pytest.raises(Exception, match="exactly this answer"):
+            records.append(mine.store, run.id, len(run.events) + 1, Answered(other, run.held.seal))
+        assert (await carried(desk, run.id)).delivered
+
+
+# --- the rest -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decision", "edits", "says"),
+    [
+        (Decision.edit, [], "Name the claims"),
+        (Decision.edit, [Edit(7, "x")], "no claim at place 7"),
+        (Decision.edit, [Edit(0, "x"), Edit(0, "y")], "once at a time"),
+        (Decision.approve, [Edit(0, "x")], "either edited"),
+        (Decision.edit, [Edit(0, "x" * 5000)], "too long"),
+    ],
+)
+async def test_an_edit_that_makes_no_sense_is_said(stocked: Path, decision: Decision, edits: list[Edit], says: str):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        with pytest.raises(UserError, match=says):
+            reviewing.decide(bench(mine), run.id, decision, run.held.seal, edits=edits)  # pyright: ignore
+        assert mine.run(run.id).held
+
+
+async def test_decisions_are_kept_with_what_was_asked_and_what_would_have_been_said(stocked: Path):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        desk = bench(mine)
+        reviewing.decide(desk, run.id, Decision.reject, reviewing.shown(desk, run.id).seal, "Ask the harbour master.")
+        sheet, made = next(each for each in reviewing.kept(desk) if each[0].line.review.run == run.id)
+        assert (sheet.line.question, made.decision, made.note) == (QUESTION, Decision.reject, "Ask the harbour master.")
+        assert "31 metres" in dumps(to_json(sheet.answer))
+
+
+async def test_a_queue_is_paged_with_the_longest_waiting_first(stocked: Path):
+    with team(stocked) as mine:
+        for _ in range(3):
+            await asked(mine)
+        desk, seen, after = bench(mine), list[str](), ""
+        whole = [each.review.run for each in reviewing.queue(desk)[0]]
+        while True:
+            lines, after = reviewing.queue(desk, after=after, limit=2)
+            seen += [each.review.run for each in lines]
+            if not after:
+                break
+        assert seen == whole and len(set(seen)) == len(seen) >= 3

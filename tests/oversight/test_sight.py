@@ -1,0 +1,74 @@
+"""Whoever asked sees how a run goes, and nothing of an answer that a reviewer has to look at first."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.codec import dumps, to_json
+from assay.events import (
+    Asked,
+    Call,
+    Checked,
+    Consulted,
+    Critiqued,
+    Decided,
+    Drafted,
+    Event,
+    Failed,
+    Gathered,
+    Revised,
+    Route,
+    Routed,
+)
+from assay.oversight.sight import as_asked, for_asker
+from assay.run import Run
+from assay.trust import Decision, Edit, Held, Reviewed, Withheld
+from assay.types import Answer, Block, Claim, Outcome, Shape
+
+SECRET = "the tower will be pulled down"
+CLAIM = Claim(SECRET, ("e1",))
+ANSWER = Answer("What of the tower?", (Block((CLAIM,)),), Outcome.answered)
+ASKED = Asked("What of the tower?", "asker", "2026-01-01")
+DRAFT: tuple[Event, ...] = (
+    Consulted("write", "write", "m", "d", SECRET),
+    Consulted("judge", "critique", "m", "d", SECRET),
+    Drafted((Block((CLAIM,)),), Shape.prose),
+    Checked(0, CLAIM),
+    Revised(0, CLAIM),
+    Critiqued(False, SECRET),
+    Decided((Call("c1", "search", {"query": SECRET}),), SECRET, seeks=(0,)),
+    Failed("Unverified", f"Nothing is delivered: “{SECRET}”"),
+    Held(ANSWER, "s", ("it was asked for",)),
+    Reviewed(Decision.edit, "s", "reviewer", SECRET, (Edit(0, SECRET),)),
+)
+
+
+@pytest.mark.parametrize("event", DRAFT, ids=lambda event: type(event).__name__)
+def test_nothing_of_the_draft_is_in_what_whoever_asked_is_shown(event: Event):
+    assert SECRET in dumps(to_json(event))
+    assert SECRET not in dumps(to_json(for_asker(event)))
+
+
+def test_how_it_goes_is_shown_all_the_same():
+    for event in (ASKED, Routed(Route.lookup, "one look"), Gathered(()), Decided((), "nothing left"), Failed("x", "y")):
+        assert for_asker(event) is event
+
+
+def test_the_note_of_a_rejection_is_shown_and_why_an_answer_waits():
+    rejected = Reviewed(Decision.reject, "s", "reviewer", "It is not for us to say.")
+    assert for_asker(rejected) is rejected
+    shown = for_asker(Held(ANSWER, "s", ("it was asked for",)))
+    assert isinstance(shown, Held) and (shown.seal, shown.reasons) == ("s", ("it was asked for",))
+
+
+def test_a_run_is_seen_without_its_draft_until_it_is_delivered():
+    from assay.events import Answered
+
+    held = Run("r1", (ASKED, DRAFT[2], DRAFT[8]))
+    assert isinstance(as_asked(held, watched=False).events[1], Withheld)
+    assert as_asked(held, watched=False).held is not None
+    delivered = held.then(Answered(ANSWER, "s"))
+    assert as_asked(delivered, watched=False) is delivered
+    plain = Run("r1", (ASKED, DRAFT[2]))
+    assert as_asked(plain, watched=False) is plain
+    assert as_asked(plain, watched=True).draft is None  # it may yet have to wait

@@ -1,0 +1,205 @@
+"""Reviews over the API: whoever asked gets no word of the draft, a reviewer sees all of it, and the run goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from notes import filled
+from serving import NOTES, QUESTION, followed, served, until
+from team import Team, team
+
+from assay import reviewing
+from assay.access import LOCAL, Principal
+from assay.serve import telling
+from assay.serve.state import Serving
+from assay.store import people, reviews, underway
+from assay.trust import Decision
+
+TALL = "31 metres tall"
+REVIEWS = {"review_always": True, "reviewers": "user:reader"}
+
+
+@pytest.fixture
+def shared(folder: Path) -> Path:
+    """The notes, which the reader may read too."""
+    from assay.workspace import open_workspace
+
+    with open_workspace(folder) as opened:
+        people.share(opened.store, opened.scope().bases[0], "user:reader")
+    return folder
+
+
+@contextmanager
+def people_of(folder: Path, **flags: Any) -> Iterator[tuple[Team, httpx.Client, httpx.Client]]:
+    with team(folder, **REVIEWS | flags) as us, us.as_("editor") as asker, us.as_("reader") as reviewer:
+        yield us, asker, reviewer
+
+
+def ask(client: httpx.Client, **wish: Any) -> dict[str, Any]:
+    reply = client.post("/api/ask", json={"question": QUESTION, **wish})
+    assert reply.is_success, reply.text
+    return reply.json()
+
+
+def decide(client: httpx.Client, run: str, decision: str, seal: str, **more: Any) -> httpx.Response:
+    return client.post(f"/api/reviews/{run}/decision", json={"decision": decision, "seal": seal, **more})
+
+
+def test_an_answer_waits_is_edited_waits_again_is_approved_and_comes_by_itself(shared: Path):
+    with people_of(shared) as (_, asker, reviewer):
+        run = ask(asker)
+        name = run["id"]
+        assert run["state"] == "held" and run["answer"] is None
+        assert run["held"]["reasons"] == ["every answer is looked at here"] and run["held"]["since"]
+        (line,) = reviewer.get("/api/reviews").json()["reviews"]
+        assert (line["run"], line["who"], line["may_decide"]) == (name, "editor", True)
+        first = reviewer.get(f"/api/reviews/{name}").json()
+        assert TALL in first["claims"][0]["text"] and first["claims"][0]["editable"] and first["evidence"]
+        assert first["answer"]["blocks"]
+        edits = [{"place": 0, "text": "The tower of the lighthouse at Carrow Point is 31 metres tall and leans."}]
+        told = decide(reviewer, name, "edit", first["seal"], edits=edits)
+        assert told.json()["state"] == "edited", told.text
+        until(lambda: reviewer.get(f"/api/reviews/{name}").json()["state"] == "waiting")
+        second = reviewer.get(f"/api/reviews/{name}").json()
+        assert second["claims"][0]["edited"] == "reader" and second["seal"] != first["seal"]
+        assert [each["decision"] for each in second["history"]] == ["edit"]
+        assert decide(reviewer, name, "approve", first["seal"]).status_code == 400
+        assert decide(reviewer, name, "approve", second["seal"]).status_code == 200
+        until(lambda: asker.get(f"/api/runs/{name}").json()["state"] == "delivered")
+        assert "and leans" in asker.get(f"/api/runs/{name}/answer").text
+        assert decide(reviewer, name, "approve", second["seal"]).status_code == 400
+        decided = reviewer.get("/api/reviews?state=decided").json()["reviews"]
+        assert [each["state"] for each in decided] == ["delivered", "edited"]
+
+
+def test_whoever_asked_gets_no_word_of_the_draft_before_it_is_approved(shared: Path):
+    with people_of(shared) as (_, asker, reviewer):
+        run = ask(asker)["id"]
+        documents = ("ToolRan", "Gathered")  # the documents' own words are no draft
+        trace = asker.get(f"/api/runs/{run}/trace").json()["events"]
+        surfaces = [
+            asker.get(f"/api/runs/{run}").json() | {"evidence": []},
+            [each.data for each in followed(asker, run) if each.event not in documents],
+            [each for each in trace if each["kind"] not in documents],
+        ]
+        assert TALL not in json.dumps(surfaces)
+        (held,) = (each for each in surfaces[2] if each["kind"] == "Held")
+        assert set(held["event"]) == {"seal", "reasons", "four_eyes"}
+        assert asker.get(f"/api/runs/{run}/answer").status_code == 400
+        assert asker.post(f"/api/runs/{run}/resume").status_code == 400
+        for path in ("", "/trace"):
+            assert asker.get(f"/api/reviews/{run}{path}").status_code == 404
+        assert decide(asker, run, "approve", held["event"]["seal"]).status_code == 404
+        assert asker.get("/api/reviews").json()["reviews"] == []
+        assert TALL in json.dumps(reviewer.get(f"/api/reviews/{run}/trace").json())
+
+
+def test_a_rejection_is_told_with_its_note_and_nothing_else(shared: Path):
+    with people_of(shared) as (_, asker, reviewer):
+        run = ask(asker)["id"]
+        seal = reviewer.get(f"/api/reviews/{run}").json()["seal"]
+        assert decide(reviewer, run, "reject", seal).status_code == 400
+        assert decide(reviewer, run, "reject", seal, note="It is out of date.").status_code == 200
+        whole = asker.get(f"/api/runs/{run}").json()
+        assert (whole["state"], whole["rejected"], whole["answer"]) == (
+            "rejected",
+            {"by": "reader", "note": "It is out of date."},
+            None,
+        )
+        (line,) = (each for each in asker.get("/api/runs").json()["runs"] if each["id"] == run)
+        assert line["state"] == "rejected"
+
+
+def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_starts_again(shared: Path):
+    with people_of(shared) as (us, asker, _):
+        run = ask(asker)["id"]
+        held = reviews.latest(us.at.server.workspace.store, run)
+        assert held is not None
+        whole = us.at.server.workspace.seen_by(Principal("reader"))
+        desk = reviewing.Bench(whole, False, lambda run, who: Principal(who))
+        reviewing.decide(desk, run, Decision.approve, held.seal)  # and dies before it goes on
+        underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
+        assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"
+        keys = us.keys
+    with (
+        served(shared, None, Serving(auth="keys"), **REVIEWS) as at,
+        at.client(Authorization=f"Bearer {keys['editor']}") as asker,
+    ):
+        until(lambda: asker.get(f"/api/runs/{run}").json()["state"] == "delivered")
+
+
+def test_a_server_for_one_person_has_that_person_review(folder: Path):
+    with served(folder, None) as at, at.client() as client:
+        assert ask(client)["state"] == "delivered"
+        run = ask(client, stakes="high")["id"]
+        seal = client.get(f"/api/reviews/{run}").json()["seal"]
+        assert decide(client, run, "approve", seal).status_code == 200
+        until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "delivered")
+
+
+# --- the webhook ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def listening(*statuses: int) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """An address that takes messages, answering with these statuses one after the other, and then with 200."""
+    heard: list[tuple[dict[str, str], bytes]] = []
+    left = list(statuses)
+
+    class Taker(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(left.pop(0) if left else 200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return None
+
+    server = HTTPServer(("127.0.0.1", 0), Taker)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", heard
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(telling, "LOOKS", 0.05)
+    asyncio.run(filled(tmp_path / "workspace", NOTES))
+    with listening(404) as (address, heard):
+        flags = {"review_always": True, "review_webhook": address, "review_webhook_secret": "a lamp on the pier"}
+        with served(tmp_path / "workspace", None, **flags) as at, at.client() as client:
+            run = ask(client)["id"]
+            store = at.server.workspace.store
+            until(lambda: not reviews.untold(store))
+            assert asyncio.run(reviewing.tell(at.server.workspace, 5.0)) == 0
+    assert len(heard) == 2  # it was refused once, and not forgotten
+    headers, body = heard[-1]
+    assert json.loads(body) == {
+        "event": "review.waiting",
+        "id": json.loads(body)["id"],
+        "run": run,
+        "since": json.loads(body)["since"],
+        "reasons": ["every answer is looked at here"],
+    }
+    assert b"tower" not in body and LOCAL.id.encode() not in body
+    moment, _, signed = headers["X-Assay-Signature"].removeprefix("t=").partition(",v1=")
+    assert hmac.compare_digest(
+        signed, hmac.new(b"a lamp on the pier", moment.encode() + b"." + body, hashlib.sha256).hexdigest()
+    )
