@@ -7,11 +7,11 @@ import dataclasses
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import forked
 import pytest
 import typer
 from starlette.routing import Mount, Route
@@ -303,12 +303,8 @@ def test_the_documents_name_no_place_of_whoever_wrote_them():
     ],
 )
 def test_an_example_runs(name: str, says: str, filled: Workspace):
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        env={**os.environ, "ASSAY_WORKSPACE": str(filled.path)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=110,
+    done = forked.run(
+        [sys.executable, EXAMPLES / name], env={**os.environ, "ASSAY_WORKSPACE": str(filled.path)}, text=True
     )
     assert done.returncode == 0 and says in done.stdout, done.stdout + done.stderr
 

@@ -11,8 +11,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from sqlalchemy import insert
+
 from assay.errors import UserError
 from assay.store.open import Store, copy_state, open_store
+from assay.store.schema import backups
 
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)
 
@@ -53,6 +56,9 @@ def backup(folder: Path, store: Store, to: Path) -> int:
                 for each in _files(folder):
                     archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
         partial.replace(to)
+        with store.write() as connection:  # so that whoever erases something is told that it is there too
+            made = {"path": str(to.resolve()), "at": store.now()}
+            connection.execute(insert(backups).prefix_with("OR REPLACE").values(made))
     finally:
         partial.unlink(missing_ok=True)
     return to.stat().st_size

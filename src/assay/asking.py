@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from assay import seating
+from assay import foreseeing, seating
 from assay.agent.kit import Kit
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.steps import HOPS
 from assay.agent.tool import Desk, Tool
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
+from assay.audit.tracing import traced
 from assay.errors import Missing, UserError
 from assay.events import (
     OTHER_WORDS,
@@ -23,17 +24,22 @@ from assay.events import (
     Checkpoint,
     Eagerness,
     Event,
+    Failed,
     Mode,
     Resumed,
     Route,
+    ToolRan,
     Where,
 )
 from assay.evidence.assess import Assessor
 from assay.models.choose import has_model
 from assay.models.llm import Role
 from assay.models.meter import Seated
+from assay.reviewing import oversees
 from assay.run import Run
-from assay.store import budgets, documents, records, threads
+from assay.settings import hider
+from assay.store import budgets, documents, records, reviews, threads, withheld
+from assay.trust import Narrowed, Stakes
 from assay.types import Exchange
 
 if TYPE_CHECKING:
@@ -57,6 +63,7 @@ class How:
     assess: Assessor | None = None  # one's own way to weigh evidence
     thread: str = ""  # the conversation that it is a turn of, and what came before in it
     history: tuple[Exchange, ...] = ()
+    stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
 
 
 async def ask(workspace: Workspace, question: str, how: How) -> Steps:
@@ -80,8 +87,11 @@ async def ask(workspace: Workspace, question: str, how: How) -> Steps:
         {base.name: base.description for base in scope.bases},
         thread=how.thread,
         history=how.history,
+        stakes=how.stakes,
     )
-    run = recorded(workspace, Run(records.begin(workspace.store, who), ()), asked)
+    gated = how.stakes is Stakes.high or workspace.settings.review_always
+    run = recorded(workspace, Run(records.begin(workspace.store, who, gated=gated), ()), asked)
+    foreseeing.begun(workspace, run)
     yield run, asked
     async for step in carried_on(workspace, run, roles, how.tools, how.assess):
         yield step
@@ -110,11 +120,14 @@ async def resume(workspace: Workspace, run: Run, choice: str = "", words: str = 
         return
     roles: Mapping[Role, tuple[Seated, ...]] = {}
     if run.asked.has_model:
-        if not has_model(workspace.settings):
+        from assay.branching import as_begun
+
+        asked = as_begun(workspace, run)  # with the model that it was begun with, where that is another one
+        if not has_model(asked.settings):
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = seating.as_recorded(await roles_of(workspace), run)
+        roles = seating.as_recorded(await roles_of(asked), run)
     async for step in carried_on(workspace, run, roles):
         yield step
 
@@ -151,11 +164,13 @@ async def carried_on(
     assess: Assessor | None = None,
 ) -> Steps:
     kit = await kit_for(workspace, run, roles, tools, assess)
+    before = len(run.events)
     async for event in loop_of(run)(run, kit):
-        run = run.then(event)
+        run = workspace.run(run.id) if isinstance(event, Narrowed) else run.then(event)
         if run.delivered:
-            budgets.give_back(workspace.store, run.id)  # what was set aside for a draft that needed less, or none
+            foreseeing.ended(workspace, run, kit.limits)  # what was set aside for a draft that needed less is free
         yield run, event
+    await traced(workspace.store, workspace.settings, run, before)
 
 
 def loop_of(run: Run) -> Callable[[Run, Kit], AsyncIterator[Event]]:
@@ -168,6 +183,14 @@ def loop_of(run: Run) -> Callable[[Run, Kit], AsyncIterator[Event]]:
 
 
 def recorded(workspace: Workspace, run: Run, event: Event) -> Run:
+    match event:  # what tools and errors say may repeat a key; replies come without them already
+        case ToolRan(note=note, error=error):
+            hide = hider(workspace.settings)
+            event = replace(event, note=hide(note), error=hide(error))
+        case Failed(detail=detail):
+            event = replace(event, detail=hider(workspace.settings)(detail))
+        case _:
+            pass
     records.append(workspace.store, run.id, len(run.events), event)
     return run.then(event)
 
@@ -178,12 +201,14 @@ async def kit_for(
     roles: Mapping[Role, tuple[Seated, ...]] | None = None,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
+    shelf: Any = None,
 ) -> Kit:
-    """What a run needs. The scope is made anew whenever it is asked for: access taken away is gone at the next call."""
+    """What a run needs. The scope is made anew whenever it is asked for: access taken away is gone at the next call. `shelf`
+    takes the place of the one that looks into the index."""
     asked, settings = run.asked, workspace.settings
     bases = asked.where.bases
     scope = workspace.scope(bases)
-    desk = Desk(await workspace.shelf(scope), lambda: workspace.scope(bases))
+    desk = Desk(shelf or await workspace.shelf(scope), lambda: workspace.scope(bases))
     allowed = seating.allowance(settings, run)
     left = _clock(workspace, run, allowed.seconds)
     limits = Limits(
@@ -204,11 +229,24 @@ async def kit_for(
         limits=limits,
         hops=HOPS[asked.mode],
         meter=seating.meter(workspace, run, roles, left, kept_back) if roles else None,
+        # A short run inside a synthesis is in no record of its own.
+        current=lambda now: current(workspace, now) if bool(now.asked.brief) == bool(asked.brief) else now,
+        oversees=oversees(workspace),
+        cleared=lambda seal: reviews.cleared(workspace.store, run.id, seal),
+        four_eyes=settings.review_four_eyes,
         tools=_tools(workspace, desk, tools) if roles else TOOLS,
         cutoff=settings.evidence_cutoff,
         general=settings.llm_general,
         assess=assess,
     )
+
+
+def current(workspace: Workspace, run: Run) -> Run:
+    """The run as its person may see it now: the same one, unless it speaks of a document that they may not read any more."""
+    if not (run.asked.history or run.asked.brief or run.found):
+        return run
+    closed = withheld.closed_since(workspace.store, run.id, workspace.scope())
+    return run if closed is None else workspace.run(run.id)
 
 
 def _tools(workspace: Workspace, desk: Desk, own: Sequence[Tool]) -> Mapping[str, Tool]:

@@ -250,6 +250,7 @@ class Gathered:
     by: str = RULES
     skipped: tuple[str, ...] = ()
     inexact: tuple[str, ...] = ()
+    why: str = ""  # what kept a model from weighing them, where something did
     question: str = ""  # which of a synthesis's questions they were weighed for
 
 

@@ -1,4 +1,4 @@
-"""Taking documents away, everywhere: their words, their rows, their vectors and the bytes they came from."""
+"""Taking away what was made of documents, and the bytes they came from. The whole of it is in `erasing.py`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.access import Base, Scope
-from assay.index.protocol import Index
 from assay.ingest.split import passages
-from assay.intake import original_path, sweep, vector_key
+from assay.intake import original_path, vector_key
 from assay.store import caches, documents
 from assay.store.documents import Entry
 from assay.store.open import Store
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
-
-
-async def forget_documents(
-    store: Store, index: Index | None, originals: Path, base: Base, entries: Sequence[Entry]
-) -> None:
-    """From the store first, so that nothing can be found any more; then from the index and from the kept originals."""
-    documents.remove(store, [entry.id for entry in entries], base)
-    if index is not None:
-        await sweep(store, index, base)
-        await index.optimise()
-    forget_originals(store, originals, {entry.digest for entry in entries})
 
 
 def forget_vectors(

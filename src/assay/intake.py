@@ -30,7 +30,7 @@ from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.readiness import File
 from assay.ingest.split import passages
 from assay.models.embed import Embedder
-from assay.store import caches, documents
+from assay.store import caches, documents, sharing
 from assay.store.documents import Entry
 from assay.store.open import Store
 from assay.types import STDIN, UPLOAD, Document, Passage, Row
@@ -146,10 +146,13 @@ async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress],
                 await passed_on(ready)
         await queue.put(None)
 
-    async with asyncio.TaskGroup() as stages:  # reading and writing go on while the embedder works
-        stages.create_task(read_all())
-        stages.create_task(_embed_all(intake, queue, done, tally))
-        stages.create_task(_index_all(intake, done, tally))
+    try:
+        async with asyncio.TaskGroup() as stages:  # reading and writing go on while the embedder works
+            stages.create_task(read_all())
+            stages.create_task(_embed_all(intake, queue, done, tally))
+            stages.create_task(_index_all(intake, done, tally))
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from group  # what went wrong first says enough; the others were only called off
     await sweep(intake.store, intake.index, intake.base)
     await intake.index.optimise()
     return tally.reports
@@ -291,11 +294,12 @@ async def _embed_all(
     async for batch in _batches(queue):
         pieces = [(ready.document, piece) for ready in batch for piece in ready.pieces]
         rows: list[Row] = []
+        labels = await asyncio.to_thread(documents.labels, intake.store, [ready.document.id for ready in batch])
         for first in range(0, len(pieces), BATCH):
             part = pieces[first : first + BATCH]
             vectors = await embedded(intake, [embedded_as(document, piece) for document, piece in part], tally)
             rows += [
-                Row(piece, vector, lead(document, piece), fields(document))
+                Row(piece, vector, lead(document, piece), fields(document, labels.get(document.id, "")))
                 for (document, piece), vector in zip(part, vectors, strict=True)
             ]
             tally.passages += len(part)
@@ -315,6 +319,10 @@ async def _index_all(intake: Intake, done: asyncio.Queue[_Embedded | None], tall
             await intake.index.upsert(one.rows[first : first + BATCH])
         counts = {each.document.id: len(each.pieces) for each in one.batch}
         await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
+        given = {row.passage.doc_id: str(row.fields["label"]) for row in one.rows}
+        now = await asyncio.to_thread(documents.labels, intake.store, list(given))
+        for document in [each for each in given if now.get(each, given[each]) != given[each]]:
+            await intake.index.relabel(document, now[document])  # access was changed meanwhile
         for each in one.batch:
             tally.done(replace(each.report, passages=len(each.pieces)))
         batches += 1
@@ -351,8 +359,8 @@ def lead(document: Document, piece: Passage) -> str:
     return f"{document.title} › {below}" if below else document.title
 
 
-def fields(document: Document) -> dict[str, str | int | float | bool]:
-    """Everything that a search can be limited by."""
+def fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
+    """Everything that a search can be limited by; without a label of its own a document has its base's."""
     return {
         "base": document.base,
         "doc": document.id,
@@ -361,7 +369,7 @@ def fields(document: Document) -> dict[str, str | int | float | bool]:
         "date": document.date or "",
         "type": document.kind,
         "language": document.language or "",
-        "label": document.base,
+        "label": label or document.base,
         **{f"meta.{name}": value for name, value in document.meta.items()},
     }
 
@@ -392,9 +400,13 @@ async def embedded(intake: Intake, joined: Sequence[str], tally: _Tally) -> list
 
 
 async def sweep(store: Store, index: Index, base: Base) -> None:
-    """Take out of the index what the store no longer has."""
+    """Take out of the index what the store no longer has, and tell it who may read what, where it does not know yet."""
     gone = documents.leftover(store, base)
     for first in range(0, len(gone), 500):
         part = gone[first : first + 500]
         await index.delete(In("doc", tuple(part)))
         documents.swept(store, part)
+    late = sharing.owed(store, base)
+    for document, label in late.items():
+        await index.relabel(document, label)
+    sharing.settled(store, late.items())

@@ -40,7 +40,7 @@ from assay.events import (
     Translated,
     Where,
 )
-from assay.trust import Decision, Edit
+from assay.trust import Decision, Edit, Withheld
 from assay.types import Answer, Claim, Evidence, Examined, Plan, Searched, Usage, Verdict
 
 
@@ -379,7 +379,13 @@ class Run:
 
     @property
     def delivered(self) -> bool:
-        return self.answer is not None
+        return self.answer is not None or self.withheld is not None
+
+    @property
+    def withheld(self) -> Withheld | None:
+        """In the place of an answer that was delivered and that whoever looks may not see, or nobody can any more."""
+        last = self.events[-1]
+        return last if isinstance(last, Withheld) and last.kind == "Answered" else None
 
     # Review
 
@@ -433,8 +439,9 @@ class Run:
         return last if isinstance(last, Failed) else None
 
 
-def seal_of(run: Run, answer: Answer) -> str:
+def seal_of(run: Run, answer: Answer, waited: int = 0) -> str:
     """The digest of what would be delivered: every word, citation and verdict, and of a synthesis its translations. What it
-    cost is no part of it."""
+    cost is no part of it. `waited` is how often an answer of this run has waited before: what was approved once and has lapsed
+    waits under another seal, so that no old approval fits."""
     told = [to_json(event) for event in run.events if isinstance(event, Translated)]
-    return digest(dumps([run.id, to_json(replace(answer, usage=Usage())), told]))
+    return digest(dumps([run.id, waited, to_json(replace(answer, usage=Usage())), told]))

@@ -16,6 +16,7 @@ from assay.models.llm import LLM, Role
 from assay.models.meter import Gate, Meter, Seated, StoreBook
 from assay.models.prices import price_of, read_prices
 from assay.run import Run
+from assay.settings import hider
 from assay.store import facts
 from assay.store.budgets import Ceilings
 from assay.types import Usage
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from assay.workspace import Workspace
 
 PROBE = "probe:"
+UNKNOWN_WINDOW = 8192  # tokens
 AT_ONCE, AT_HOME = 4, 1  # requests at a time: a model on one's own machine gets slower by being asked more
 DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are set aside at the start
 WRITING = frozenset({Role.write, Role.check})
@@ -48,11 +50,29 @@ def _seated(role: Role, llm: LLM, can: Capability, size: str) -> Seated:
     return Seated(llm, Seat(role.value, llm.name, can.tools, can.schema, can.json, can.window, small))
 
 
+def remembered(workspace: Workspace) -> tuple[Seat, ...]:
+    """The seats as they were found to be, without asking anybody; what was never probed is taken for a large model."""
+    settings = workspace.settings
+    found: list[Seat] = []
+    for role, names in models_named(settings).items():
+        known = facts.remembered(workspace.store, _fact(settings, names[0]))
+        can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
+        small = settings.llm_size == "small" or (settings.llm_size == "auto" and not can.tools)
+        found.append(
+            Seat(role.value, names[0], can.tools, can.schema, can.json, settings.llm_window or can.window, small)
+        )
+    return tuple(found)
+
+
+def _fact(settings: Settings, name: str) -> str:
+    place = "provider" if is_provider(settings, name) else urlsplit(settings.llm_base_url).netloc.rpartition("@")[2]
+    return f"{PROBE}{place}/{name}"
+
+
 async def capability(workspace: Workspace, llm: LLM, name: str, *, anew: bool = False) -> Capability:
     """What a model's endpoint can do: remembered, or probed. A window that is set counts for more than one that is found."""
     settings = workspace.settings
-    place = "provider" if is_provider(settings, name) else urlsplit(settings.llm_base_url).netloc.rpartition("@")[2]
-    fact = f"{PROBE}{place}/{name}"
+    fact = _fact(settings, name)
     known = None if anew else facts.remembered(workspace.store, fact)
     if known is not None:
         can = from_json(Capability, json.loads(known))
@@ -87,8 +107,12 @@ class Allowance:
 
 
 def allowance(settings: Settings, run: Run) -> Allowance:
+    return allowed(settings, synthesis=run.asked.brief is not None)
+
+
+def allowed(settings: Settings, *, synthesis: bool) -> Allowance:
     """A synthesis reads many documents, and may take more than a question."""
-    if run.asked.brief is not None:
+    if synthesis:
         return Allowance(
             settings.synthesis_calls, settings.synthesis_tokens, settings.synthesis_money, settings.synthesis_seconds
         )
@@ -98,13 +122,17 @@ def allowance(settings: Settings, run: Run) -> Allowance:
 
 
 def ceilings(settings: Settings, run: Run) -> Ceilings:
-    allowed = allowance(settings, run)
+    own = allowance(settings, run)
     return Ceilings(
-        run_calls=allowed.calls,
-        run_tokens=allowed.tokens,
-        run_money=allowed.money,
+        run_calls=own.calls,
+        run_tokens=own.tokens,
+        run_money=own.money,
+        day_calls=settings.budget_day_calls,
         day_tokens=settings.budget_day_tokens,
         day_money=settings.budget_day_money,
+        day_seconds=settings.budget_day_seconds,
+        all_tokens=settings.budget_all_day_tokens,
+        all_money=settings.budget_all_day_money,
         call_tokens=settings.budget_call_tokens,
     )
 
@@ -131,9 +159,8 @@ def meter(
 ) -> Meter:
     """The run's way out to its models. Searching may not use up the seconds, nor the money, that writing needs."""
     settings = workspace.settings
-    book = StoreBook(
-        workspace.store, run.asked.who, run.id, ceilings(settings, run), workspace.store.now()[:10], prices(settings)
-    )
+    store = workspace.store
+    book = StoreBook(store, run.asked.who, run.id, ceilings(settings, run), lambda: store.now()[:10], prices(settings))
     writer = roles[Role.write][0].seat
     if run.draft is None:
         book.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
@@ -153,4 +180,5 @@ def meter(
         timeout=settings.llm_timeout,
         gate=Gate(settings.llm_concurrency or (AT_ONCE if reached_by_models(settings) else AT_HOME)),
         temperature=settings.llm_temperature,
+        hide=hider(settings),
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -287,3 +291,41 @@ def secret(value: SecretStr) -> str:
             raise UserError(f"The keyring has no entry {name!r} of {service!r}.")
         return found
     return text
+
+
+HIDDEN = "…"
+SHORTEST = 8  # characters; what is shorter keeps nothing secret, and would be found in any text
+
+
+def hider(settings: Settings) -> Callable[[str], str]:
+    """Words without any of the keys and passwords that are set: endpoints, proxies and tools like to repeat them."""
+    known: set[str] = {value for name, value in os.environ.items() if name.endswith("_API_KEY")}
+    for name in Settings.model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            with suppress(UserError):  # a file that is not there holds nothing to hide
+                known.add(secret(value).strip())
+        elif isinstance(value, str):
+            known |= _passwords(value)
+    known |= {password for name in PROXIES for password in _passwords(os.environ.get(name, ""))}
+    spelt = {form for each in known for form in (each, json.dumps(each)[1:-1], quote(each, safe=""))}
+    secrets = sorted((each for each in spelt if len(each) >= SHORTEST), key=len, reverse=True)
+
+    def hide(words: str) -> str:
+        for each in secrets:
+            words = words.replace(each, HIDDEN)
+        return words
+
+    return hide
+
+
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
+
+
+def _passwords(address: str) -> set[str]:
+    """The password before the host of an address, as written, as meant and as it is sent."""
+    found = re.match(r"[a-z][a-z0-9+.-]*://([^/?#\s:@]*):([^/?#\s]*)@", address, re.IGNORECASE)
+    if not found:
+        return set()
+    name, password = found[1], found[2]
+    return {password, unquote(password), b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()}

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from assay import seating
+from assay import foreseeing, seating
 from assay.accounts import EXPERT, Account, Approach, Brief, Pipeline
+from assay.agent.forecast import errors, foreseen
 from assay.asking import carried_on, recorded, roles_of
 from assay.errors import UserError
-from assay.events import Asked, Event, Where
-from assay.models.choose import has_model, reached_by_models
+from assay.events import Asked, Event, Seat, Where
+from assay.models.choose import has_model
 from assay.models.llm import Role
 from assay.run import Run
-from assay.store import budgets, records
 from assay.store import documents as library
+from assay.store import forecasts as kept
+from assay.store import records, withheld
 from assay.synthesis import account as accounts
 from assay.synthesis import forecast as forecasts
 from assay.synthesis.forecast import Forecast
@@ -80,20 +82,40 @@ async def plan(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Fo
     brief = brief_of(workspace, documents, wish)
     settings = workspace.settings
     roles = await roles_of(workspace) if wish.model and has_model(settings) else {}
-    writer = roles[Role.write][0].seat if roles else None
+    expected, past = _expected(workspace, brief, roles[Role.write][0].seat if roles else None)
+    assert expected.foreseen is not None
+    own = seating.allowed(settings, synthesis=True)
+    met = foreseeing.in_the_way(workspace, expected.foreseen, own, "synthesis")
+    outlook = foreseeing.Outlook(
+        kept.Kind.synthesise,
+        brief.pipeline,
+        expected.foreseen,
+        tuple(each for each in met if each.ceiling.whose != "run"),
+        errors(past),
+    )
+    return replace(expected, notes=tuple(foreseeing.lines(outlook)))
+
+
+def _expected(workspace: Workspace, brief: Brief, writer: Seat | None) -> tuple[Forecast, tuple[kept.Past, ...]]:
+    """The forecast with its ranges, and what earlier syntheses of this person came to."""
     lengths = {entry.id: entry.characters for entry in workspace.sources()}
-    price = seating.prices(settings)
-    speed = forecasts.REMOTE if reached_by_models(settings) else forecasts.LOCAL
-    if writer is not None:
-        speed = forecasts.pace(budgets.paid_to(workspace.store, writer.model), speed)
-    return forecasts.forecast(
+    price = seating.prices(workspace.settings)
+    expected = forecasts.forecast(
         brief,
         lengths=[lengths.get(document, 0) for document in brief.documents],
         small=writer is not None and writer.small,
         has_model=writer is not None,
         price=lambda tokens_in, tokens_out: price(writer.model, tokens_in, tokens_out) if writer else 0.0,
-        speed=speed,
+        speed=foreseeing.speed(workspace, writer.model if writer else ""),
     )
+    past = kept.past(workspace.store, kept.Kind.synthesise, workspace.principal.id, _alike(brief, writer))
+    guess = kept.Amount(expected.calls, expected.tokens_in + expected.tokens_out, expected.money, expected.seconds)
+    counts = {"documents": expected.documents, "questions": expected.questions}
+    return replace(expected, foreseen=foreseen(guess, past, counts)), past
+
+
+def _alike(brief: Brief, writer: Seat | None) -> str:
+    return f"{brief.pipeline} {writer.model if writer else foreseeing.BY_RULE}"
 
 
 async def synthesise(workspace: Workspace, documents: Sequence[str], wish: Wish) -> AsyncIterator[tuple[Run, Event]]:
@@ -111,7 +133,12 @@ async def synthesise(workspace: Workspace, documents: Sequence[str], wish: Wish)
         seats=seating.seats(roles),
         brief=brief,
     )
-    run = recorded(workspace, Run(records.begin(workspace.store, who), ()), asked)
+    gated = workspace.settings.review_always
+    run = recorded(workspace, Run(records.begin(workspace.store, who, gated=gated), ()), asked)
+    writer = roles[Role.write][0].seat if roles else None
+    expected = _expected(workspace, brief, writer)[0].foreseen
+    assert expected is not None
+    kept.begun(workspace.store, run.id, kept.Kind.synthesise, who, _alike(brief, writer), expected)
     yield run, asked
     async for step in carried_on(workspace, run, roles):
         yield step
@@ -121,6 +148,8 @@ def account(workspace: Workspace, run: Run) -> Account:
     """The account of a delivered synthesis, in the words of the documents that this person may still read."""
     if run.asked.brief is None:
         raise UserError(f"Run {run.id} is a question, not a synthesis. `assay replay {run.id}` shows its answer.")
+    if run.withheld:
+        raise UserError(withheld.ANSWER)
     if run.answer is None:
         raise UserError(f"Run {run.id} was not finished. `assay resume {run.id}` carries it on.")
     return accounts.account(run, workspace.document)

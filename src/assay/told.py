@@ -37,6 +37,7 @@ from assay.events import (
     ToolRan,
     Translated,
 )
+from assay.trust import Erased, Granted, Held, Narrowed, Reviewed, Withheld
 from assay.types import Answer, Claim, Usage, Verdict
 
 LONGEST = 240  # characters of a line of a record; `--json` has all of it
@@ -85,6 +86,8 @@ def _said(event: Event) -> str:
     match event:
         case Asked():
             models = ", ".join(sorted({seat.model for seat in event.seats})) or "no model"
+            if event.branch is not None:
+                models = f"{models}, from record {event.branch.at} of {event.branch.run}"
             if event.brief is not None:
                 made = f"{event.brief.pipeline} of {counted(len(event.brief.documents), 'document')}"
                 return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
@@ -117,6 +120,7 @@ def _said(event: Event) -> str:
                 f"{len(event.dropped)} dropped" if event.dropped else "",
                 f"{len(event.skipped)} passed over" if event.skipped else "",
                 f"{len(event.inexact)} not quoted exactly" if event.inexact else "",
+                f"{flagged} like an instruction" if (flagged := sum(each.flagged for each in event.evidence)) else "",
             )
             best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
             return _parts(event.question, f"{len(event.evidence)} kept", best, *others, by=event.by)
@@ -154,6 +158,20 @@ def _said(event: Event) -> str:
             return _answered(event.answer)
         case Failed():
             return _parts(event.error, event.detail)
+        case Held():
+            return _parts("waits for a reviewer", "; ".join(event.reasons), event.seal[:12])
+        case Reviewed():
+            changed = counted(len(event.edits), "claim") if event.edits else ""
+            return _parts(event.decision, changed, event.note, event.seal[:12], by=event.by)
+        case Erased():
+            gone = sum(len(each) for each in event.records.values())
+            return _parts(counted(gone, "record"), counted(len(event.gone), "document"), event.why, by=event.by)
+        case Granted():
+            return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=event.by)
+        case Narrowed():
+            return _parts(f"what was done since record {event.since} is put aside", event.why)
+        case Withheld():
+            return _parts(f"{event.kind} is not shown", event.why)
         case _:
             return _said_of_synthesis(event)
 

@@ -18,7 +18,7 @@ from assay.events import Event, Where
 from assay.ingest.fetch import Source, digests, sources
 from assay.ingest.parsed import limits_from
 from assay.settings import Settings, load_settings
-from assay.store import documents, facts, people
+from assay.store import documents, erasure, facts, people
 from assay.store.documents import Entry
 from assay.store.open import STATE, Store, claim, open_cache, open_store
 from assay.types import UPLOAD, Document, Hit
@@ -61,7 +61,12 @@ def open_workspace(
     if create:
         claim(folder)
     store = open_store(folder / STATE, create=create)
-    return Workspace(folder, load_settings(folder, flags), store, principal)
+    opened = Workspace(folder, load_settings(folder, flags), store, principal)
+    if erasure.unfinished(store):
+        from assay.erasing import finish_now
+
+        finish_now(opened)
+    return opened
 
 
 @dataclass
@@ -179,11 +184,11 @@ class Workspace:
         from assay.ingest.jail import Jail
         from assay.intake import Intake
 
-        async with self._only_writer(base):
+        async with self.only_writer(base):
             made_before = people.embedder_of(self.store, base)[0] == self.embedder.name
             index = await self._index(base, create=True)
             fresh = not made_before
-            size, overlap = self._split(self.embedder)
+            size, overlap = self.split(self.embedder)
             jail = Jail(limits=limits_from(self.settings))
             try:
                 yield Intake(
@@ -202,22 +207,26 @@ class Workspace:
             finally:
                 jail.close()
 
-    def _split(self, embedder: Embedder) -> tuple[int, int]:
+    def split(self, embedder: Embedder) -> tuple[int, int]:
         """Size and overlap of passages; never more than the embedder reads."""
         size = min(self.settings.passage_tokens, embedder.window)
         return size, min(self.settings.passage_overlap, size // 2)
 
-    def _only_writer(self, base: Base) -> AbstractAsyncContextManager[None]:
+    def only_writer(self, base: Base) -> AbstractAsyncContextManager[None]:
         """While nobody else, in this process or another, fills the base."""
         from assay.index.lance_folder import writing
 
         return writing(self.path / f".{base.id}.lock", PATIENCE)
 
-    def _owned(self, base: Base) -> Base:
+    def owned(self, base: Base) -> Base:
         """The base, if this person may change it."""
         if not self.principal.owns(base):
             raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
         return base
+
+    def drop_index(self, base: Base) -> None:
+        """What is open of a base's index is not looked at any more."""
+        self._indexes.pop(base.id, None)
 
     async def _index(self, base: Base, *, create: bool = False) -> LanceIndex:
         """The base's index, with vectors of the embedder that the settings name."""
@@ -270,58 +279,23 @@ class Workspace:
         return list(chosen.values())
 
     async def _removed(self, chosen: Sequence[Entry], scope: Scope) -> None:
-        from assay.forget import forget_documents
+        from assay.erasing import erase
 
-        for base in scope.bases:
-            places = {entry.uri for entry in chosen if entry.base == base.id}
-            if not places:
-                continue
-            async with self._only_writer(self._owned(base)):
-                entries = documents.versions(self.store, base, places)
-                self._forget_vectors(base, entries)
-                await forget_documents(self.store, await self._as_it_is(base), self.path / ORIGINALS, base, entries)
-
-    def _forget_vectors(self, base: Base, entries: Sequence[Entry]) -> None:
-        """As far as they can be told: an embedder that cannot be used now must not keep anybody from removing."""
-        from assay.forget import forget_vectors
-
-        try:
-            embedder = self.embedder
-        except UserError:
-            return
-        forget_vectors(self.store, self.cache, base, entries, embedder.tokens, *self._split(embedder))
-
-    async def _as_it_is(self, base: Base) -> LanceIndex | None:
-        """The base's index whoever made its vectors, for taking rows out; none where there is none, or a broken one."""
-        from assay.index.lance import open_index
-        from assay.index.lance_folder import has_index
-
-        made_by, dim = people.embedder_of(self.store, base)
-        if not made_by or not has_index(self.path / INDEX, base.id):
-            return None
-        return await open_index(self.path / INDEX, base.id, dim, create=False)
+        await erase(self, chosen, scope)
 
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
         """Build a base's index again, as the settings say now. Texts are kept, so the files are not needed; vectors too,
         so that only what is new to this embedder is embedded."""
-        into = self._owned(self.scope().named(base))
-        async with self._only_writer(into):
+        into = self.owned(self.scope().named(base))
+        async with self.only_writer(into):
             people.set_embedder(self.store, into, "", 0)  # nothing in the index counts any more, damaged or not
         return await self.add_sources([], into.name, say=say)
 
     async def delete_base(self, name: str) -> None:
         """A knowledge base with everything in it."""
-        from assay.forget import forget_originals
-        from assay.index.lance_folder import drop
+        from assay.erasing import erase_base
 
-        base = self._owned(self.scope().named(name))
-        async with self._only_writer(base):
-            self._forget_vectors(base, self.sources([name]))
-            digests = documents.remove_all(self.store, base)
-            self._indexes.pop(base.id, None)
-            await drop(self.path / INDEX, base.id)
-            people.forget_base(self.store, base)
-        forget_originals(self.store, self.path / ORIGINALS, digests)
+        await erase_base(self, self.owned(self.scope().named(name)))
 
     def backup(self, to: Path) -> int:
         """The whole workspace as one file, while nobody writes."""
@@ -441,5 +415,6 @@ class Workspace:
         from assay.run import Run
         from assay.store import records
 
-        texts = documents.texts_for(self.store, self.scope())
-        return Run(run_id, tuple(records.events_of(self.store, run_id, self.principal.id, texts)))
+        scope = self.scope()
+        texts = documents.texts_for(self.store, scope)
+        return Run(run_id, tuple(records.events_of(self.store, run_id, self.principal.id, texts, scope)))

@@ -12,6 +12,7 @@ from assay.agent import window
 from assay.agent.decide import alike, made_before
 from assay.events import Asked, Bound, Call, Compacted, Decided, Found, Gathered, Judged, Planned, Resumed, ToolRan
 from assay.evidence.weigh import key_of, quote
+from assay.fence import fence, mark_of
 from assay.models.tokens import estimate_tokens
 from assay.run import Run
 from assay.testing import keys_in, passages_in
@@ -138,8 +139,11 @@ def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_i
 
 def test_what_is_missing_is_what_was_judged_to_be_and_a_persons_words_come_first():
     run = asked().then(Judged(False, ("the height", "the year")))
-    assert window.missing(run) == "Still missing: the height; the year"
-    assert window.missing(run.then(Resumed("other words", "beam lantern"))).startswith("Still missing: beam lantern")
+    assert window.missing(run) == "Still missing:\n" + fence(mark_of(run.id), "missing", "the height\nthe year")
+    wished = run.then(Resumed("other words", "beam lantern"))
+    assert window.missing(wished) == "Still missing:\n" + fence(
+        mark_of(run.id), "missing", "beam lantern\nthe height\nthe year"
+    )
     assert window.missing(asked()) == ""
 
 

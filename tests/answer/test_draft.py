@@ -85,7 +85,7 @@ def test_the_prompts_take_what_is_laid_out_and_show_no_key():
         ("write", laid(500)),
         ("direct", {"question": "Hello"}),
         ("check", {"claims": "", "count": "0"}),
-        ("revise", {"question": "", "claim": "", "why": "", "evidence": ""}),
+        ("revise", {"question": "", "claim": "", "evidence": ""}),
     ):
         words = prompts.render(name, **dict.fromkeys(values, ""))
         assert not re.search(r"\b[0-9a-f]{8}\b", str(words))

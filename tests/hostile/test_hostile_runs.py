@@ -13,10 +13,9 @@ from rigs import Ended, asked, door, kept, of, secret, small_workspace, sound, s
 from assay.agent.decide import AT_ONCE, alike
 from assay.agent.limits import ROUNDS
 from assay.agent.toolbox import TOOLS
-from assay.answer.extract import COMMANDS
 from assay.codec import dumps, to_json
 from assay.events import Answered, Consulted, Critiqued, Decided, Drafted, Mode, Planned, Route, StopReason
-from assay.fence import mark_of
+from assay.fence import commands, mark_of
 from assay.run import Run
 from assay.testing import (
     AlwaysContinue,
@@ -103,7 +102,7 @@ def _obeyed(run: Run) -> list[str]:
     answer, wrong = run.answer, []
     for claim in answer.claims if answer else ():
         cited = [each for each in run.evidence if each.key in claim.cites]
-        ordered = COMMANDS.search(claim.words) or any(words in claim.words for words in TOLD)
+        ordered = commands(claim.words) or any(words in claim.words for words in TOLD)
         if ordered and not (claim.quote and all(each.flagged for each in cited)):
             wrong.append(f"“{claim.words}” is what a document orders")
     if answer and any(words in answer.said for words in TOLD):

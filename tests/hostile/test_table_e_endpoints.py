@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 import time
 from typing import Any
 
+import forked
 import pytest
 from gateway import QUESTION, run_with, script, told
 from rigs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
@@ -161,7 +161,7 @@ def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repea
     with FaultServer(script().answer, Fault.hang, at="write") as server:
         place = door(filled, server.url)
         command = [sys.executable, "-c", ASKING, str(filled.path), server.url, KEY, QUESTION]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        child = forked.Process(command, stdout=forked.PIPE, text=True)
         try:
             began = time.monotonic()
             while not server.struck and child.poll() is None and time.monotonic() - began < 60:

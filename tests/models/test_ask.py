@@ -232,8 +232,12 @@ async def test_a_reply_that_is_whole_is_taken_though_more_was_to_come():
 
 async def test_running_out_of_budget_is_an_outcome_between_two_replies():
     class Once(FreeBook):
-        def reserve(self, role, model, tokens, max_tokens):
-            return Why.tokens if len(llm.seen) else 0
+        def reserve(self, role, model, tokens, max_tokens, seconds):
+            return (
+                No(Why.tokens, "none left")
+                if len(llm.seen)
+                else super().reserve(role, model, tokens, max_tokens, seconds)
+            )
 
     meter = metered(llm := Fake(["no", GOOD]), book=Once())
     assert (await judged(meter)).why is Why.tokens

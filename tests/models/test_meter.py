@@ -12,7 +12,7 @@ from assay.events import Consulted, Seat, Written
 from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
 from assay.models.meter import FreeBook, Gate, Meter, No, Seated, StoreBook, Why, request_of
 from assay.store import budgets
-from assay.store.budgets import Ceilings
+from assay.store.budgets import Ceilings, Place
 from assay.store.open import Store, open_store
 from assay.types import Usage
 
@@ -81,7 +81,7 @@ def book(store: Store, run: str = "r1", price: float | None = 0.001, **most) -> 
     def priced(model: str, tokens_in: int, tokens_out: int) -> float | None:
         return None if price is None else price * (tokens_in + tokens_out)
 
-    return StoreBook(store, "ann", run, Ceilings(**most), "2024-05-17", priced)
+    return StoreBook(store, "ann", run, Ceilings(**most), lambda: "2024-05-17", priced)
 
 
 async def test_a_reply_is_recorded_with_what_it_took(store):
@@ -232,8 +232,8 @@ async def test_a_model_that_does_not_keep_to_the_deadline_is_left():
 
 
 class NothingLeft(FreeBook):
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
-        return Why.money
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+        return No(Why.money, "nothing is left")
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,10 @@ class Real:
             "job": (self.job,),
             "model": ("assay", *(f"assay-quick/{base}" for base in self.bases)),
             "n": ("1",),
+            "a": self.runs,
+            "b": self.runs,
+            "key": ("0123456789abcdef",),  # nobody's: whoever has one is asked in `test_people_routes`
+            "kind": ("runs",),
         }
 
     def path(self, path: str) -> str:

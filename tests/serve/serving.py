@@ -73,11 +73,12 @@ def served(
 
 
 def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    """Wait for something that is bound to happen."""
-    end = time.monotonic() + seconds
+    """Wait for something that is bound to happen. Who asks too often keeps it from happening."""
+    end, pause = time.monotonic() + seconds, 0.01
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.1)
 
 
 def script(**other: Any) -> Script:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import forked
 import httpx2
 import pytest
 from leaving import hangs_up, held
@@ -405,7 +406,7 @@ def test_nothing_but_the_protocol_is_on_standard_output_and_it_ends_with_the_inp
     asked = [{"id": 1, "method": "initialize", "params": hello}, {"method": "notifications/initialized"}]
     lines = "".join(json.dumps({"jsonrpc": "2.0"} | each) + "\n" for each in asked) + "this is no message\n"
     started = [sys.executable, "-m", "assay.cli.main", "mcp", "--workspace", str(own)]
-    done = subprocess.run(started, input=lines.encode(), capture_output=True, timeout=60)
+    done = forked.run(started, input=lines.encode(), timeout=60)
     assert done.returncode == 0, done.stderr.decode()
     replies = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert [each["id"] for each in replies if "result" in each] == [1]
@@ -414,8 +415,7 @@ def test_nothing_but_the_protocol_is_on_standard_output_and_it_ends_with_the_inp
 
 def test_it_can_be_interrupted_while_it_waits(own: Path):
     started = [sys.executable, "-m", "assay.cli.main", "mcp", "--workspace", str(own)]
-    with subprocess.Popen(started, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
+    with forked.Process(started, stdin=forked.PIPE, stdout=forked.PIPE) as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["id"] == 1

@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import forked
 import httpx
 import pytest
 from serving import followed, sent, slow, until
@@ -41,14 +41,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def process(folder: Path, model: ChatServer | None, port: int, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(folder: Path, model: ChatServer | None, port: int, *flags: str) -> Iterator[forked.Process]:
     """`assay serve` as a person starts it."""
     given = {"ASSAY_LLM_BASE_URL": model.url, "ASSAY_LLM_MODEL": "scripted", "ASSAY_LLM_API_KEY": "k"} if model else {}
-    started = subprocess.Popen(
+    started = forked.Process(
         [sys.executable, "-m", "assay.cli.main", "serve", "--port", str(port), "--workspace", str(folder), *flags],
         env={**os.environ, **given, "ASSAY_SERVE_RUNS_PER_PERSON": "0", "ASSAY_SERVE_REQUESTS_PER_MINUTE": "0"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=forked.PIPE,
+        stderr=forked.PIPE,
     )
     try:
         until(lambda: started.poll() is not None or _answers(port), 60)
@@ -60,17 +60,19 @@ def process(folder: Path, model: ChatServer | None, port: int, *flags: str) -> I
 
 def _answers(port: int) -> bool:
     try:
+        with socket.create_connection(("127.0.0.1", port)):  # costs less than a request for which nobody is there
+            pass
         return httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
-    except httpx.TransportError:
+    except (httpx.TransportError, OSError):
         return False
 
 
-def ended(started: subprocess.Popen[bytes], *, by: signal.Signals) -> tuple[int, str, float]:
+def ended(started: forked.Process, *, by: signal.Signals) -> tuple[int, str, float]:
     """The exit code, what it said, and the seconds that it took."""
     began = time.monotonic()
     started.send_signal(by)
     _, said = started.communicate(timeout=30)
-    return started.returncode, said.decode(), time.monotonic() - began
+    return started.wait(), said.decode(), time.monotonic() - began
 
 
 def client_of(port: int) -> httpx.Client:
@@ -133,10 +135,10 @@ def test_a_new_user_may_start_with_the_page_and_one_server_has_a_workspace_and_a
         assert client.post("/api/ask", json={"question": QUESTION}).json()["outcome"] == "abstained"
         with process(tmp_path / "new", None, free_port()) as second:
             assert second.wait(60) == 2
-            assert b"Another `assay serve` has the workspace" in second.stderr.read()  # pyright: ignore[reportOptionalMemberAccess]
+            assert b"Another `assay serve` has the workspace" in second.stderr.read()
         with process(tmp_path / "other", None, port) as third:
             assert third.wait(60) == 2
-            assert f"Port {port} is taken".encode() in third.stderr.read()  # pyright: ignore[reportOptionalMemberAccess]
+            assert f"Port {port} is taken".encode() in third.stderr.read()
         code, said, _ = ended(started, by=signal.SIGTERM)
         assert code == 0
         assert f"http://127.0.0.1:{port}/" in said and "No model is set" in said

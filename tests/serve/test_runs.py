@@ -206,14 +206,14 @@ def many_runs(store: Store, runs: int) -> list[str]:
 def test_thousands_of_runs_are_listed_a_page_at_a_time(folder: Path):
     with opened(folder) as workspace:
         made = many_runs(workspace.store, 1000)
-        page, place = history.page(workspace.store, "local", "", 50)
+        page, place = history.page(workspace.store, "local", workspace.scope(), "", 50)
         every = list(page)
         while place:
-            page, place = history.page(workspace.store, "local", place, 199)
+            page, place = history.page(workspace.store, "local", workspace.scope(), place, 199)
             every += page
         assert [each.started for each in every] == sorted((each.started for each in every), reverse=True)
         assert sorted(each.id for each in every) == sorted(made)
-        assert history.page(workspace.store, "somebody", "", 50) == ([], "")
+        assert history.page(workspace.store, "somebody", workspace.scope(), "", 50) == ([], "")
     with served(folder) as at, at.client() as client:
         states = [each["state"] for each in client.get("/api/runs", params={"limit": 6}).json()["runs"]]
         assert set(states) == {"parked", "failed", "cancelled"}

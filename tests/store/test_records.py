@@ -3,8 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from older import older, with_a_run
 from sqlalchemy import delete, text, update
 
+from assay.access import Scope
 from assay.codec import START, linked
 from assay.errors import StoreError, UserError
 from assay.events import Answered, Asked, Routed
@@ -13,8 +15,10 @@ from assay.store import records
 from assay.store.open import Store, open_store
 from assay.store.schema import payloads
 from assay.store.schema import records as table
+from assay.trust import WORKSPACE, Erased
 from assay.types import Answer, Outcome
 
+NOWHERE = Scope("local", (), frozenset())
 EVENTS = (
     Asked("Why?", "local", "2026-01-01"),
     Routed(Way.research, "no model"),
@@ -40,7 +44,7 @@ def no_texts(*_: object) -> tuple[str, str]:
 
 
 def test_a_run_is_read_back_as_it_was_recorded(store: Store, run: str):
-    assert tuple(records.events_of(store, run, "local", no_texts)) == EVENTS
+    assert tuple(records.events_of(store, run, "local", no_texts, NOWHERE)) == EVENTS
     assert list(records.faults(store, run)) == []
 
 
@@ -63,9 +67,13 @@ def test_a_changed_payload_is_found(store: Store, run: str):
     assert list(records.faults(store, run)) == ["the payload of record 1 was changed"]
 
 
-def test_an_erased_payload_leaves_the_chain_whole(store: Store, run: str):
+def test_an_erased_payload_leaves_the_chain_whole_where_a_note_says_that_it_was_erased(store: Store, run: str):
     with store.write() as connection:
         connection.execute(delete(payloads).where(payloads.c.seq == 1))
+    missing = "the payload of record 1 is missing, and nothing on record says that it was erased"
+    assert list(records.faults(store, run)) == [missing]
+    with store.write() as connection:
+        records.note(connection, store, Erased("with a document", "local", ("d1",), {run: (1,)}))
     assert list(records.faults(store, run)) == []
 
 
@@ -104,4 +112,19 @@ def test_a_run_that_was_cut_off_after_it_was_delivered_is_found(store: Store, ru
     with store.write() as connection:
         connection.execute(delete(payloads).where(payloads.c.seq == 2))
         connection.execute(delete(table).where(table.c.seq == 2))
-    assert list(records.faults(store, run)) == ["the run was delivered, and its end is missing"]
+    assert list(records.faults(store, run)) == ["record 2 and what came after it are cut off (the run was delivered)"]
+
+
+def test_what_was_erased_before_that_was_noted_is_noted_when_the_workspace_is_brought_up_to_date(tmp_path: Path):
+    old = older(tmp_path / "state.db", 3)
+    gone, kept = with_a_run(old, EVENTS[0], "local"), with_a_run(old, EVENTS[0], "local")
+    with old.write() as connection:
+        connection.exec_driver_sql("DELETE FROM payloads WHERE run = ?", (gone,))
+    old.close()
+    store = open_store(tmp_path / "state.db", create=False)
+    assert [*records.faults(store, gone), *records.faults(store, kept), *records.faults(store, WORKSPACE)] == []
+    with store.write() as connection:
+        connection.exec_driver_sql("DELETE FROM payloads WHERE run = ?", (kept,))
+        records.note(connection, store, Erased("another", "local"))
+    assert "nothing on record says" in next(records.faults(store, kept))
+    assert list(records.faults(store, WORKSPACE)) == []

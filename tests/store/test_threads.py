@@ -11,6 +11,7 @@ import pytest
 from older import older, with_a_run
 from sqlalchemy import func, inspect, select
 
+from assay.access import Scope
 from assay.archive import backup, restore
 from assay.errors import UserError
 from assay.events import Asked
@@ -210,7 +211,7 @@ def test_forgetting_a_thread_keeps_its_runs_and_the_other_threads(store: Store):
         threads.turns(store, gone.id, "ann")
     assert [each.title for each in threads.listing(store, "ann")] == ["Kept?"]
     assert threads.turns(store, kept.id, "ann") == [stays]
-    assert records.events_of(store, run, "ann", lambda *_: ("", "")) == [ASKED]
+    assert records.events_of(store, run, "ann", lambda *_: ("", ""), Scope("ann", (), frozenset())) == [ASKED]
     assert list(records.faults(store, run)) == []
     with store.read() as connection:
         assert connection.scalar(select(func.count()).select_from(turns_table)) == 1
@@ -259,7 +260,7 @@ def test_a_workspace_of_version_2_is_brought_up_to_date_after_a_backup_and_keeps
     run = of_version_2(path)
     opened = open_store(path, create=False)
     assert version_of(opened) == VERSION
-    assert records.events_of(opened, run, "ann", lambda *_: ("", "")) == [ASKED]
+    assert records.events_of(opened, run, "ann", lambda *_: ("", ""), Scope("ann", (), frozenset())) == [ASKED]
     assert threads.listing(opened, "ann") == []
     thread = threads.begin(opened, "ann", "Why?").id
     assert threads.add(opened, thread, "ann", run) == 1

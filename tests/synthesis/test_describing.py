@@ -9,7 +9,7 @@ from orchard import CANKERED, HIVED, PRUNED, THREE, asked, document, done, kit
 
 from assay.accounts import Portrait
 from assay.evidence.quote import stands
-from assay.models.meter import FreeBook, Why
+from assay.models.meter import FreeBook, No, Why
 from assay.models.tokens import estimate_tokens
 from assay.run import Run
 from assay.synthesis import abstracts, describe, views
@@ -181,8 +181,8 @@ async def test_what_ingestion_found_is_not_replaced():
 
 async def test_without_a_budget_the_rules_stand_and_it_is_said_why():
     class Empty(FreeBook):
-        def reserve(self, *_: object) -> Why:
-            return Why.money
+        def reserve(self, *_: object) -> No:
+            return No(Why.money, "nothing is left")
 
     run = await done(describe.describe, asked(BARE, model=True), kit(BARE, script=says("x"), book=Empty()))
     assert views.portraits(run)["bare"].by == "rules: money"

@@ -15,7 +15,7 @@ from assay.agent import writing
 from assay.events import RULES, Revised
 from assay.models.llm import Role
 from assay.models.meter import Why
-from assay.replay import _refusal
+from assay.replay import _missing
 from assay.run import Run
 from assay.stages import Described, Drew, Translated
 from assay.synthesis import account, insights, narrative, views
@@ -79,8 +79,8 @@ async def test_an_account_whose_translation_went_by_rule_for_want_of_money_is_a_
 def test_a_replay_refuses_what_was_refused_and_for_the_same_reason():
     said = Revised(0, None, "it is said at another time", RULES)
     told = Translated(Translation("plain", (), NOTHING, NOTHING, by="translate@m; rules: money"))
-    assert _refusal([said, told]) is Why.money
-    assert _refusal([Drew("q1", (), by="insights@m; rules: unusable"), told]) is Why.money
+    assert _missing([said, told]) is Why.money
+    assert _missing([Drew("q1", (), by="insights@m; rules: unusable"), told]) is Why.money
 
 
 def test_what_holds_words_of_documents_says_whose():

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from assay.accounts import Approach, Brief, Pipeline
-from assay.synthesis.forecast import LOCAL, REMOTE, Forecast, Speed, forecast, in_words, is_large, lasting, pace
+from assay.agent.forecast import LOCAL, REMOTE, Speed, pace
+from assay.synthesis.forecast import Forecast, forecast, in_words, is_large, lasting
 from assay.types import Usage
 
 LENGTH = 20_000

@@ -74,7 +74,7 @@ async def _chosen(run: Run, kit: Kit) -> tuple[Choice, str] | No:
     def lay_out(room: int) -> Mapping[str, str]:
         left = max(1, kit.limits.rounds - run.rounds)
         fixed = {
-            "bases": window.bases(run.asked.about),
+            "bases": window.bases(run),
             "question": run.question,
             "steps": window.steps(run),
             "missing": window.missing(run),
@@ -108,7 +108,8 @@ def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tup
     calls: list[Call] = []
     refused: list[str] = []
     for name, given in wanted:
-        call = Call(f"c{len(run.calls) + len(calls) + 1}", name, dict(given))
+        # In the order in which the record keeps them: what a model is shown next must be the same after a restart.
+        call = Call(f"c{len(run.calls) + len(calls) + 1}", name, dict(sorted(given.items())))
         if len(calls) >= AT_ONCE:
             refused.append(f"{window.spelled(call)} was one call too many")
         elif same := next((each for each in (*run.calls, *calls) if alike(each, call)), None):

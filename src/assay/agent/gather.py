@@ -83,7 +83,8 @@ async def _weighed(run: Run, kit: Kit, group: Sequence[Found]) -> Gathered:
         max_tokens=min(1200, 150 + 130 * len(group)),
     )
     if isinstance(reply, No):
-        return _gathered(assess.by_words(run.question, parts, group, kit.cutoff), f"{RULES}: {reply.why}")
+        ruled = _gathered(assess.by_words(run.question, parts, group, kit.cutoff), f"{RULES}: {reply.why}")
+        return replace(ruled, why=f"{reply.why}: {reply.detail}")
     weights, by = reply
     return _gathered(assess.read(weights.passages, shown, run.question, kit.cutoff), by)
 

@@ -96,7 +96,7 @@ def key(name: str) -> str:
 
 def bare_title(title: str) -> str:
     """A title without the bracket that tells namesakes apart: "Brand (play)" is called Brand."""
-    return re.sub(r"\s*\([^()]*\)\s*$", "", title) or title
+    return re.sub(r"(?<!\s)\s*+\([^()]*+\)\s*$", "", title) or title
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,12 @@ from assay.models.ask import ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, No
 from assay.run import Run
+from assay.trust import Narrowed
 from assay.types import Answer, Document
 
 T = TypeVar("T", bound=BaseModel)
+
+NARROWED = "a document was erased, or may not be read any more"
 
 
 @dataclass
@@ -42,6 +45,14 @@ class Log:
         self.run = self.record(self.run, event)
         if isinstance(event, Consulted):
             self._replies[event.request] = event
+
+    def narrow(self, now: Run) -> None:
+        """Go on with what of the run may still be seen, and say so on record: what follows knows nothing of the rest."""
+        before = self.run.events
+        gone = (place for place, event in enumerate(now.events) if event != before[place])
+        self.run = now
+        self._replies = now.consulted
+        self.add(Narrowed(next(gone, 0), NARROWED))
 
     def unseen(self) -> Sequence[Event]:
         """What was added since this was last asked for."""
@@ -75,8 +86,14 @@ class Kit:
     oversees: Callable[[Run, Answer], tuple[str, ...]] = lambda run, answer: ()  # why a person has to look at it first
     cleared: Callable[[str], bool] = lambda seal: False  # whether a reviewer's approval of this is there, unused
     four_eyes: bool = False  # whoever asked cannot review
+    current: Callable[[Run], Run] = lambda run: run  # as its person may see it now
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """What was looked up of documents counts no more: some of them may not be read any more."""
+        for known in (self._titles, self._dates, self.desk.seen):
+            known.clear()
 
     def small(self, role: Role) -> bool:
         """Whether a model of this role is a small one: shown little at a time, and not believed against the rules."""

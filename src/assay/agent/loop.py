@@ -39,6 +39,12 @@ async def carried(
         kit = replace(kit, meter=replace(meter, record=log.add, recalled=known))
     try:
         while (step := after(log.run)) is not None:
+            if (now := kit.current(log.run)) is not log.run:  # something was taken away: nothing is made of it
+                log.narrow(now)
+                kit.forget()
+                for each in log.unseen():
+                    yield each
+                continue
             async for event in steps[step](log.run, kit):
                 log.add(event)  # on disk before anyone sees it
                 for each in log.unseen():

@@ -64,7 +64,7 @@ def _lay_out(run: Run, kit: Kit, room: int) -> dict[str, str]:
             f"An earlier plan did not fit.\n{window.steps(run)}\n{window.missing(run)}\nEvidence so far:\n{found}\n"
         )
     question = run.question if len(run.readings) != 1 else run.readings[0]
-    return {"bases": window.bases(run.asked.about), "so_far": before, "question": question}
+    return {"bases": window.bases(run), "so_far": before, "question": question}
 
 
 def planned(proposed: Planning) -> Plan:

@@ -71,7 +71,7 @@ async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 def _lay_out(run: Run, kit: Kit) -> dict[str, str]:
     return {
-        "bases": window.bases(run.asked.about),
+        "bases": window.bases(run),
         "today": run.asked.today,
         "eagerness": HINTS[run.asked.eagerness],
         "question": run.question,

@@ -166,7 +166,9 @@ def _cut_short(run: Run) -> Stopped | None:
     for event in run.current:
         if isinstance(event, Gathered) and event.by.startswith(f"{RULES}: "):
             why = event.by.removeprefix(f"{RULES}: ")
-            return Stopped(StopReason(why), "not everything that was found could be weighed")
+            met = event.why.removeprefix(f"{why}: ")
+            left = "not everything that was found could be weighed"
+            return Stopped(StopReason(why), f"{met}; {left}" if met else left)
     return None
 
 

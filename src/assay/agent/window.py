@@ -14,6 +14,7 @@ from assay.types import Evidence, Step
 ROUNDS = 3  # results are told in full this many rounds long
 TRIED = 8  # tokens of the words above what was tried
 NOTE = 400  # tokens of what a tool says
+SEARCHED = "searches"
 SEARCHES = frozenset({"search", "search_all", "search_by_source", "follow", "read_on"})  # their passages speak for them
 PLACE = re.compile(r"\{\s*([\w-]+)\s*\}")
 
@@ -54,7 +55,7 @@ def steps(run: Run) -> str:
         + (f" — found: {bound[step.id].value}" if step.id in bound else " — open")
         for step in run.plan.steps
     ]
-    return "Steps:\n" + "\n".join(lines)
+    return "Steps:\n" + fence(mark_of(run.id), "steps", "\n".join(lines))  # models wrote them, and documents fill them
 
 
 def evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
@@ -97,20 +98,21 @@ def searched(run: Run, room: int) -> str:
         result = results[call.id]
         good = sum(found.passage.id in kept for found in result.found)
         outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
-        lines.append(f"- {spelled(call)}: {outcome}")
         told_by_tool = result.error or (result.note if call.tool not in SEARCHES else "")
-        if told_by_tool:  # it names documents, so it is data like them
-            lines.append(fence(mark_of(run.id), f"what {call.tool} said", fitting(told_by_tool, NOTE)))
+        said = f"\n  {call.tool} said: {fitting(told_by_tool, NOTE)}" if told_by_tool else ""
+        lines.append(f"- {spelled(call)}: {outcome}{said}")
     if not lines and not short:
         return "Nothing was searched yet."
-    told_short = fitting("\n".join(short), max(0, (room - TRIED) // 2))  # no fence in it that could be cut
+    mark = mark_of(run.id)  # a model chose the words, and what a tool says names documents
+    room -= TRIED + estimate_tokens(fence(mark, SEARCHED, ""))
+    told_short = fitting("\n".join(short), max(0, room // 2))
     before = [told_short] if told_short else []
-    kept = before + _latest(lines, room - TRIED - sum(estimate_tokens(line) + 2 for line in before))
-    return "\n".join(["Tried so far:", *kept]) if kept else ""
+    kept = before + _latest(lines, room - sum(estimate_tokens(line) + 2 for line in before))
+    return "Tried so far:\n" + fence(mark, SEARCHED, "\n".join(kept)) if kept else ""
 
 
 def _latest(lines: Sequence[str], room: int) -> list[str]:
-    """As many of the last lines as fit, each whole: a fence that is cut would not end."""
+    """As many of the last lines as fit, each whole."""
     kept: list[str] = []
     for line in reversed(lines):
         room -= estimate_tokens(line) + 2
@@ -131,7 +133,7 @@ def missing(run: Run) -> str:
     judged: Judged | None = run.judged
     wanted = list(judged.missing) if judged else []
     wanted = [each for each in (wish(run), *wanted) if each]
-    return "Still missing: " + "; ".join(wanted) if wanted else ""
+    return "Still missing:\n" + fence(mark_of(run.id), "missing", "\n".join(wanted)) if wanted else ""
 
 
 def wish(run: Run) -> str:
@@ -179,7 +181,7 @@ def _rounds(run: Run, calls: Sequence[Call]) -> list[list[Call]]:
     return [group for group in groups if group]
 
 
-def bases(known: Mapping[str, str]) -> str:
-    """What collections there are, in their owner's words."""
-    named = [f"- {name}: {about}" for name, about in known.items() if about]
-    return "The documents:\n" + "\n".join(named) if named else ""
+def bases(run: Run) -> str:
+    """What collections there are, in their owners' words: those of other people, so between marks."""
+    named = [f"- {name}: {' '.join(about.split())}" for name, about in run.asked.about.items() if about]
+    return "The documents:\n" + fence(mark_of(run.id), "collections", "\n".join(named)) if named else ""

@@ -226,10 +226,13 @@ def released(run: Run, kit: Kit, answer: Answer) -> Answered | Held:
     reasons = kit.oversees(run, answer)
     if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
         return Answered(answer)
-    seal, decided = seal_of(run, answer), run.decided
+    decided, waited = run.decided, sum(isinstance(event, Held) for event in run.events)
+    seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer that waited last
     if decided and decided.decision is Decision.approve and decided.seal == seal and kit.cleared(seal):
         return Answered(answer, seal)
-    return Held(answer, seal, reasons or ("it was looked at by a reviewer before",), kit.four_eyes)
+    return Held(
+        answer, seal_of(run, answer, waited), reasons or ("it was looked at by a reviewer before",), kit.four_eyes
+    )
 
 
 async def edit(run: Run, kit: Kit) -> AsyncIterator[Event]:

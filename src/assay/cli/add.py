@@ -41,6 +41,9 @@ def add(
     description: Annotated[str, typer.Option(help="What the knowledge base is about, in a sentence.")] = "",
     name: Annotated[str, typer.Option(help="The name of what comes through standard input.")] = "stdin.txt",
     ocr: Ocr = None,
+    forecast: Annotated[
+        bool, typer.Option("--forecast", help="Only say what it would take; nothing is added.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,6 +51,8 @@ def add(
 
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
+    from assay import foreseeing
+    from assay.cli.ask import show_outlook
     from assay.ingest.fetch import given, sources
     from assay.workspace import open_workspace
 
@@ -55,9 +60,14 @@ def add(
     if "-" in paths:
         files.append(given(name, sys.stdin.buffer.read()))
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
+        outlook = foreseeing.of_files(opened, files, base)
+        if forecast:
+            show_outlook(outlook, json=json)
+            return
         report = followed(
             lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json
         )
+        foreseeing.added(opened, outlook, report)
     print_json(report) if json else show(report, quiet=quiet)
 
 

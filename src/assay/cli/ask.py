@@ -11,6 +11,7 @@ from assay.cli.dialogue import say
 from assay.cli.follow import EXIT, Show, end, follow
 from assay.cli.options import (
     Bases,
+    FourEyes,
     Json,
     MaxCost,
     MaxSeconds,
@@ -24,6 +25,9 @@ from assay.cli.options import (
     Until,
     Workspace,
     again,
+    console,
+    plain,
+    print_json,
     synthesis_limits,
     where_of,
     whole,
@@ -31,6 +35,7 @@ from assay.cli.options import (
 from assay.cli.written import Format
 
 if TYPE_CHECKING:
+    from assay.foreseeing import Outlook
     from assay.settings import Settings
 
 __all__ = ["EXIT", "ask", "resume"]
@@ -51,6 +56,11 @@ class Eagerness(StrEnum):
 class Way(StrEnum):
     lookup = "lookup"
     research = "research"
+
+
+class Stakes(StrEnum):
+    normal = "normal"
+    high = "high"
 
 
 class Checkpoint(StrEnum):
@@ -74,7 +84,14 @@ def ask(
         list[Checkpoint] | None,
         typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
     ] = None,
+    stakes: Annotated[
+        Stakes, typer.Option(help="How much depends on it: where it is much, a reviewer looks at the answer first.")
+    ] = Stakes.normal,
+    four_eyes: FourEyes = False,
     no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
+    forecast: Annotated[
+        bool, typer.Option("--forecast", help="Only say what it would take; nothing is asked.")
+    ] = False,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
@@ -91,10 +108,10 @@ def ask(
 ) -> None:
     """Answer QUESTION from the documents, with citations you can check.
 
-    Exit code 0: answered; 3: partly; 4: the documents do not answer it; 5: it waits for you. --json prints one event per
-    line.
+    Exit code 0: answered; 3: partly; 4: the documents do not answer it; 5: it waits for you or for a reviewer. --json
+    prints one event per line.
     """
-    from assay import events
+    from assay import events, foreseeing, trust
     from assay.asking import How
     from assay.cli import consent
     from assay.workspace import open_workspace
@@ -106,9 +123,13 @@ def ask(
         checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
         route=events.Route(route) if route else None,
         model=not no_model,
+        stakes=trust.Stakes(stakes),
     )
     limits = _limits(max_cost, max_tokens, max_seconds)
-    with open_workspace(workspace, **limits) as opened:
+    with open_workspace(workspace, **limits, review_four_eyes=four_eyes or None) as opened:
+        if forecast:
+            show_outlook(foreseeing.of_question(opened, how), json=json)
+            return
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
             say_what_has_no_price(opened.settings)
@@ -146,7 +167,7 @@ def resume(
         if not known.delivered:
             consent.settle(opened, model=known.asked.has_model)
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
-        undecided = known.waiting is not None and not choose
+        undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
         ended = follow(opened, steps, show, known)
         raise end(opened, ended, show) if known.asked.brief is None else account.end(opened, ended, show, out)
@@ -155,6 +176,17 @@ def resume(
 def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> dict[str, Any]:
     """The settings that these flags stand for."""
     return {"budget_run_money": max_cost, "budget_run_tokens": max_tokens, "budget_run_seconds": max_seconds}
+
+
+def show_outlook(outlook: Outlook, *, json: bool) -> None:
+    """A forecast by itself."""
+    from assay import foreseeing
+
+    if json:
+        print_json(outlook)
+        return
+    for line in foreseeing.lines(outlook):
+        console().print(plain(line), markup=False)
 
 
 def say_what_has_no_price(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -45,6 +46,25 @@ def describe(
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
         base_named(opened.store, name, opened.principal, whole(description))
+
+
+class OnOff(StrEnum):
+    on = "on"
+    off = "off"
+
+
+@app.command()
+def review(
+    name: Name,
+    whether: Annotated[OnOff, typer.Argument(help="Whether answers that draw on it wait for a reviewer.")],
+    workspace: Workspace = None,
+) -> None:
+    """Have every answer that draws on a knowledge base wait for a reviewer, or no longer."""
+    from assay import reviewing
+    from assay.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        reviewing.mark_base(opened, name, on=whether is OnOff.on)
 
 
 @app.command()

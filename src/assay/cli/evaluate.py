@@ -52,6 +52,22 @@ def conflicts(data: Cases, json: Json = False) -> None:
     _print(data.name, measure(load(data), _say), json=json)
 
 
+Attacks = Annotated[
+    Path, typer.Option("--data", help="A folder with attacks: bipia/, poisonedrag_msmarco.json, NotInject_one.json.")
+]
+Endpoint = Annotated[
+    bool, typer.Option("--endpoint", help="Also with the model of the settings; attacks are sent to it.")
+]
+
+
+@app.command()
+def injection(data: Attacks, limit: Limit = 0, endpoint: Endpoint = False, json: Json = False) -> None:
+    """Documents that attack: effects, flags and changed answers, by rule and with a model that obeys every instruction."""
+    from assay.evaluate.injection import load, measure
+
+    _print(data.name, wait_for(measure(load(data), limit, _say, endpoint=endpoint)), json=json)
+
+
 def _folder(cache: Path | None) -> Path:
     import platformdirs
 

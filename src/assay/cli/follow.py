@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     Steps = AsyncIterator[tuple[Run, Event]]
     See = Callable[[Run, Event], None]
 
-EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4, "waiting": 5, "failed": 1}
+EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4, "waiting": 5, "held": 5, "rejected": 1, "failed": 1}
+
+
+TELLING = 5.0  # seconds that the webhook has to take a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,14 @@ def _worked(opened: Workspace, run: Run | None) -> float:
 def _leg(steps: Steps, watched: Watched, show: Show) -> None:
     """One stretch of a run, up to its next stop; when the person stops it, say how it is carried on."""
 
+    from assay import reviewing
+    from assay.oversight.sight import as_asked
+
     async def each(see: See) -> None:
-        async for run, event in steps:
-            watched.run = run
-            see(run, event)
+        async for run, _ in steps:
+            # What a reviewer has to look at first, whoever asked does not see here either.
+            watched.run = as_asked(run, watched=reviewing.watched(watched.opened, run.id))
+            see(watched.run, watched.run.events[-1])
 
     try:
         with _shown(watched, show) as see:
@@ -137,10 +144,12 @@ def _shown(watched: Watched, show: Show) -> Iterator[See]:
 
 def _as_json(run: Run, event: Event) -> None:
     from assay.codec import to_json
+    from assay.trust import Held
 
-    print_json(
-        {"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **to_json(event)}, indent=None
-    )
+    told = to_json(event)
+    if isinstance(event, Held):
+        told.pop("answer")
+    print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **told}, indent=None)
 
 
 def _in_lines(run: Run, event: Event) -> None:
@@ -187,6 +196,9 @@ def _live(watched: Watched) -> Iterator[See]:
 
 def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print what there is to print, and give back the exit code that says how it went."""
+    from assay.errors import UserError
+    from assay.store import withheld
+
     if run.answer is not None:
         if not show.json:
             if not show.quiet and sys.stderr.isatty():
@@ -196,12 +208,34 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
         if not show.json and not show.quiet:
             _remarks(opened, run)
         return typer.Exit(EXIT[run.answer.outcome])
+    if run.withheld:
+        raise UserError(withheld.ANSWER)
+    if run.held is not None:
+        return _held(opened, run, show)
+    if run.rejected is not None:
+        say(f"The answer was rejected in review: {run.rejected.note}")
+        return typer.Exit(EXIT["rejected"])
     if run.failed is not None:
         say(f"assay: {run.failed.detail}")
         say(f"What was done is kept: `{show.resume(run)}` carries it on.")
         return typer.Exit(EXIT["failed"])
     _asks_for_a_choice(opened, run, show)
     return typer.Exit(EXIT["waiting"])
+
+
+def _held(opened: Workspace, run: Run, show: Show) -> typer.Exit:
+    """An answer that a person has to look at first: why, and how it goes on. Others are told, where an address is set."""
+    from assay import reviewing
+    from assay.errors import AssayError
+
+    assert run.held is not None
+    say(f"The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
+    try:
+        asyncio.run(reviewing.tell(opened, TELLING))
+    except AssayError as error:
+        say(f"Nobody was told that it waits: {error}")
+    return typer.Exit(EXIT["held"])
 
 
 def _asks_for_a_choice(opened: Workspace, run: Run, show: Show) -> None:

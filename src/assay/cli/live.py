@@ -157,6 +157,8 @@ def doing(run: Run) -> str:
         return run.answer.outcome
     if run.failed or run.waiting:
         return "failed" if run.failed else "waiting for you"
+    if run.held or run.rejected:
+        return "waiting for a reviewer" if run.held else "rejected in review"
     if run.route is None:
         return "looking at the question"
     if run.calls_waiting:

@@ -12,17 +12,24 @@ import typer
 
 from assay import __version__
 from assay.cli import (
+    access,
     add,
     ask,
+    audit,
     backup,
     base,
     chat,
     config,
     doctor,
+    erase,
     evaluate,
+    export,
     init,
     key,
     mcp,
+    replay,
+    report,
+    review,
     runs,
     search,
     serve,
@@ -30,6 +37,7 @@ from assay.cli import (
     sources,
     synthesise,
     user,
+    verify,
     workspace,
 )
 from assay.cli.options import plain
@@ -42,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done or answered · 1 failure · 2 something you can put right · 3 partly answered · "
-    "4 cannot be answered from the documents · 5 waits for you.",
+    "4 cannot be answered from the documents · 5 waits for you or for a reviewer.",
 )
 
 
@@ -67,6 +75,7 @@ app.command("sync")(add.sync)
 app.command("reindex")(add.reindex)
 app.command("sources")(sources.sources)
 app.command("remove")(sources.remove)
+app.command("erase")(erase.erase)
 app.command("show")(sources.show)
 app.command("search")(search.search)
 app.command("ask")(ask.ask)
@@ -75,17 +84,25 @@ app.command("synthesise")(synthesise.synthesise)
 app.command("synthesize", hidden=True)(synthesise.synthesise)  # the same, as others spell it
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
+app.command("review")(review.review)
 app.command("runs")(runs.runs)
 app.command("trace")(runs.trace)
-app.command("replay")(runs.replay)
+app.command("replay")(replay.replay)
+app.command("diff")(replay.diff)
 app.command("resume")(ask.resume)
+app.command("verify")(verify.verify)
+app.command("export")(export.export)
+app.command("report")(report.report)
+app.command("monitor")(report.monitor)
 app.command("doctor")(doctor.doctor)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 base.app.command("share")(share.share)
 app.add_typer(base.app, name="base")
+app.add_typer(access.app, name="access")
 app.add_typer(user.app, name="user")
 app.add_typer(key.app, name="key")
+app.add_typer(audit.app, name="audit")
 app.add_typer(config.app, name="config")
 app.add_typer(workspace.app, name="workspace")
 app.add_typer(evaluate.app, name="evaluate")

@@ -59,6 +59,7 @@ MaxSeconds = Annotated[
     float | None,
     typer.Option("--max-seconds", min=0.1, help="Active seconds that a question may take. Default: the setting."),
 ]
+FourEyes = Annotated[bool, typer.Option("--four-eyes", help="Whoever asked cannot review the answer.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="The folder for the files of a synthesis. Default: ./assay-account-RUN."),

@@ -187,6 +187,8 @@ def doing(run: Run) -> str:
         return run.answer.outcome
     if run.failed:
         return "failed"
+    if run.held or run.rejected:
+        return "waiting for a reviewer" if run.held else "rejected in review"
     return next((each.doing for each in stretches(run) if not each.done), "finishing")
 
 

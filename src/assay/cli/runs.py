@@ -1,4 +1,4 @@
-"""`assay runs`, `assay trace`, `assay replay`: what was asked, and everything that was done about it."""
+"""`assay runs`, `assay trace`: what was asked, and everything that was done about it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.follow import EXIT
-from assay.cli.options import Json, Workspace, aside, console, plain, print_json, wait_for
-from assay.cli.written import Format, written
+from assay.cli.options import Json, Workspace, console, plain, print_json
 
 if TYPE_CHECKING:
-    from assay.replay import Replayed
-    from assay.run import Run
     from assay.types import Usage
-    from assay.workspace import Workspace as Opened
 
 
 def runs(
@@ -31,7 +26,7 @@ def runs(
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        entries = history(opened.store, opened.principal.id, limit)
+        entries = history(opened.store, opened.principal.id, opened.scope(), limit)
     if review:
         entries = [each for each in entries if each.cut_short or each.state == "failed"]
     if json:
@@ -59,14 +54,16 @@ def trace(
     json: Json = False,
 ) -> None:
     """Show every step of a run, a line each, and whether its record is whole."""
+    from assay import reviewing
     from assay.codec import to_json
+    from assay.oversight.sight import as_asked
     from assay.store import records
     from assay.told import in_a_line
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         chain = records.chain(opened.store, run, opened.principal.id)
-        events = opened.run(run).events
+        events = as_asked(opened.run(run), watched=reviewing.watched(opened, run)).events
         faults = list(records.faults(opened.store, run))
     if json:
         print_json(
@@ -88,39 +85,3 @@ def trace(
         "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False
     )
     raise typer.Exit(1 if faults else 0)
-
-
-def replay(
-    run: Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")],
-    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
-    workspace: Workspace = None,
-) -> None:
-    """Go through a run again from its record alone, print its answer, and say whether every step came out the same.
-
-    No model is asked, and nothing is searched for.
-    """
-    from assay.errors import UserError
-    from assay.workspace import open_workspace
-
-    with open_workspace(workspace) as opened:
-        recorded = opened.run(run)
-        if recorded.answer is None:
-            raise UserError(f"Run {run} was not finished. `assay resume {run}` carries it on.")
-        typer.echo(written(recorded, opened, format))
-        for line in compared(wait_for(_again(opened, recorded))):
-            aside().print(plain(line), style="dim", markup=False)
-    raise typer.Exit(EXIT[recorded.answer.outcome])
-
-
-async def _again(opened: Opened, recorded: Run) -> Replayed:
-    from assay.asking import kit_for
-    from assay.replay import replay
-
-    return await replay(recorded, await kit_for(opened, recorded))
-
-
-def compared(again: Replayed) -> list[str]:
-    """Whether what was made again is what was recorded, in words."""
-    if not again.differences:
-        return ["Every step came out as it was recorded."]
-    return ["Not every step came out as it was recorded:", *(f"  {each}" for each in again.differences)]

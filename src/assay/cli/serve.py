@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.dialogue import say
-from assay.cli.options import Workspace, again, plain
+from assay.cli.options import FourEyes, Workspace, again, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,11 +44,13 @@ def serve(
     https_cookies: Annotated[
         bool, typer.Option("--https-cookies", help="Sessions over HTTPS alone, where a proxy in front speaks it.")
     ] = False,
+    four_eyes: FourEyes = False,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line for each request.")] = False,
     workspace: Workspace = None,
 ) -> None:
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
+    from assay.access import LOCAL
     from assay.serve.state import Serving
     from assay.workspace import open_workspace
 
@@ -61,7 +63,8 @@ def serve(
         secure=https_cookies,
     )
     _fits(serving, host, auth=auth)
-    with open_workspace(workspace, create=True) as opened, alone(opened.path):
+    own = {"review_four_eyes": True} if four_eyes else {}
+    with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, alone(opened.path):
         flag = again(workspace, None, None, None)
         _run(opened, serving, host, port, flag, open=open, access_log=access_log)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.dialogue import say
-from assay.cli.options import Json, Workspace, console, plain, print_json, whole
+from assay.cli.options import Json, Workspace, console, plain, print_json, wait_for, whole
 
 if TYPE_CHECKING:
     from assay.access import Principal
@@ -27,21 +27,22 @@ def share(
     json: Json = False,
 ) -> None:
     """Let people or groups read a knowledge base; without --with, say who does."""
+    from assay import reaching
     from assay.errors import UserError
     from assay.store import people
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        seen = opened.seen_by(_owner(whole(owner))) if owner else opened
+        seen = opened.seen_by(owner_named(whole(owner))) if owner else opened
         base = seen.scope().named(whole(name))
         if not seen.principal.owns(base):
             raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
         if stop and not with_:
             raise UserError("Say with whom it is no longer shared: --with user:NAME or --with group:NAME.")
         for who in map(whole, with_ or ()):
-            (people.stop_sharing if stop else people.share)(opened.store, base, who)
+            wait_for(reaching.change_base(seen, base.name, who, not stop, opened.principal.id))
             if not stop:
-                _remark(opened.store, who)
+                remark(opened.store, who)
         readers = people.shared_with(opened.store, base)
     if json:
         print_json({"base": base.name, "owner": base.owner, "read_by": readers})
@@ -50,14 +51,14 @@ def share(
         console().print(plain(f"{who}{' (owner)' if who == people.grant_of(base) else ''}"), markup=False)
 
 
-def _owner(owner: str) -> Principal:
+def owner_named(owner: str) -> Principal:
     from assay.access import Principal
     from assay.store.people import GROUP
 
     return Principal("", frozenset({owner.removeprefix(GROUP)})) if owner.startswith(GROUP) else Principal(owner)
 
 
-def _remark(store: Store, who: str) -> None:
+def remark(store: Store, who: str) -> None:
     """A name that nobody has yet may be a slip, or that of somebody a proxy will name."""
     from assay.store import members
 

@@ -52,7 +52,7 @@ def show(
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        entry = opened.named(_name(name), opened.scope(bases or ()))[0]
+        entry = opened.named(as_kept(name), opened.scope(bases or ()))[0]
         document = opened.document(entry.id)
     if document is None:
         raise UserError(f"{entry.name} could not be read: {entry.why}")
@@ -81,12 +81,15 @@ def remove(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove documents, with their text, their passages and the kept original. The files themselves are not touched."""
+    """Remove documents, with their text, their passages, the kept original, and what runs said of them.
+
+    The files themselves are not touched. `assay erase` does the same, and says what went.
+    """
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         scope = opened.scope([base] if base else [])
-        chosen = {entry.id: entry for name in map(_name, names) for entry in opened.named(name, scope)}
+        chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
         if len(chosen) > 1 and not yes:
             for entry in chosen.values():
                 typer.echo(plain(f"  {entry.uri}"), err=True)
@@ -99,7 +102,7 @@ def remove(
         console().print(plain(f"Removed {entry.uri}"), markup=False)
 
 
-def _name(given: str) -> str:
+def as_kept(given: str) -> str:
     """A document's name as it is kept. A blank one would mean the folder one stands in, and so perhaps everything."""
     from assay.errors import UserError
     from assay.ingest.fetch import readable

@@ -245,5 +245,5 @@ def _show(expected: Forecast, settings: Settings) -> None:
         for part in expected.parts:
             table.add_row(*cells(part.stage, f"{part.calls:,}", f"{part.tokens_in:,}", f"{part.tokens_out:,}"))
         console().print(table)
-    for line in _ceilings(expected, settings):
+    for line in (*expected.notes, *_ceilings(expected, settings)):
         say(line)

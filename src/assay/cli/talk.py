@@ -135,7 +135,11 @@ def reopened(thread: Thread, runs: Sequence[Run]) -> list[str]:
 
 def _told(run: Run) -> str:
     answer = run.answer
+    if run.withheld:
+        return "withheld"
     if answer is None:
+        if run.held or run.rejected:
+            return "it waits for a reviewer" if run.held else "rejected in review"
         return "failed" if run.failed else "it waits for you" if run.waiting else "not finished"
     if answer.outcome == "abstained":
         return "The documents do not answer this."

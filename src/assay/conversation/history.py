@@ -10,6 +10,7 @@ from assay.types import Answer, Exchange, Outcome
 FULL, SHORT = 800, 160  # characters of an answer, of the latest turns and of older ones
 LATEST = 4  # turns that are told in full
 MOST = 40  # turns that are told at all
+WITHHELD = "(withheld)"  # an answer that spoke of what may not be read any more
 
 
 def history(turns: Sequence[Run]) -> tuple[Exchange, ...]:
@@ -21,6 +22,8 @@ def history(turns: Sequence[Run]) -> tuple[Exchange, ...]:
 
 def _exchange(run: Run, room: int) -> Exchange:
     answer = run.answer
+    if run.withheld:
+        return Exchange(run.id, "", WITHHELD)
     if answer is None:
         return Exchange(run.id, run.question, "(not finished)")
     known = {each.key: each.passage for each in run.evidence}

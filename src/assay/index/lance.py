@@ -20,7 +20,7 @@ import numpy as np
 from assay.errors import AssayError, StoreError, UserError
 from assay.index import matrix
 from assay.index.compile import compile, literal
-from assay.index.filters import EVERYTHING, Filter
+from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance_folder import (
     NO_INDEX,
     build_indices,
@@ -38,6 +38,7 @@ from assay.index.lance_rows import (
     PAYLOAD,
     Stored,
     in_order,
+    relabelled,
     schema,
     to_arrow,
     to_hits,
@@ -98,6 +99,18 @@ class LanceIndex:
             result = await self._written(lambda: self.table.delete(compile(where)))
             await asyncio.to_thread(flush, self._path, began)
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
+
+    async def relabel(self, document: str, label: str) -> int:
+        async with writing(self._lock, self.lock_timeout):
+            began = time.time()
+            test = compile(Eq("doc", document))
+            rows = await self._read(lambda: self.table.query().where(test).to_arrow())
+            if rows.num_rows:
+                changed = await asyncio.to_thread(relabelled, rows, label)
+                merge = self.table.merge_insert("id").when_matched_update_all()
+                await self._written(lambda: merge.execute(changed))
+                await asyncio.to_thread(flush, self._path, began)
+            return rows.num_rows
 
     async def optimise(self) -> None:
         async with writing(self._lock, self.lock_timeout):

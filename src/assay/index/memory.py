@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ class MemoryIndex:
         for id in doomed:
             del self.rows[id]
         return len(doomed)
+
+    async def relabel(self, document: str, label: str) -> int:
+        rows = [row for row in self.rows.values() if row.passage.doc_id == document]
+        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
+        return len(rows)
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
         query = np.asarray(vector, np.float64)

@@ -23,6 +23,10 @@ class Index(Protocol):
         """Remove what matches; how many rows that were."""
         ...
 
+    async def relabel(self, document: str, label: str) -> int:
+        """Put another label on the rows of a document; how many there are. Until then a search can only hide them."""
+        ...
+
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
         """The k rows nearest by cosine, best first; ties break on passage id. Score channel `dense`."""
         ...

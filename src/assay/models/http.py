@@ -80,6 +80,7 @@ class Wire:
     address: where to post; a name and password in it are sent as such, and shown nowhere
     largest: bytes; a reply that is longer is an error, and is not read to its end
     knocks: how often an address is tried at which nobody opens; 0 for as often as there is time
+    sign: headers that vouch for what is sent, made anew at each try
     """
 
     address: str = field(repr=False)
@@ -90,6 +91,7 @@ class Wire:
     largest: int = LARGEST
     knocks: int = 0
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    sign: Callable[[bytes], Mapping[str, str]] = field(default=lambda _: {}, repr=False)
     _clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = field(default_factory=dict, init=False, repr=False)
 
     async def post(
@@ -158,6 +160,7 @@ class Wire:
         waiting = httpx.Timeout(None, connect=CONNECTING)  # the deadline is the caller's, over everything
         try:
             bare, headers = self._request(address)
+            headers |= self.sign(content)
             async with self._client().stream(method, bare, content=content, headers=headers, timeout=waiting) as reply:
                 return Response(reply.status_code, dict(reply.headers), await self._read(reply))
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:

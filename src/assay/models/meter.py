@@ -20,6 +20,7 @@ from assay.models.lenient import LARGEST
 from assay.models.llm import LLM, Prompt, Reply, Role
 from assay.models.tokens import estimate_tokens, prompt_tokens
 from assay.store import budgets
+from assay.store.budgets import Place
 from assay.store.open import Store
 from assay.types import Usage
 
@@ -58,8 +59,9 @@ class Seated:
 class Book(Protocol):
     """Where requests are paid for."""
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
-        """A place for a request of so many tokens and a reply of at most so many, or what it would pass."""
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+        """A place for a request of so many tokens and a reply of at most so many, in so many seconds; or, in words, the
+        ceiling that it would pass."""
         ...
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
@@ -121,6 +123,7 @@ class Meter:
     timeout: float = 120.0  # seconds for one request
     gate: Gate = field(default_factory=lambda: Gate(4))
     temperature: float = 0.0
+    hide: Callable[[str], str] = lambda words: words  # takes keys and passwords out of what comes back
     clock: Callable[[], float] = time.monotonic
     _flying: dict[str, asyncio.Future[Consulted | No]] = field(default_factory=dict, init=False, repr=False)
     narrowed: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # models whose window proved smaller
@@ -178,18 +181,21 @@ class Meter:
             return OUT_OF_TIME
         model, prompt = request.seated.seat.model, request.prompt
         tokens = request.tokens or prompt_tokens(prompt)
-        place = self.book.reserve(request.role, model, tokens, prompt.max_tokens)
-        if isinstance(place, Why):
-            return No(place, f"{tokens + prompt.max_tokens} tokens more would pass the ceiling on {place}")
+        most = min(self.timeout, left)
+        place = self.book.reserve(request.role, model, tokens, prompt.max_tokens, most)
+        if isinstance(place, No):
+            return place
         begun = self.clock()
         try:
-            reply = _writable(await _in_time(request.seated.llm, prompt, min(self.timeout, left)))
+            reply = _writable(await _in_time(request.seated.llm, prompt, place.seconds), self.hide)
         except TooLong:
-            self.book.release(place)
+            self.book.release(place.id)
             raise
         except ModelError:
             if self.seconds(request.role) < TOO_SHORT:
                 return OUT_OF_TIME
+            if place.seconds < most and self.clock() - begun >= place.seconds:
+                return NO_SECONDS
             raise
         consulted = Consulted(
             role=request.role.value,
@@ -199,7 +205,7 @@ class Meter:
             text=reply.text,
             calls=tuple(Written(call.id, call.name, call.arguments) for call in reply.calls),
             finish=reply.finish,
-            usage=self.book.settle(place, model, _counted(reply, tokens, self.clock() - begun)),
+            usage=self.book.settle(place.id, model, _counted(reply, tokens, self.clock() - begun)),
             documents=request.documents,
         )
         self.record(consulted)
@@ -207,6 +213,7 @@ class Meter:
 
 
 OUT_OF_TIME = No(Why.time, "the time for this question is used up")
+NO_SECONDS = No(Why.time, "the seconds of models' time that one person may use in a day are nearly used up")
 
 
 def request_of(role: Role, name: str, prompt: Prompt) -> str:
@@ -222,10 +229,12 @@ async def _in_time(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
         raise ModelError(f"The model {llm.name} did not answer in {seconds:g} s.") from None
 
 
-def _writable(reply: Reply) -> Reply:
-    """The reply without halves of characters, which could not be written down, and no longer than anyone would read it."""
+def _writable(reply: Reply, hide: Callable[[str], str]) -> Reply:
+    """The reply without what is secret, without halves of characters, which could not be written down, and no longer than
+    anyone would read it."""
 
     def whole(words: str) -> str:
+        words = hide(words)
         return words[:LONGEST] if words.isascii() else words[:LONGEST].encode("utf-8", "replace").decode("utf-8")
 
     calls = tuple(replace(c, id=whole(c.id), name=whole(c.name), arguments=whole(c.arguments)) for c in reply.calls)
@@ -252,15 +261,18 @@ class StoreBook:
     who: str
     run: str
     ceilings: budgets.Ceilings
-    day: str
+    day: Callable[[], str]  # a long run may see several
     price: Callable[[str, int, int], float | None]  # USD for a model and so many tokens in and out
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
-        money = self.price(model, tokens, max_tokens) or 0.0
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+        money, both = self.price(model, tokens, max_tokens) or 0.0, tokens + max_tokens
         place = budgets.reserve(
-            self.store, self.who, self.run, role.value, model, tokens + max_tokens, money, self.ceilings, self.day
+            self.store, self.who, self.run, role.value, model, both, money, self.ceilings, self.day(), seconds
         )
-        return Why(place.value) if isinstance(place, budgets.Over) else place
+        if isinstance(place, budgets.Place):
+            return place
+        why = Why.time if place.what is budgets.What.seconds else Why(place.what.value)
+        return No(why, budgets.in_words(place, both, money))
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         priced = replace(usage, money=self.price(model, usage.tokens_in, usage.tokens_out) or 0.0)
@@ -273,15 +285,15 @@ class StoreBook:
     def set_aside(self, model: str, tokens: int, max_tokens: int) -> bool:
         """Keep the price of the final draft; False where there is not even that much."""
         money = self.price(model, tokens, max_tokens) or 0.0
-        return budgets.set_aside(self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day)
+        return budgets.set_aside(self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day())
 
 
 @dataclass(frozen=True, slots=True)
 class FreeBook:
     """No ceilings, nothing kept: for tests, and for a model that costs nothing."""
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
-        return 0
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+        return Place(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         return usage

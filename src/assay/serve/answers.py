@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
+from assay import reviewing
 from assay.answer import render
 from assay.events import Mode
+from assay.oversight.sight import as_asked
 from assay.run import Run
 from assay.serve.live import CANCELLED, state_of
 from assay.serve.shapes import (
     AnswerShape,
+    Approval,
     BlockShape,
     CitationShape,
     ClaimShape,
@@ -18,6 +21,8 @@ from assay.serve.shapes import (
     EvidenceShape,
     ExaminedShape,
     Failure,
+    HeldShape,
+    Rejection,
     RunLine,
     RunState,
     RunWhole,
@@ -25,7 +30,7 @@ from assay.serve.shapes import (
     UsageShape,
     Waiting,
 )
-from assay.store import budgets, history, records
+from assay.store import budgets, history, records, withheld
 from assay.store.history import Standing
 from assay.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.workspace import Workspace
@@ -57,6 +62,10 @@ def _state(standing: Standing, under_way: bool) -> RunState:
             return RunState.running
         case "Paused":
             return RunState.waiting
+        case "Held":
+            return RunState.held
+        case "Reviewed" if standing.rejected:
+            return RunState.rejected
         case "Failed":
             return RunState.cancelled if standing.error == CANCELLED else RunState.failed
         case _:
@@ -66,8 +75,10 @@ def _state(standing: Standing, under_way: bool) -> RunState:
 def whole(workspace: Workspace, run: Run, under_way: bool) -> RunWhole:
     """A run as it stands, with its answer and its evidence in the words of the documents that may be read now."""
     library: Library = cache(workspace.document)
+    run = as_asked(run, watched=reviewing.watched(workspace, run.id))
     asked, waiting, failed = run.asked, run.waiting, run.failed
-    standing = history.standing(workspace.store, run.id, workspace.principal.id)
+    scope = workspace.scope()
+    standing = history.standing(workspace.store, run.id, workspace.principal.id, scope)
     return RunWhole(
         id=run.id,
         kind="synthesis" if asked.brief else "question",
@@ -78,7 +89,7 @@ def whole(workspace: Workspace, run: Run, under_way: bool) -> RunWhole:
         mode=asked.mode,
         thread=asked.thread,
         asked=asked.question,
-        bases=tuple(sorted(asked.about)),
+        bases=tuple(sorted({base.name for base in scope.bases} & asked.about.keys())),
         models=tuple(dict.fromkeys(seat.model for seat in asked.seats)),
         events=len(run.events),
         rounds=run.rounds,
@@ -86,9 +97,27 @@ def whole(workspace: Workspace, run: Run, under_way: bool) -> RunWhole:
         seconds=records.active_seconds(workspace.store, run.id),
         waiting=Waiting(at=waiting.at, question=waiting.question, options=waiting.options) if waiting else None,
         failure=Failure(error=failed.error, detail=failed.detail) if failed else None,
+        held=_held(workspace, run),
+        rejected=Rejection(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
+        reviewed=_approval(run),
         answer=answer(run.answer, run.evidence, library) if run.answer else None,
-        evidence=() if asked.brief else evidence(run, library),  # that of a synthesis is in its account
+        withheld=withheld.ANSWER if run.withheld else "",
+        evidence=()
+        if asked.brief  # that of a synthesis is in its account
+        else evidence(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),
     )
+
+
+def _held(workspace: Workspace, run: Run) -> HeldShape | None:
+    if run.held is None:
+        return None
+    return HeldShape(reasons=run.held.reasons, since=records.moment(workspace.store, run.id, len(run.events) - 1))
+
+
+def _approval(run: Run) -> Approval | None:
+    if run.answer is None or not run.reviews:
+        return None
+    return Approval(by=run.reviews[-1].by, note=run.reviews[-1].note)
 
 
 def usage(spent: Usage) -> UsageShape:
@@ -150,6 +179,8 @@ def _claim(claim: Claim, cited: render.Cited) -> ClaimShape:
         verdict=claim.verdict,
         why=claim.why,
         citations=tuple(each.number for each in render.cited_by(claim, cited)),
+        edited=claim.edited,
+        rests_on_flagged=render.rests_on_flagged(claim, cited),
     )
 
 
@@ -170,9 +201,8 @@ def _citation(cited: render.Citation) -> CitationShape:
     )
 
 
-def evidence(run: Run, library: Library) -> tuple[EvidenceShape, ...]:
+def evidence(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceShape, ...]:
     """The evidence library, best first, without the documents that may not be read any more."""
-    cited = run.answer.cited_keys if run.answer else frozenset()
     return tuple(
         EvidenceShape(
             key=each.key,
@@ -193,6 +223,6 @@ def evidence(run: Run, library: Library) -> tuple[EvidenceShape, ...]:
             passage_start=each.passage.start,
             cited=each.key in cited,
         )
-        for each in run.evidence
+        for each in found
         if (source := library(each.passage.doc_id)) is not None
     )

@@ -16,18 +16,27 @@ from starlette.exceptions import HTTPException
 from assay import __version__
 from assay.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import (
+    access,
+    audit,
     auth,
     bases,
     documents,
+    forecast,
     health,
     jobs,
     mcp,
+    metrics,
     openai,
     page,
+    people,
     pictures,
+    reports,
+    reruns,
+    review,
     runs,
     search,
     synthesis,
+    telling,
     threads,
 )
 from assay.serve.guard import ERRORS
@@ -39,12 +48,20 @@ log = logging.getLogger("assay.serve")
 ROUTERS = (
     health.router,
     auth.router,
+    people.router,
+    access.router,  # before the bases: a base's name may hold a slash
     bases.router,
     documents.router,
     pictures.router,
     jobs.router,
     search.router,
     runs.router,
+    reruns.router,
+    reports.router,
+    metrics.router,
+    audit.router,
+    review.router,
+    forecast.router,
     threads.router,
     synthesis.router,
     openai.router,
@@ -57,11 +74,14 @@ def make_app(server: Server) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
-        async with mcp.running(app):
-            started = asyncio.create_task(_begin(server))
-            yield
-            started.cancel()
-        await server.stop()
+        async with audit.sealing(server):  # outermost: what runs record while they end is sealed too
+            async with mcp.running(app):
+                started = asyncio.create_task(_begin(server))
+                told = asyncio.create_task(server.engine.do(telling.tell(server.workspace)))
+                yield
+                started.cancel()
+                told.cancel()
+            await server.stop()
 
     app = FastAPI(
         title="Assay",
@@ -90,6 +110,9 @@ def make_app(server: Server) -> FastAPI:
     app.add_exception_handler(Exception, _broke_down)
     app.add_middleware(Manners)
     app.add_middleware(auth.Guard, server=server)
+    if server.workspace.settings.metrics:
+        server.meters = metrics.Meters(server)
+        app.add_middleware(metrics.Counted, meters=server.meters)  # outermost: what the door refuses is counted too
     return app
 
 

@@ -23,6 +23,7 @@ from assay.serve.live import Frame
 from assay.serve.notes import with_notes
 from assay.serve.shapes import CitationShape
 from assay.serve.state import Person, Server
+from assay.store import withheld
 from assay.told import counted, told
 from assay.types import Outcome
 from assay.workspace import Workspace
@@ -31,6 +32,8 @@ SPOKEN = frozenset(
     {"Rephrased", "Routed", "Planned", "Decided", "Gathered", "Bound", "Judged", "Stopped", "Drafted", "Critiqued"}
 )  # kinds of events that a watcher may be told of
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
+HELD = "The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
+REJECTED = "The answer was rejected in review: {note}"
 CLOSING = "The server is closing. The question is carried on as run {run} when it starts again."
 
 
@@ -88,7 +91,10 @@ async def begin(server: Server, person: Person, workspace: Workspace, question: 
 
 
 def progress(frame: Frame) -> str:
-    return line_of(from_json(KINDS[frame.kind], json.loads(frame.body)["event"]))
+    event = json.loads(frame.body)["event"]
+    return (
+        line_of(from_json(KINDS[frame.kind], event)) if event else ""
+    )  # nothing is told of what this person may not see
 
 
 def line_of(event: Event) -> str:
@@ -113,7 +119,13 @@ def reply_of(workspace: Workspace, run_id: str) -> Reply:
         cited = render.citations(run.answer, run.evidence, workspace.document)
         shown = answers.answer(run.answer, run.evidence, workspace.document)
         return Reply(run, with_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
+    if run.withheld is not None:
+        return Reply(run, error=withheld.ANSWER)
     if run.waiting is not None:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # which cannot be chosen in a chat
         return Reply(run, "\n".join([run.waiting.question, "", *options]))
+    if run.held is not None:
+        return Reply(run, HELD.format(reasons="; ".join(run.held.reasons), run=run_id))
+    if run.rejected is not None:
+        return Reply(run, error=REJECTED.format(note=run.rejected.note))
     return Reply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))

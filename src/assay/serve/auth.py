@@ -10,7 +10,7 @@ from starlette.requests import cookie_parser
 
 from assay import __version__
 from assay.access import Principal
-from assay.errors import UserError
+from assay.errors import Missing, UserError
 from assay.events import Checkpoint, Mode
 from assay.models.choose import has_model, reached
 from assay.serve.guard import COOKIE, Guard, address_of
@@ -28,7 +28,10 @@ router = APIRouter(
 
 def as_now(server: Server, principal: Principal) -> Workspace:
     """The workspace for somebody who asked earlier, as they are now: groups that they have left show them nothing."""
-    return server.seen_by(server.present(principal))
+    now = server.present(principal)
+    if now is None:
+        raise Missing(f"There is no user called {principal.id!r} any more.")
+    return server.seen_by(now)
 
 
 @router.get("/api/me", response_model=Me)

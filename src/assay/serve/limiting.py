@@ -37,4 +37,5 @@ def how_of(wish: Ask) -> How:
         checkpoints=wish.checkpoints,
         route=wish.route,
         model=wish.model,
+        stakes=wish.stakes,
     )

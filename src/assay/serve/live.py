@@ -10,21 +10,25 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
+from assay import reviewing
 from assay.access import Principal
 from assay.asking import decided, recorded
 from assay.codec import dumps, to_json
 from assay.errors import AssayError, Missing, StoreError, UserError
-from assay.events import Event, Failed
+from assay.events import Asked, Event, Failed
+from assay.oversight.sight import for_asker
 from assay.run import Run
 from assay.serve.engine import Engine
 from assay.serve.shapes import RunState
-from assay.store import budgets, documents, records, underway
+from assay.store import budgets, documents, records, reviews, underway, withheld
 from assay.store.open import Store
 from assay.store.records import documents_in
 from assay.told import in_a_line
+from assay.trust import Held, Withheld
 from assay.workspace import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -34,7 +38,8 @@ AT_ONCE = 16  # events that are read from the disk for one watcher: so many are 
 HEARTBEAT = 15.0  # seconds of silence after which a watcher gets a sign of life
 CANCELLED = "cancelled"  # what a run failed with, where the person who asked stopped it
 STOPPED = "Stopped by the person who asked."
-ERASED = "Erased with a document that it spoke of."
+REMOVED = "removed"  # what a run failed with, where the person who asked is no member any more
+GONE = "The person who asked was removed."
 
 Steps = AsyncIterator[tuple[Run, Event]]
 
@@ -64,9 +69,11 @@ class Under:
 class Live:
     """The runs that this process carries on. Methods are called from the loop that serves; the work is in the engine."""
 
-    def __init__(self, engine: Engine, present: Callable[[Principal], Principal] = lambda principal: principal) -> None:
+    def __init__(
+        self, engine: Engine, present: Callable[[Principal], Principal | None] = lambda principal: principal
+    ) -> None:
         self._engine = engine
-        self._present = present  # a person as they are now: groups may be left while a run goes on
+        self._present = present  # a person as they are now: groups may be left while a run goes on; none was removed
         self._under: dict[str, Under] = {}
         self._due: dict[str, Principal] = {}  # what an earlier server was cut off from, until it is taken up
         self._watchers: dict[str, set[asyncio.Event]] = {}
@@ -124,6 +131,10 @@ class Live:
             raise UserError(f"Run {run_id} is under way already.")
         if run.delivered:
             raise UserError(f"Run {run_id} is delivered: there is nothing to carry on.")
+        if run.held:
+            raise UserError(f"Run {run_id} waits for a reviewer: there is nothing to carry on before that.")
+        if run.rejected:
+            raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
         decided(run, choice, words, workspace.principal.id)  # says what does not fit
         underway.begin(workspace.store, run_id, workspace.principal)
         own = Under(run_id, workspace.principal.id, run)
@@ -132,11 +143,26 @@ class Live:
             self._due.pop(run_id, None)
         self._start(workspace, own, workspace.resume(run_id, choice, words))
 
+    async def go_on(self, workspace: Workspace, run_id: str) -> None:
+        """Carry a run on that a reviewer has decided on, as whoever asked; it may just be coming to rest."""
+        await self._engine.do(self._go_on(workspace, run_id))
+
+    async def _go_on(self, workspace: Workspace, run_id: str) -> None:
+        own = self._under.get(run_id)
+        if own is not None and own.task is not None:
+            await asyncio.wait([own.task])
+        await self._resume(workspace, run_id)
+
     async def _carry(self, workspace: Workspace, own: Under, steps: Steps) -> None:
         try:
             async for run, event in steps:
-                workspace.principal = self._present(workspace.principal)
                 own.run = run
+                now = self._present(workspace.principal)
+                if now is None:
+                    await cast(AsyncGenerator[Any], steps).aclose()
+                    self._failed(workspace, own, REMOVED, GONE)
+                    break
+                workspace.principal = now
                 self._add(workspace, own, run, event)
         except asyncio.CancelledError:
             if not own.parked:
@@ -151,7 +177,7 @@ class Live:
             log.exception("run %s broke down", own.id)
             self._failed(workspace, own, type(error).__name__, "Assay broke down; the log says where.")
         finally:
-            if not own.parked or own.run.delivered:
+            if own.run.delivered or not (own.parked or own.run.held):  # what is held goes on when it is decided
                 self._ended(workspace, own)
             with self._lock:
                 self._under.pop(own.id, None)
@@ -177,7 +203,8 @@ class Live:
         try:
             budgets.lost(workspace.store, own.id)  # what was in flight may have been paid for
             run = workspace.run(own.id)
-            if not run.delivered and not run.failed and not run.waiting:  # a question to a person is not taken back
+            at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
+            if not at_rest:  # a question to a person is not taken back
                 recorded(workspace, run, Failed(error, detail))
         except AssayError:
             log.exception("the ending of run %s could not be recorded", own.id)
@@ -189,7 +216,8 @@ class Live:
                 own.frames.clear()  # those at hand follow each other without a gap
             return
         seq = len(run.events) - 1
-        frame = framed(workspace, seq, records.moment(workspace.store, own.id, seq), event, own.titles)
+        at, watched = records.moment(workspace.store, own.id, seq), reviewing.watched(workspace, own.id)
+        frame = framed(workspace, seq, at, event, own.titles, watched=watched)
         with self._lock:
             own.frames.append(frame)
         self._wake(own.id)
@@ -217,7 +245,7 @@ class Live:
             self._failed(workspace, own, CANCELLED, STOPPED)
             self._ended(workspace, own)
             self._wake(run_id)
-        elif not (run.delivered or run.failed or run.waiting):
+        elif not (run.delivered or run.failed or run.waiting or run.held or run.rejected):
             raise UserError(f"Run {run_id} is not under way here.")
 
     def under_way(self, run_id: str) -> bool:
@@ -233,8 +261,9 @@ class Live:
     def expect(self, store: Store) -> None:
         """Look up what an earlier server was cut off from, before anybody is served: who comes back to watch such a run is
         not told that it has come to rest."""
+        decided = {run: Principal(who) for run, who in reviews.undelivered(store)}
         with self._lock:
-            self._due = dict(underway.listing(store))
+            self._due = decided | dict(underway.listing(store))
 
     async def take_up(self, store: Store, seen_by: Callable[[Principal], Workspace]) -> int:
         """Carry those runs on, each as the person it is for."""
@@ -298,7 +327,7 @@ class Live:
                 woken.clear()
                 ongoing = self.under_way(run_id)  # asked before reading: what is recorded until the end is then read
                 frames = self._at_hand(run_id, workspace.principal.id, after)
-                if frames is None:
+                if frames is None or (frames and await asyncio.to_thread(self._closed_to, workspace, run_id)):
                     frames = await asyncio.to_thread(self._behind, workspace, run_id, after)
                 for frame in frames:
                     yield frame
@@ -318,8 +347,17 @@ class Live:
                 self._watchers.pop(run_id, None)
 
     def _behind(self, workspace: Workspace, run_id: str, after: int) -> list[Frame]:
-        workspace.principal = self._present(workspace.principal)  # a stream may last for hours
+        self._as_now(workspace)
         return behind(workspace, run_id, after, AT_ONCE)
+
+    def _as_now(self, workspace: Workspace) -> None:
+        """A stream may last for hours. Who was removed meanwhile is nobody, and reads nothing."""
+        workspace.principal = self._present(workspace.principal) or Principal("")
+
+    def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
+        """Whether a run speaks of something that this person may not read any more: then memory shows too much."""
+        self._as_now(workspace)
+        return withheld.closed_since(workspace.store, run_id, workspace.scope()) is not None
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[Frame] | None:
         """The frames after this one, if all of them are in memory; none where the store has to be asked."""
@@ -335,26 +373,37 @@ class Live:
 
 def behind(workspace: Workspace, run_id: str, after: int, most: int = 200) -> list[Frame]:
     """What a watcher has not seen, from the store, in the words that this person may read now."""
-    texts = documents.texts_for(workspace.store, workspace.scope())
-    found = records.since(workspace.store, run_id, workspace.principal.id, texts, after, most)
+    scope = workspace.scope()
+    texts = documents.texts_for(workspace.store, scope)
+    found = records.since(workspace.store, run_id, workspace.principal.id, texts, scope, after, most)
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
-    return [
-        framed(workspace, record.seq, record.at, event, titles) if event is not None else erased(record)
-        for record, event in found
-    ]
+    watched = reviewing.watched(workspace, run_id)
+    return [framed(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
 
 
-def erased(record: records.Record) -> Frame:
-    """What is left of an event that was erased with a document: that there was one."""
-    body = {"seq": record.seq, "kind": record.kind, "at": record.at, "line": ERASED, "event": {}, "documents": {}}
-    return Frame(record.seq, record.kind, dumps(body))
+def hidden(seq: int, at: str, event: Withheld) -> Frame:
+    """What is left of an event that this person does not see: that there was one."""
+    body = {"seq": seq, "kind": event.kind, "at": at, "line": event.why, "event": {}, "documents": {}}
+    return Frame(seq, event.kind, dumps(body))
 
 
-def framed(workspace: Workspace, seq: int, at: str, event: Event, titles: dict[str, str]) -> Frame:
-    """An event as it is sent, with the titles of the documents that it speaks of."""
+def framed(
+    workspace: Workspace, seq: int, at: str, event: Event, titles: dict[str, str], *, watched: bool = False
+) -> Frame:
+    """An event as it is sent, with the titles of the documents that it speaks of. Where a reviewer has to look at the answer
+    first, or may have to (`watched`), whoever asked is not sent its draft."""
+    if watched:
+        event = for_asker(event)
+    if isinstance(event, Withheld):
+        return hidden(seq, at, event)
+    if isinstance(event, Asked):  # knowledge bases that there were are told of only where they are there still
+        names = {base.name for base in workspace.scope().bases}
+        event = replace(event, about={name: said for name, said in event.about.items() if name in names})
     plain = to_json(event)
+    if watched and isinstance(event, Held):
+        plain.pop("answer")
     spoken_of = documents_in(plain)
     if unknown := spoken_of - titles.keys():
         titles |= dict.fromkeys(unknown, "") | documents.titles(workspace.store, unknown, workspace.scope())
@@ -377,6 +426,10 @@ def state_of(run: Run, under_way: bool) -> RunState:
         return RunState.running
     if run.waiting:
         return RunState.waiting
+    if run.held:
+        return RunState.held
+    if run.rejected:
+        return RunState.rejected
     if run.failed:
         return RunState.cancelled if run.failed.error == CANCELLED else RunState.failed
     return RunState.parked

@@ -35,7 +35,7 @@ from assay.serve.shapes import (
     Trace,
 )
 from assay.serve.state import Here, Mine, Person, Server, Who
-from assay.store import budgets, history, records
+from assay.store import budgets, history, records, withheld
 from assay.workspace import Workspace
 
 router = APIRouter(
@@ -71,6 +71,9 @@ FORMS = {
     Form.json: "application/json",
     Form.bibtex: "application/x-bibtex",
 }
+
+
+OTHERS = ("n", "link")  # of a record: its place among everybody's, which says how much others do
 
 
 class Streamed(StrEnum):
@@ -119,7 +122,7 @@ def begun(run: str, thread: str) -> Begun:
 def list_runs(mine: Mine, server: Here, after: str = "", limit: Some = 50, kind: Kind | None = None) -> Runs:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is Kind.synthesis
-    found, more = history.page(mine.store, mine.principal.id, after, limit, only)
+    found, more = history.page(mine.store, mine.principal.id, mine.scope(), after, limit, only)
     return Runs(runs=tuple(answers.line(each, server.live.under_way(each.id)) for each in found), next=more)
 
 
@@ -149,7 +152,8 @@ def run_events(
 ) -> Any:
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
-    history.standing(mine.store, run, mine.principal.id)  # says that there is none, while that can still be said
+    # Says that there is none, while that can still be said.
+    history.standing(mine.store, run, mine.principal.id, mine.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is Streamed.json:
         return Events(events=_events(mine, run, seen))
@@ -174,7 +178,7 @@ def run_trace(run: RunId, mine: Mine, response: Response, download: bool = False
     return Trace(
         run=run,
         events=told,
-        chain=tuple(to_json(each) for each in chain),
+        chain=tuple({name: told for name, told in to_json(each).items() if name not in OTHERS} for each in chain),
         faults=tuple(records.faults(mine.store, run)),
         usage=answers.usage(budgets.spent_by_run(mine.store, run)),
         seconds=records.active_seconds(mine.store, run),
@@ -194,6 +198,8 @@ def run_trace(run: RunId, mine: Mine, response: Response, download: bool = False
 def run_answer(run: RunId, mine: Mine, format: Form = Form.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
     found = mine.run(run)
+    if found.withheld:
+        raise UserError(withheld.ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
     cited = render.citations(found.answer, found.evidence, mine.document)
@@ -256,14 +262,10 @@ async def replay_run(run: RunId, mine: Mine, who: Who, server: Here) -> Replayed
 
 
 async def _replayed(mine: Workspace, run_id: str) -> Replayed:
-    from assay.asking import kit_for
-    from assay.replay import replay
+    from assay.branching import replayed
 
-    recorded = mine.run(run_id)
-    if recorded.answer is None:
-        raise UserError(f"Run {run_id} has no answer yet.")
-    again = await replay(recorded, await kit_for(mine, recorded))
-    return Replayed(run=run_id, same=not again.differences, differences=tuple(again.differences))
+    again = await replayed(mine, mine.run(run_id))
+    return Replayed(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
 async def _told(server: Server, mine: Workspace, run: str) -> RunWhole:
@@ -271,7 +273,7 @@ async def _told(server: Server, mine: Workspace, run: str) -> RunWhole:
 
 
 async def _line(server: Server, mine: Workspace, run: str) -> RunLine:
-    return answers.line(history.standing(mine.store, run, mine.principal.id), server.live.under_way(run))
+    return answers.line(history.standing(mine.store, run, mine.principal.id, mine.scope()), server.live.under_way(run))
 
 
 async def _thread(server: Server, mine: Workspace, run: str) -> str:

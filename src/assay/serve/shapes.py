@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from assay.events import Checkpoint, Eagerness, Mode, Route
+from assay.trust import Stakes
 from assay.types import Outcome, Shape, Verdict
 
 MOST_WORDS = 20_000  # characters of a question; a document belongs into a knowledge base
@@ -97,6 +98,7 @@ class Ask(Limited):
     checkpoints: tuple[Checkpoint, ...] | None = None
     route: Literal[Route.lookup, Route.research] | None = None  # whether the documents are left out is not asked for
     model: Flag = True
+    stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
     thread: Id = ""
     talk: Flag = False
 
@@ -115,6 +117,8 @@ class RunState(StrEnum):
     waiting = "waiting"  # for a person's choice
     failed = "failed"
     cancelled = "cancelled"
+    held = "held"  # the answer waits for a reviewer
+    rejected = "rejected"  # by a reviewer: there will be no answer
     parked = "parked"  # stopped in the middle, with the server or a terminal; can be resumed
     delivered = "delivered"
 
@@ -160,6 +164,25 @@ class Failure(Told):
     detail: str
 
 
+class HeldShape(Told):
+    """Why the answer waits for a reviewer, and since when; whoever asked sees it when it is approved."""
+
+    reasons: tuple[str, ...]
+    since: str
+
+
+class Rejection(Told):
+    by: str
+    note: str
+
+
+class Approval(Told):
+    """Who let the answer through, and what they said of it."""
+
+    by: str
+    note: str
+
+
 class CitationShape(Told):
     """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
 
@@ -183,6 +206,8 @@ class ClaimShape(Told):
     verdict: Verdict | None
     why: str
     citations: tuple[int, ...]  # numbers of citations
+    edited: str | None  # who wrote it anew in review
+    rests_on_flagged: bool  # on nothing but passages that read like an instruction to a model
 
 
 class BlockShape(Told):
@@ -267,8 +292,12 @@ class RunWhole(RunLine):
     seconds: float  # at work
     waiting: Waiting | None
     failure: Failure | None
+    held: HeldShape | None
+    rejected: Rejection | None
+    reviewed: Approval | None  # of an answer that was delivered after a review
     answer: AnswerShape | None
     evidence: tuple[EvidenceShape, ...]
+    withheld: str = ""  # why there is no answer to see, where one was delivered
 
 
 class EventShape(Told):

@@ -195,6 +195,21 @@ class Synthesise(Given):
     model: Flag = True
 
 
+class RangeShape(Told):
+    """Four of five should come to something between `low` and `high`."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class RangesShape(Told):
+    calls: RangeShape
+    tokens: RangeShape
+    money: RangeShape | None  # USD; none where nobody knows the price
+    seconds: RangeShape
+
+
 class ForecastShape(Told):
     """What a synthesis will take, as far as that can be told before it begins."""
 
@@ -206,3 +221,5 @@ class ForecastShape(Told):
     seconds: float
     large: bool
     lines: tuple[str, ...]  # the same in words
+    ranges: RangesShape | None  # low, likely, high
+    from_runs: int  # earlier ones that the ranges rest on

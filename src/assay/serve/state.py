@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
@@ -20,6 +20,9 @@ from assay.serve.pages import Pages
 from assay.serve.worker import Worker
 from assay.store import members
 from assay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from assay.serve.metrics import Meters
 
 log = logging.getLogger("assay.serve")
 
@@ -66,6 +69,7 @@ class Server:
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # what else stops with the server
     problems: tuple[str, ...] = ()  # why it is not ready, if it is not
     grace: float = GRACE
+    meters: Meters | None = None  # where the setting `metrics` is on
 
     def __post_init__(self) -> None:
         self.live = Live(self.engine, self.present)
@@ -73,13 +77,15 @@ class Server:
         self.pages = Pages(limits_from(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]
 
-    def present(self, principal: Principal) -> Principal:
+    def present(self, principal: Principal) -> Principal | None:
         """Somebody who asked earlier as they are now: in the groups that they have not left. Where a proxy says which groups
-        people are in, the last that it said holds."""
+        people are in, the last that it said holds. Who was removed is nobody, where people have to be members."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
         member = members.named(self.workspace.store, principal.id)
-        return member.principal if member else Principal(principal.id)
+        if member is None:
+            return None if self.serving.auth == "keys" else Principal(principal.id)
+        return member.principal
 
     def seen_by(self, principal: Principal) -> Workspace:
         return self.workspace.seen_by(principal)

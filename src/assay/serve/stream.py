@@ -63,7 +63,7 @@ async def events(live: Live, workspace: Workspace, run_id: str, after: int = -1)
 
 def state_now(live: Live, workspace: Workspace, run_id: str) -> RunState:
     under_way = live.under_way(run_id)  # asked before reading: what has ended by then is on record
-    return line(history.standing(workspace.store, run_id, workspace.principal.id), under_way).state
+    return line(history.standing(workspace.store, run_id, workspace.principal.id, workspace.scope()), under_way).state
 
 
 async def ended(live: Live, workspace: Workspace, run_id: str) -> None:

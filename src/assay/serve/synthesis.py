@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from assay import synthesising
 from assay.codec import to_json
 from assay.errors import Missing
+from assay.serve.forecast import ranges
 from assay.serve.limits import room_for_a_run
 from assay.serve.shapes import Begun, Problem
 from assay.serve.shapes_documents import ForecastShape, Synthesise
@@ -43,7 +44,9 @@ async def forecast(wanted: Synthesise, mine: Mine, here: Here) -> ForecastShape:
         money=expected.money,
         seconds=expected.seconds,
         large=is_large(expected),
-        lines=(in_words(expected),),
+        lines=(in_words(expected), *expected.notes),
+        ranges=ranges(expected.foreseen) if expected.foreseen else None,
+        from_runs=expected.foreseen.from_runs if expected.foreseen else 0,
     )
 
 

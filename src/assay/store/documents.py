@@ -194,6 +194,11 @@ def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
     ]
 
 
+def all_of(store: Store, base: Base) -> list[Entry]:
+    """Every document of a base, whatever its state: for whoever takes them away."""
+    return entries_of(store, select(*LINE).where(documents.c.base == base.id))
+
+
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     """Those contents that some document still stands on."""
     with store.read() as connection:
@@ -239,7 +244,6 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
     row = {
         "id": document.id,
         "base": document.base,
-        "label": document.base,
         "uri": document.uri,
         "state": PENDING,
         "status": "read",
@@ -263,6 +267,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         "added": store.now(),
     }
     with store.write() as connection:
+        row["label"] = _label_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
@@ -271,6 +276,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
     """A file without text. What was read there before stays: a file that breaks does not take its past with it."""
     with store.write() as connection:
+        label = _label_at(connection, base.id, uri)
         connection.execute(
             delete(documents).where(
                 documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
@@ -280,7 +286,7 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
             insert(documents).values(
                 id="d" + store.new_id(),
                 base=base.id,
-                label=base.id,
+                label=label,
                 uri=uri,
                 state=UNREADABLE,
                 status=status,
@@ -292,6 +298,22 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
                 added=store.now(),
             )
         )
+
+
+def _label_at(connection: Connection, base: str, uri: str) -> str:
+    """The label of what stands, or stood, in a place: who may read it does not change when its file does."""
+    before = select(documents.c.label).where(documents.c.base == base, documents.c.uri == uri)
+    return connection.scalar(before.order_by(documents.c.added.desc()).limit(1)) or base
+
+
+def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
+    """The labels of these documents, as of now: for the rows that the index holds of them."""
+    with store.read() as connection:
+        return {
+            row.id: row.label
+            for part in _parts(ids)
+            for row in connection.execute(select(documents.c.id, documents.c.label).where(documents.c.id.in_(part)))
+        }
 
 
 def retire(store: Store, base: Base, uri: str) -> None:
@@ -307,7 +329,7 @@ def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
             documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states)
         )
     ).all()
-    _drop(connection, [row.id for row in rows if not row.recipe], base)
+    drop(connection, [row.id for row in rows if not row.recipe], base)
     found = [row.id for row in rows if row.recipe]
     connection.execute(update(documents).where(documents.c.id.in_(found)).values(state=REPLACED))
     _leave(connection, found, base)
@@ -358,22 +380,11 @@ def move(store: Store, entry: Entry, uri: str) -> None:
 def remove(store: Store, ids: Sequence[str], base: Base) -> None:
     """Take documents and their words away; the index follows (see `leftover`)."""
     with store.write() as connection:
-        _drop(connection, ids, base.id)
+        drop(connection, ids, base.id)
 
 
-def remove_all(store: Store, base: Base) -> set[str]:
-    """Every document of a base, whatever its state; the digests of what they were made from."""
-    with store.write() as connection:
-        rows = connection.execute(select(documents.c.id, documents.c.digest).where(documents.c.base == base.id)).all()
-        connection.execute(
-            delete(texts).where(texts.c.document.in_(select(documents.c.id).where(documents.c.base == base.id)))
-        )
-        connection.execute(delete(documents).where(documents.c.base == base.id))
-        connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
-    return {row.digest for row in rows}
-
-
-def _drop(connection: Connection, ids: Sequence[str], base: str) -> None:
+def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
+    """Documents with their words; the index follows (see `leftover`)."""
     for part in _parts(ids):
         connection.execute(delete(texts).where(texts.c.document.in_(part)))
         connection.execute(delete(documents).where(documents.c.id.in_(part)))

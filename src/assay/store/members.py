@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from assay.access import Principal
 from assay.errors import Missing, UserError
 from assay.store.open import Store
-from assay.store.schema import bases, grants, keys, members, sessions
+from assay.store.schema import bases, documents, grants, keys, members, sessions
 
 # scrypt with 32 MB and about a tenth of a second a try: nothing for who knows the password, much for who guesses.
 COST, BLOCK, LANES = 2**15, 8, 1
@@ -112,7 +112,8 @@ def remove(store: Store, name: str) -> None:
             raise _nobody(name)
         connection.execute(delete(keys).where(keys.c.who == name))
         connection.execute(delete(sessions).where(sessions.c.who == name))
-        own = select(bases.c.id).where(bases.c.owner == name)
+        owned = select(bases.c.id).where(bases.c.owner == name)
+        own = owned.union(select(documents.c.label).where(documents.c.base.in_(owned)))
         connection.execute(delete(grants).where(grants.c.name == f"user:{name}", grants.c.label.not_in(own)))
         connection.execute(delete(members).where(members.c.name == name))
 

@@ -15,7 +15,7 @@ from filelock import FileLock
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
-from assay.codec import START, linked
+from assay.codec import START, digest, dumps, linked
 from assay.errors import StoreError, UserError
 from assay.store import schema
 
@@ -108,8 +108,10 @@ def _add_trust(connection: Connection) -> None:
         "CREATE INDEX reviews_by_state ON reviews (state, created)",
         "CREATE TABLE backups (path TEXT NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (path))",
         """CREATE TABLE forecasts (
-            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL,
-            PRIMARY KEY (run))""",
+            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, who VARCHAR NOT NULL, alike VARCHAR NOT NULL,
+            foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL, PRIMARY KEY (run))""",
+        "CREATE INDEX forecasts_alike ON forecasts (who, kind, alike, at)",
+        "CREATE INDEX spending_of_day ON spending (day)",
     ):
         connection.exec_driver_sql(statement)
     _number_records(connection)
@@ -131,6 +133,31 @@ def _number_records(connection: Connection) -> None:
         link = linked(n, row.hash, link)
         values = (row.run, row.seq, row.at, row.kind, row.digest, row.prev, row.hash, n, link)
         connection.exec_driver_sql("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    _note_what_is_gone(connection, len(rows) + 1, link)
+
+
+def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
+    """Payloads that went with their documents before that was noted. From here on, what no note names was tampered with."""
+    gone: dict[str, list[int]] = {}
+    for run, seq in connection.exec_driver_sql(
+        "SELECT r.run, r.seq FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+        "WHERE p.run IS NULL ORDER BY r.run, r.seq"
+    ):
+        gone.setdefault(run, []).append(seq)
+    if not gone:
+        return
+    body = dumps({"why": "before erasing was noted", "by": "", "gone": [], "records": gone})
+    run, at, covered = "workspace", now(), digest(body)
+    hash = digest(dumps([run, 0, at, "Erased", covered, START]))
+    for statement, values in (
+        ("INSERT INTO runs (id, who, started, delivered) VALUES (?, '', ?, 0)", (run, at)),
+        (
+            "INSERT INTO records VALUES (?, 0, ?, 'Erased', ?, ?, ?, ?, ?)",
+            (run, at, covered, START, hash, n, linked(n, hash, before)),
+        ),
+        ("INSERT INTO payloads (run, seq, body) VALUES (?, 0, ?)", (run, body)),
+    ):
+        connection.exec_driver_sql(statement, values)
 
 
 # From this version to the next.

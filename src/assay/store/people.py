@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from assay.access import Base, Principal, Scope
+from assay.access import LOCAL, Base, Principal, Scope
 from assay.errors import Missing, UserError
+from assay.store import records
 from assay.store.open import Store
-from assay.store.schema import bases, documents, grants
+from assay.store.schema import bases, documents, grants, leftovers
+from assay.trust import Granted
 
 USER, GROUP = "user:", "group:"
 
@@ -111,20 +113,24 @@ def grant_of(base: Base) -> str:
     return base.owner if base.owner.startswith(GROUP) else USER + base.owner
 
 
-def share(store: Store, base: Base, name: str) -> None:
+def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
     """Let somebody (`user:…`), or everybody in a group (`group:…`), read a base from now on."""
-    _grantable(name)
+    grantable(name)
     with store.write() as connection:
-        connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=base.id, name=name))
+        new = connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=base.id, name=name))
+        if new.rowcount:
+            records.note(connection, store, Granted(base.id, name, True, by))
 
 
-def stop_sharing(store: Store, base: Base, name: str) -> None:
+def stop_sharing(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
     """From the next question on they do not see it. Who owns a base goes on seeing it."""
-    _grantable(name)
+    grantable(name)
     if name == grant_of(base):
         raise UserError(f"The knowledge base {base.name!r} belongs to {name!r}; they go on seeing it.")
     with store.write() as connection:
         gone = connection.execute(delete(grants).where(grants.c.label == base.id, grants.c.name == name))
+        if gone.rowcount:
+            records.note(connection, store, Granted(base.id, name, False, by))
     if not gone.rowcount:
         raise Missing(f"The knowledge base {base.name!r} is not shared with {name!r}.")
 
@@ -136,9 +142,9 @@ def shared_with(store: Store, base: Base) -> list[str]:
         return sorted(names, key=lambda name: (name != grant_of(base), name))
 
 
-def _grantable(name: str) -> None:
+def grantable(name: str) -> None:
     if not any(name.startswith(kind) and len(name) > len(kind) for kind in (USER, GROUP)):
-        raise UserError(f"A knowledge base is shared with user:NAME or group:NAME, not with {name!r}.")
+        raise UserError(f"Access is given to user:NAME or group:NAME, not to {name!r}.")
 
 
 def every_base(store: Store) -> list[Base]:
@@ -170,4 +176,5 @@ def forget_base(store: Store, base: Base) -> None:
     """The base itself, once its documents are gone."""
     with store.write() as connection:
         connection.execute(delete(grants).where(grants.c.label == base.id))
+        connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
         connection.execute(delete(bases).where(bases.c.id == base.id))

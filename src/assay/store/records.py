@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, literal, select, text, update
 
+from assay.access import Scope
 from assay.codec import START, Texts, digest, dumps, from_json, linked, to_json
-from assay.errors import Missing, StoreError, UserError
+from assay.errors import Missing, StoreError
 from assay.events import KINDS, Answered, Asked, Event
-from assay.store import reviews
+from assay.store import reviews, withheld
+from assay.store.chains import ROWS, Entry, Row, erasures, run_faults
 from assay.store.open import Store
 from assay.store.schema import mentions, payloads, records, runs
-from assay.trust import WORKSPACE, Erased, Granted, Held, Reviewed, Withheld
+from assay.trust import WORKSPACE, Erased, Granted, Held, Narrowed, Reviewed, Withheld
 
 # Spelt once: putting a statement together takes longer than running it.
 _LAST = (
@@ -28,6 +30,7 @@ _LAST = (
 )
 _HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
 _RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
+LATE = "it was recorded while a document that it speaks of was erased"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,18 @@ def begin(store: Store, who: str, *, gated: bool = False) -> str:
     return run
 
 
-def append(store: Store, run: str, seq: int, event: Event, *, hours: float = reviews.HOURS) -> Record:
+def append(
+    store: Store,
+    run: str,
+    seq: int,
+    event: Event,
+    *,
+    hours: float = reviews.HOURS,
+    check: Callable[[Connection], None] = lambda _: None,
+) -> Record:
     """One event at its place in the chain, on disk when this returns. A place that is taken is refused, and so is what no
-    reviewer has approved where one has to. `hours` is how long an approval holds."""
+    reviewer has approved where one has to. `hours` is how long an approval holds; `check` raises, in the same transaction,
+    where it must not be."""
     with store.write() as connection:
         last = connection.execute(_LAST, {"of": run}).first()
         expected = last.seq + 1 if last else 0
@@ -81,6 +93,7 @@ def append(store: Store, run: str, seq: int, event: Event, *, hours: float = rev
             raise StoreError(f"Run {run} is delivered; nothing can follow.")
         if last and last.kind == "Reviewed":
             reviews.refuse_after_rejection(connection, run)
+        check(connection)
         match event:
             case Held():
                 reviews.hold(connection, store, run, event)
@@ -88,10 +101,24 @@ def append(store: Store, run: str, seq: int, event: Event, *, hours: float = rev
                 reviews.decide(connection, store, run, event, hours)
             case Answered():
                 reviews.deliver(connection, store, run, event.seal)
+                _as_it_waited(connection, run, event)
                 connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
             case _:
                 pass
         return _put(connection, store, run, seq, last.hash if last else START, event)
+
+
+def _as_it_waited(connection: Connection, run: str, answered: Answered) -> None:
+    """What is delivered under a seal is, sign for sign, what waited under it; what it cost may have grown."""
+    if answered.seal is None:
+        return
+    own = (records.c.run == run) & (records.c.kind == Held.__name__)
+    same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
+    told = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
+    free = {"usage": None}
+    given = to_json(answered.answer, words=False) | free
+    if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in told):
+        raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
 
 def note(connection: Connection, store: Store, event: Erased | Granted) -> Record:
@@ -114,19 +141,36 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
     hash = link(run, seq, at, kind, covered, prev)
     record = Record(run, seq, at, kind, covered, prev, hash, n, linked(n, hash, before))
     connection.execute(_RECORD, to_json(record))
-    connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
     if spoken_of := sorted(documents_in(plain)):
         connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
+    if isinstance(event, Narrowed):
+        withheld.put_aside(connection, run)
+    if run != WORKSPACE and withheld.owes_erasure(connection, run, spoken_of):
+        note(
+            connection, store, Erased(LATE, "", (), {run: (seq,)})
+        )  # words that were erased meanwhile never reach the disk
+    else:
+        connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
+    if isinstance(event, Asked) and event.history:
+        _inherit(connection, run, [turn.run for turn in event.history])
     return record
+
+
+def _inherit(connection: Connection, run: str, turns: Sequence[str]) -> None:
+    """A follow-up is told what the turns before it came to: it speaks of all that they speak of, cited or not."""
+    theirs = select(mentions.c.document, literal(run), literal(0)).where(mentions.c.run.in_(turns)).distinct()
+    connection.execute(_MENTION.prefix_with("OR IGNORE").from_select(["document", "run", "seq"], theirs))
 
 
 def documents_in(body: Any) -> set[str]:
     """Every document that a payload refers to."""
     if isinstance(body, dict):
-        own = {body["doc_id"]} if isinstance(body.get("doc_id"), str) else set()
+        named = body.get("doc_id")  # empty where it is about several
+        own = {named} if isinstance(named, str) and named else set()
         told = body.get("documents")  # their ids, where it is no mere number of them
         own.update(each for each in (told if isinstance(told, list) else ()) if isinstance(each, str))
-        return own.union(*(documents_in(each) for each in body.values()))
+        # What a model gives a tool names documents in its own words: those are no ids, and refer to nothing.
+        return own.union(*(documents_in(each) for name, each in body.items() if name != "arguments"))
     if isinstance(body, list):
         return set().union(*(documents_in(each) for each in body))
     return set()
@@ -147,23 +191,21 @@ def chain(store: Store, run: str, who: str) -> list[Record]:
     return found
 
 
-def events_of(store: Store, run: str, who: str, texts: Texts) -> list[Event]:
-    """A run's events, with the words of documents put back in."""
+def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> list[Event]:
+    """A run's events as this person may see them now, with the words of documents put back in."""
     kinds = {record.seq: record.kind for record in chain(store, run, who)}
     bodies = _bodies(store, run)
-    if kinds.keys() - bodies.keys():
-        raise UserError(f"Part of run {run} was erased with a document that it spoke of; it cannot be shown again.")
-    try:
-        return [from_json(KINDS[kind], json.loads(bodies[seq]), texts=texts) for seq, kind in kinds.items()]
-    except (ValueError, KeyError) as error:
-        raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
+    if 0 not in bodies:
+        raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
+    with store.read() as connection:
+        over = withheld.veil(connection, run, scope)
+        return [_seen(connection, run, seq, kind, bodies.get(seq), texts, over, scope) for seq, kind in kinds.items()]
 
 
 def since(
-    store: Store, run: str, who: str, texts: Texts, after: int, most: int = 200
-) -> list[tuple[Record, Event | None]]:
-    """A person's run from after this record on, in order, a few at a time; nothing when there is no more yet. A record
-    whose payload was erased with a document has no event."""
+    store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int = 200
+) -> list[tuple[Record, Event]]:
+    """A person's run from after this record on, in order, a few at a time; nothing when there is no more yet."""
     with store.read() as connection:
         rows = connection.execute(
             select(records, payloads.c.body)
@@ -174,13 +216,31 @@ def since(
             .limit(most)
         ).mappings()
         found = [(Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows]
-    try:
+        over = withheld.veil(connection, run, scope)
         return [
-            (record, None if body is None else from_json(KINDS[record.kind], json.loads(body), texts=texts))
+            (record, _seen(connection, run, record.seq, record.kind, body, texts, over, scope))
             for record, body in found
         ]
+
+
+def _seen(
+    connection: Connection,
+    run: str,
+    seq: int,
+    kind: str,
+    body: str | None,
+    texts: Texts,
+    over: withheld.Veil,
+    scope: Scope,
+) -> Event:
+    """One event as somebody sees it. What is hidden from them is not even read."""
+    if body is None or (seq and over.covers(seq)):
+        return Withheld(kind, withheld.WHY)
+    try:
+        event = from_json(KINDS[kind], json.loads(body), texts=texts)
     except (ValueError, KeyError) as error:
         raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
+    return withheld.shown(connection, event, scope)
 
 
 _MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place"))
@@ -238,22 +298,8 @@ def active_seconds(store: Store, run: str) -> float:
 def faults(store: Store, run: str) -> Iterator[str]:
     """What is wrong with a run's chain, in words; nothing when it is whole."""
     with store.read() as connection:
-        rows = connection.execute(select(records).where(records.c.run == run).order_by(records.c.seq)).mappings().all()
-        delivered = connection.scalar(select(runs.c.delivered).where(runs.c.id == run))
-    bodies = _bodies(store, run)
-    prev = START
-    for place, row in enumerate(rows):
-        record = Record(**row)
-        if record.seq != place:
-            yield f"record {place} is missing"
-            return
-        if record.prev != prev:
-            yield f"record {place} does not follow the one before it"
-        body = bodies.get(place)
-        if body is not None and digest(body) != record.digest:
-            yield f"the payload of record {place} was changed"
-        if link(record.run, record.seq, record.at, record.kind, record.digest, record.prev) != record.hash:
-            yield f"record {place} was changed"
-        prev = record.hash
-    if delivered and (not rows or rows[-1]["kind"] != "Answered"):
-        yield "the run was delivered, and its end is missing"
+        rows = [Row(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
+        entry = connection.execute(select(runs.c.delivered, runs.c.gated).where(runs.c.id == run)).first()
+        erased = erasures(connection, run)
+    if rows or entry:
+        yield from (each.words for each in run_faults(run, rows, Entry(*entry) if entry else None, erased))

@@ -186,9 +186,12 @@ forecasts = Table(  # what a piece of work was expected to take, and what it too
     schema,
     Column("run", String, primary_key=True),
     Column("kind", String, nullable=False),  # ask, synthesise, add
+    Column("who", String, nullable=False),
+    Column("alike", String, nullable=False),  # what is compared with each other: a mode and its model, say
     Column("foreseen", JSON, nullable=False),
-    Column("came", JSON),
+    Column("came", JSON(none_as_null=True)),
     Column("at", String, nullable=False),
+    Index("forecasts_alike", "who", "kind", "alike", "at"),
 )
 
 spending = Table(  # what models were paid with: a row per request, reserved before it leaves and settled after
@@ -210,6 +213,7 @@ spending = Table(  # what models were paid with: a row per request, reserved bef
     Column("seconds", Float, nullable=False),
     Index("spending_by_run", "run"),
     Index("spending_by_day", "who", "day"),
+    Index("spending_of_day", "day"),
 )
 
 threads = Table(  # conversations, each of one person

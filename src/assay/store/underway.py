@@ -6,7 +6,7 @@ from sqlalchemy import delete, insert, select
 
 from assay.access import Principal
 from assay.store.open import Store
-from assay.store.schema import underway
+from assay.store.schema import reviews, underway
 
 
 def begin(store: Store, run: str, principal: Principal) -> None:
@@ -22,7 +22,16 @@ def end(store: Store, run: str) -> None:
 
 
 def listing(store: Store) -> list[tuple[str, Principal]]:
-    """Every run that was cut off, with whose it is."""
+    """Every run that was cut off, with whose it is. One whose answer waits for a reviewer was not: it stays listed for the
+    groups of whoever asked, and goes on when it is decided."""
+    held = select(reviews.c.run).where(reviews.c.state == "waiting")
     with store.read() as connection:
-        rows = connection.execute(select(underway).order_by(underway.c.run)).all()
+        rows = connection.execute(select(underway).where(underway.c.run.not_in(held)).order_by(underway.c.run)).all()
     return [(row.run, Principal(row.who, frozenset(row.groups))) for row in rows]
+
+
+def asker(store: Store, run: str) -> Principal | None:
+    """Who asked, in the groups that they were in then, of a run that a server has begun."""
+    with store.read() as connection:
+        row = connection.execute(select(underway).where(underway.c.run == run)).first()
+    return Principal(row.who, frozenset(row.groups)) if row else None

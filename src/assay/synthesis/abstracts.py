@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay import text
-from assay.answer.extract import addresses_a_model, pieces, says_something
+from assay.answer.extract import pieces, says_something
+from assay.fence import instructs
 from assay.text import Span
 from assay.types import Document, Quote
 
@@ -27,7 +28,7 @@ ROWS = 3  # of a table that has nothing but rows
 
 BOILERPLATE = re.compile(
     r"©|\(c\) ?\d{4}|\bcopyright\b|\ball rights reserved\b|\blicen[cs]ed? under\b|\bdoi:|\bdoi\.org\b|https?://|www\."
-    r"|[\w.+-]+@[\w-]+\.\w|\bISSN\b|\bISBN\b|\barxiv:|\bcookies?\b|\bprivacy policy\b|\bterms of (?:use|service)\b"
+    r"|(?<![\w.+-])[\w.+-]++@[\w-]+\.\w|\bISSN\b|\bISBN\b|\barxiv:|\bcookies?\b|\bprivacy policy\b|\bterms of (?:use|service)\b"
     r"|\bsubscribe\b|\bclick (?:here|on|the)\b|\bsign up\b|\bnewsletter\b|\bdownloaded from\b|\[ ?edit ?\]"
     r"|^(?:figure|fig\.|table|page|keywords?|key words|cc|from|to|subject|date|sent|dear|best regards|kind regards)\b[\s:]"
     r"|^(?:notes?:|present:|see also\b|\[\d+\] ?[A-Z]|attachment\b)|\bcorresponding author\b|\bet al\.,? ?\(?\d{4}\)?\.?$"
@@ -59,7 +60,7 @@ ADDRESSES = re.compile(
     re.I,
 )
 ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\])*$")
-NUMBERED = re.compile(r"(?:\d+(?:\.\d+)+\.?|\d+[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
+NUMBERED = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})++\.?|\d{1,9}[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
 
 
 def quote(document: Document, start: int, end: int) -> Quote:
@@ -74,10 +75,10 @@ def own_abstract(document: Document) -> tuple[Quote, ...]:
     words = document.text[start:end]
     if not words.strip():
         return ()
-    if not addresses_a_model(words):
+    if not instructs(words):
         return (quote(document, start, end),)
     spans = ((start + left, start + right) for left, right in text.sentences(words))
-    return tuple(quote(document, *span) for span in spans if not addresses_a_model(document.text[slice(*span)]))
+    return tuple(quote(document, *span) for span in spans if not instructs(document.text[slice(*span)]))
 
 
 # --- which sentences there are --------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def is_sentence(words: str) -> bool:
 
 
 def _says(words: str) -> bool:
-    return says_something(words) and not addresses_a_model(words) and not BOILERPLATE.search(words)
+    return says_something(words) and not instructs(words) and not BOILERPLATE.search(words)
 
 
 def _stretches(document: Document) -> Iterator[Span]:

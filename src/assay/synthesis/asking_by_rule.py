@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 
 from assay import text
 from assay.accounts import Pipeline
-from assay.answer.extract import addresses_a_model
+from assay.fence import instructs
 from assay.synthesis.standing_alone import stands_alone
 from assay.synthesis.subjects import ASKS, Subject, beside, body_of, own, phrases, spread, subjects, with_article
 from assay.types import Document
@@ -65,7 +65,7 @@ def _in_its_words(document: Document) -> Iterator[str]:
     body = body_of(document)
     for span in text.sentences(body)[:SENTENCES]:
         words = CLAUSE.match(body[slice(*span)])
-        if words and not addresses_a_model(body[slice(*span)]):
+        if words and not instructs(body[slice(*span)]):
             yield THEME[0].format(words[0].strip())
 
 

@@ -15,7 +15,8 @@ from assay.agent.kit import Kit
 from assay.answer import polarity
 from assay.answer.conflict import CLAUSE
 from assay.answer.dispute import Dispute, Statement, between
-from assay.answer.extract import addresses_a_model, says_something
+from assay.answer.extract import says_something
+from assay.fence import instructs
 from assay.synthesis.ties import of_one_mould
 from assay.types import Document
 
@@ -66,7 +67,7 @@ def disputable(document: Document, most: int) -> list[Told]:
 def _disputable(words: str) -> bool:
     if len(words.split()) > LONGEST or text.is_row(words) or not says_something(words):
         return False
-    if addresses_a_model(words):
+    if instructs(words):
         return False
     return bool(re.search(r"\d", words)) or polarity.negations(words) > 0
 

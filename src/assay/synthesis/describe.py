@@ -13,10 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.accounts import Portrait
 from assay.agent.kit import Kit, mark
-from assay.answer.extract import addresses_a_model
 from assay.events import Event
 from assay.evidence.quote import locate, stands
-from assay.fence import fence
+from assay.fence import fence, instructs
 from assay.ingest.names import is_name, is_organisation
 from assay.models.llm import Role
 from assay.models.meter import No
@@ -36,10 +35,10 @@ SILENT = "it has no sentences that can be read"
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 # What stands before and after a title, and before and after an author. Names in running text are not those who wrote it: a
 # small model takes the towns and makers that a document speaks of for its authors.
-LINE = re.compile(r"^[\s#*\"“'‘]*(?:title\s*:\s*)?$", re.I), re.compile(r"[\"”'’.*:\s]*(?:\n|$)")
+LINE = re.compile(r"^[\s#*\"“'‘]*(?:title\s*:\s*)?$", re.I), re.compile(r"[\"”'’.*:\s]{0,40}(?:\n|$)")
 BYLINE = (
     re.compile(r"(?:^|[,;&]|\band|\bby|\bauthors?\s*:?|^from\s*:|\d|[*†‡])\s*$", re.I),
-    re.compile(r"[\s*†‡\d]*(?:\n|$|[,;&(.<]|and\b)"),
+    re.compile(r"[\s*†‡\d]{0,40}(?:\n|$|[,;&(.<]|and\b)"),
 )
 
 Short = Annotated[str, Field(max_length=300)]
@@ -163,7 +162,7 @@ def read(identity: Identity, by: str, document: Document, portrait: Portrait) ->
 def _as_it_stands(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
     """These words as the document has them, in one line; empty where they do not stand in such a place."""
     span = locate(words, beginning) if len(words.strip()) > 2 else None
-    if span is None or addresses_a_model(words):
+    if span is None or instructs(words):
         return ""
     before, after = where
     line = beginning[beginning.rfind("\n", 0, span[0]) + 1 : span[0]]

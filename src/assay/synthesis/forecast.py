@@ -11,8 +11,9 @@ from math import ceil
 
 from assay.accounts import EXPERT, Approach, Brief, Pipeline
 from assay.agent import writing
+from assay.agent.forecast import Speed
+from assay.store.forecasts import Foreseen
 from assay.synthesis import answers, insights, pairs, retell, themes
-from assay.types import Usage
 
 # Tokens, as they are on average.
 CHARACTERS = 4  # of a token
@@ -45,29 +46,7 @@ ROUNDS = 5  # requests of a short run of the agent, with its weighing
 SEARCH = 0.25  # seconds of a search over all documents, reranked
 RULED = 0.15  # seconds by rule for each document and each question: reading, pairing, checking
 
-SEEN = 5  # calls of a model, from which on its own pace counts
 MOST_CALLS, MOST_SECONDS, MOST_MONEY = 150, 600.0, 0.50  # above any of these a forecast is large
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Tokens that a model reads and writes in a second, and how many requests it deals with at a time."""
-
-    read: float
-    write: float
-    at_once: int = 1
-
-
-LOCAL = Speed(150.0, 12.0)  # a guess: a model of a few billion parameters on one's own processor
-REMOTE = Speed(4_000.0, 60.0, 4)  # a guess: a model at a provider
-
-
-def pace(seen: Usage, guess: Speed) -> Speed:
-    """The guess made right by what the same model took before: read and written tokens keep their proportion."""
-    if seen.calls < SEEN or seen.seconds <= 0:
-        return guess
-    guessed = seen.tokens_in / guess.read + seen.tokens_out / guess.write
-    return Speed(guess.read * guessed / seen.seconds, guess.write * guessed / seen.seconds, guess.at_once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +72,8 @@ class Forecast:
     money: float | None  # USD; None where nobody knows the price
     seconds: float
     parts: tuple[Part, ...] = ()
+    foreseen: Foreseen | None = None  # the same as ranges, put right by what earlier ones took
+    notes: tuple[str, ...] = ()  # the ranges in words, how good forecasts were, what of today's ceilings is in the way
 
 
 def forecast(

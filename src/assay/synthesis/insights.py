@@ -16,7 +16,7 @@ from assay import text
 from assay.accounts import Insight, Question
 from assay.agent.kit import Kit, mark
 from assay.answer import claims, compose, ground, revise
-from assay.answer.extract import addresses_a_model, pieces, says_something
+from assay.answer.extract import pieces, says_something
 from assay.answer.show import Sources, quotations
 from assay.evidence.weigh import quote
 from assay.fence import fence, instructs
@@ -302,4 +302,4 @@ def in_its_words(item: Wanted) -> Claim:
 def _speaks(words: str) -> bool:
     """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
     whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or text.is_row(words)
-    return whole and says_something(words) and not addresses_a_model(words)
+    return whole and says_something(words) and not instructs(words)

@@ -10,10 +10,9 @@ from functools import cache
 from assay.accounts import Insight, Relation
 from assay.agent.kit import Kit
 from assay.answer import compose
-from assay.answer.extract import addresses_a_model
 from assay.answer.show import Sources
 from assay.events import Seat
-from assay.fence import fence
+from assay.fence import fence, instructs
 from assay.models.llm import Role
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
@@ -75,7 +74,7 @@ def matter(run: Run, kit: Kit) -> Matter:
 
 def sayable(claim: Claim) -> bool:
     """Whether words may be repeated: those that a document addresses to a model are not about anything."""
-    return not addresses_a_model(claim.words)
+    return not instructs(claim.words)
 
 
 def related(of: Matter, docs: Sequence[str], mark: str, room: int) -> str:

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay import text
 from assay.accounts import Brief, Pipeline
 from assay.agent.kit import Kit, mark
-from assay.answer.extract import addresses_a_model
-from assay.fence import fence
+from assay.fence import fence, instructs
 from assay.models.llm import Role
 from assay.models.meter import No
 from assay.models.tokens import estimate_tokens, fitting
@@ -134,7 +133,7 @@ def sifted(
     wrong: list[tuple[str, str]] = []
     for each in said:
         words = flat(each).strip("\"'“”-•* ")
-        if addresses_a_model(words):
+        if instructs(words):
             continue
         if why := _fault(words, shown, seen):
             wrong.append((words[:LONGEST], why))

@@ -11,9 +11,8 @@ from itertools import pairwise
 from assay import text
 from assay.accounts import Portrait
 from assay.agent.kit import Kit, mark
-from assay.answer.extract import addresses_a_model
 from assay.events import Event
-from assay.fence import fence
+from assay.fence import fence, instructs
 from assay.models.llm import Role
 from assay.models.tokens import estimate_tokens, fitting
 from assay.run import Run
@@ -116,7 +115,7 @@ def _following_up(run: Run, kit: Kit, document: Document) -> Asking:
 def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, room: int) -> str:
     """Title, headings and abstract of a document, fenced; the abstract has what room the others leave."""
     room = max(24, room - FRAME)
-    title = "" if addresses_a_model(portrait.title) else fitting(flat(portrait.title), room // 6)
+    title = "" if instructs(portrait.title) else fitting(flat(portrait.title), room // 6)
     headings = fitting(" · ".join(_headings(document)), room // 4)
     above = f"Title: {title}\nHeadings: {headings}\nAbstract: " if headings else f"Title: {title}\nAbstract: "
     return fence(mark, label, above + fitting(abstract_of(portrait), max(8, room - estimate_tokens(above) - 2)))
@@ -124,7 +123,7 @@ def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, ro
 
 def _headings(document: Document) -> tuple[str, ...]:
     titles = (flat(section.title) for section in document.sections)
-    return tuple(dict.fromkeys(each for each in titles if each and not addresses_a_model(each)))[:HEADINGS]
+    return tuple(dict.fromkeys(each for each in titles if each and not instructs(each)))[:HEADINGS]
 
 
 def abstract_of(portrait: Portrait) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assay import text
-from assay.answer.extract import ASKING_STEMS, addresses_a_model
+from assay.answer.extract import ASKING_STEMS
+from assay.fence import instructs
 from assay.synthesis.abstracts import ASIDE
 from assay.types import Document
 
@@ -52,7 +53,7 @@ PASSING = frozenset("today tomorrow yesterday otherwise instead again later soon
 LINE = re.compile(r"\n\n([^\n]{3,60}[^\s.!?,;:])[ \t]*\n(?=\S)")  # a line that stands over a paragraph
 TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]|\n")
 FILE = re.compile(r"\.\w{2,4}$")
-ASIDES = re.compile(r"\s*\([^)]*\)")
+ASIDES = re.compile(r"(?<!\s)\s*+\([^)]{0,400}\)")
 # Forms of verbs that follow a noun and do not look like verbs; those in -ed do, and the most common ask nothing.
 VERBS = frozenset(
     "allow apply appl appear arrive belong carry carri close come consist contain deliver depend differ draw drop enter "
@@ -173,7 +174,7 @@ def _unfit(heading: str, document: Document) -> bool:
     meant = text.terms(heading)
     if not meant or len(heading.split()) > WORDS or ASIDE.search(heading) or POINTING.search(heading):
         return True
-    if addresses_a_model(heading) or FILE.search(heading) or set(meant) == set(text.terms(document.title)):
+    if instructs(heading) or FILE.search(heading) or set(meant) == set(text.terms(document.title)):
         return True
     return all(term in GENERIC or any(sign.isdigit() for sign in term) for term in meant)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from assay import text
 from assay.accounts import Theme
 from assay.answer import claims, facts
-from assay.answer.extract import ASKING_STEMS, addresses_a_model
+from assay.answer.extract import ASKING_STEMS
 from assay.answer.source import TELLING
 from assay.fence import fence, instructs
 from assay.models.tokens import estimate_tokens, fitting
@@ -107,7 +107,7 @@ def overall(words: str, said: Mapping[str, str]) -> str:
     terms = frozenset(text.terms(tidy))
     new = terms - frozenset(text.terms(known)) - TELLING - claims.PLAIN_STEMS
     fits = 1 < len(tidy.split()) <= WORDS and len(text.sentences(tidy)) == 1 and terms and not new
-    if fits and not (addresses_a_model(tidy) or facts.strangers(tidy, known)):
+    if fits and not (instructs(tidy) or facts.strangers(tidy, known)):
         return tidy
     made = listed(shared(list(said.values()), most=3))
     return made[:1].upper() + made[1:]

@@ -20,7 +20,7 @@ from assay.testing.protocol import (
     Calls,
     Request,
     Said,
-    passages_in,
+    quoted_in,
     reply_in_process,
     role_of,
     text_of,
@@ -163,11 +163,8 @@ _CALLED = re.compile(r"\b(?:call|invoke|run|use)\s+(?:the\s+)?(?:tool\s+)?[`\"'â
 
 def orders_in(text: str) -> list[str]:
     """The sentences of the quoted documents that tell the reader to do something."""
-    shown = "\n".join(passages_in(text).values())
+    shown = "\n".join(words for _, words in quoted_in(text))
     return [words for each in re.split(r"(?<=[.!?])\s+|\n", shown) if _ORDER.search(words := each.strip())]
-
-
-_LACKING = frozenset({"query", "missing", "gap"})
 
 
 _LACKING = frozenset({"query", "missing", "gap"})

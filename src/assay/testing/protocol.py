@@ -177,9 +177,19 @@ def keys_in(text: str) -> list[str]:
 _FENCED = re.compile(r"⟦(\w+) quoted: (?:key:? )?([^,·⟧]*)[^⟧]*⟧\n(.*?)\n⟦end \1⟧", re.DOTALL)
 
 
+# What stands between marks beside passages: what models, tools and other people wrote.
+_WRITTEN = frozenset("steps missing searches collections parts readings claims claim aspect kind subject".split())
+
+
 def passages_in(text: str) -> dict[str, str]:
     """The words of documents that a prompt shows, by the id or the key they are shown under."""
-    return {match[2].strip(): match[3] for match in _FENCED.finditer(text)}
+    found = ((match[2].strip(), match[3]) for match in _FENCED.finditer(text))
+    return {label: words for label, words in found if label not in _WRITTEN}
+
+
+def quoted_in(text: str) -> list[tuple[str, str]]:
+    """All that a prompt shows between marks, with its label: words of documents, and of whoever else cannot be trusted."""
+    return [(match[2].strip(), match[3]) for match in _FENCED.finditer(text)]
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.testing.protocol import asked_in, keys_in, passages_in
+from assay.testing.protocol import keys_in, passages_in, quoted_in
 from assay.testing.scripted import Writer
 
 Json = dict[str, Any]
@@ -172,4 +172,5 @@ def _first_in(shown: str, quotes: Sequence[str]) -> str:
 
 
 def _claims_in(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"^Claim (\d+): ", asked_in(text), re.MULTILINE)]
+    told = "\n".join(words for label, words in quoted_in(text) if label == "claims")
+    return [int(number) for number in re.findall(r"^Claim (\d+): ", told, re.MULTILINE)]

@@ -16,6 +16,7 @@ from assay.agent.toolbox.naming import document_named, shown
 from assay.agent.toolbox.results import Piece, quoted, sentences_about
 from assay.errors import ToolError
 from assay.evidence.weigh import key_of
+from assay.fence import fence
 from assay.index.filters import Eq
 from assay.store.documents import Entry
 from assay.types import Hit
@@ -72,7 +73,8 @@ async def _by_model(desk: Desk, sides: Sequence[Side], aspect: str) -> str:
 
     def lay_out(room: int) -> Mapping[str, str]:
         labels = [f"document {place}" for place, _ in ranked]
-        return {"aspect": aspect, "passages": quoted(desk, [piece for _, piece in ranked], labels, room)}
+        told = fence(desk.mark, "aspect", shown(aspect, 300))
+        return {"aspect": told, "passages": quoted(desk, [piece for _, piece in ranked], labels, room)}
 
     if desk.consult is None or not numbered:
         return ""

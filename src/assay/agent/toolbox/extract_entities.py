@@ -15,6 +15,7 @@ from assay.agent.toolbox.naming import shown
 from assay.agent.toolbox.results import Piece, documents_of, quoted, results
 from assay.agent.toolbox.search import some
 from assay.dates import MONTHS
+from assay.fence import fence
 from assay.text import fold
 from assay.types import Hit
 
@@ -44,7 +45,8 @@ async def extract_entities(desk: Desk, type: str) -> Result:
     pieces = results(desk)
 
     def lay_out(room: int) -> Mapping[str, str]:
-        return {"type": type, "passages": quoted(desk, pieces, [piece.key for piece in pieces], room)}
+        told = fence(desk.mark, "kind", shown(type, 300))
+        return {"type": told, "passages": quoted(desk, pieces, [piece.key for piece in pieces], room)}
 
     named: Sequence[str] | None = None
     if desk.consult is not None:

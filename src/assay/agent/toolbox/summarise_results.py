@@ -11,6 +11,7 @@ from assay.agent.tool import Result, tool
 from assay.agent.toolbox.naming import shown
 from assay.agent.toolbox.results import documents_of, quoted, results, sentences_about
 from assay.agent.toolbox.search import some
+from assay.fence import fence
 
 SAID = 6  # sentences, without a model
 
@@ -31,7 +32,8 @@ async def summarise_results(desk: Desk, about: str) -> Result:
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
 
     def lay_out(room: int) -> Mapping[str, str]:
-        return {"about": about, "passages": quoted(desk, pieces, [piece.key for piece in pieces], room)}
+        told = fence(desk.mark, "subject", shown(about, 300))
+        return {"about": told, "passages": quoted(desk, pieces, [piece.key for piece in pieces], room)}
 
     if desk.consult is not None:
         note = await desk.consult("summarise", Summary, lay_out, documents_of(pieces))
