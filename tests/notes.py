@@ -35,7 +35,7 @@ async def filled(folder: Path, texts: Mapping[str, str]) -> None:
         atexit.register(shutil.rmtree, place, ignore_errors=True)
         await _fill(place / "workspace", texts)
         _made[key] = place / "workspace"
-    shutil.copytree(_made[key], folder)
+    shutil.copytree(_made[key], folder, dirs_exist_ok=True)
 
 
 async def _fill(folder: Path, texts: Mapping[str, str]) -> None:

@@ -43,6 +43,7 @@ from assay.events import (
 )
 from assay.run import Run
 from assay.told import LONGEST, in_a_line, told
+from assay.trust import Decision, Edit, Erased, Granted, Held, Narrowed, Reviewed, Withheld
 from assay.types import (
     Answer,
     Block,
@@ -101,6 +102,14 @@ EVENTS: tuple[Event, ...] = (
     Answered(Answer("Where?", (Block((HOLDS,)),), Outcome.answered)),
     Failed("ModelError", "The endpoint is down."),
 )  # fmt: skip
+TRUST: tuple[Event, ...] = (
+    Held(Answer("Where?", (Block((HOLDS,)),), Outcome.answered), "5ea1" * 16, ("the sources disagree",)),
+    Reviewed(Decision.edit, "5ea1" * 16, "reviewer", "too bold", (Edit(0, "It may be orpiment."),)),
+    Narrowed(3, "a document is gone"),
+    Erased("its document was erased", "owner", ("d1",), {"r1": (4, 5)}),
+    Granted("d1", "user:reader", False, "owner"),
+    Withheld("Drafted", "it may hold words of a document that you may not read"),
+)
 
 
 def upto(kind: type) -> Run:
@@ -194,8 +203,9 @@ def test_nothing_in_a_view_steers_the_terminal():
 
 def test_every_kind_of_event_has_a_line_in_the_record():
     of_a_synthesis = {kind.__name__ for kind in vars(stages).values() if kind in KINDS.values()}
-    assert {type(event).__name__ for event in EVENTS} == KINDS.keys() - of_a_synthesis  # those: test_progress.py
-    for event in EVENTS:
+    told = (*EVENTS, *TRUST)
+    assert {type(event).__name__ for event in told} == KINDS.keys() - of_a_synthesis  # those: test_progress.py
+    for event in told:
         assert in_a_line(event) and "\n" not in in_a_line(event)
 
 

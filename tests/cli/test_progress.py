@@ -167,7 +167,8 @@ def test_every_event_of_a_synthesis_has_a_line_in_the_record(kind: type, words: 
 
 def test_no_kind_of_event_is_without_a_line():
     from test_live import EVENTS as OTHERS
+    from test_live import TRUST
 
-    every: tuple[Event, ...] = (*EVENTS, *OTHERS)
+    every: tuple[Event, ...] = (*EVENTS, *OTHERS, *TRUST)
     assert {type(event).__name__ for event in every} == KINDS.keys()
     assert all(in_a_line(event) and "\n" not in in_a_line(event) for event in every)

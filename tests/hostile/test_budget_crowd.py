@@ -161,7 +161,7 @@ def held(workspace: Workspace) -> dict[str, float]:
 
 
 CROWDED = [
-    ("budget_day_tokens", 60_000 if SOAK else 25_000),
+    ("budget_day_tokens", 60_000 if SOAK else 14_000),
     *([("budget_day_money", 0.2), ("budget_day_calls", 300), ("budget_all_day_tokens", 60_000)] if SOAK else []),
     *([("budget_all_day_money", 0.2)] if SOAK else []),
 ]
@@ -200,7 +200,7 @@ async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answe
     assert all(run.answer and run.answer.claims and run.answer.claims[0].words for run in runs)
     by_model = [run for run in runs if run.draft and run.draft.by != RULES]
     by_rule = [run for run in runs if run.draft and run.draft.by == RULES]
-    assert len(by_model) > 1 and len(by_rule) > 5 and len(by_model) + len(by_rule) == RUNS
+    assert len(by_model) > 1 and len(by_rule) > RUNS / 3 and len(by_model) + len(by_rule) == RUNS
     assert {run.answer.stopped for run in by_rule if run.answer} >= {what}
     assert all(run.answer and run.answer.outcome is Outcome.answered for run in by_model if not _cut_short(run))
     assert all(run.answer and run.answer.outcome is Outcome.partial for run in runs if _cut_short(run))

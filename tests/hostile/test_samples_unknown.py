@@ -13,7 +13,9 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 TEXTS = {".md", ".txt", ".html", ".csv", ".eml"}
 CALENDAR = [*month_name[1:], *day_name, *(f"{day}s" for day in day_name)]
 ORDINARY = {
+    "alert",
     "laboratories",
+    "monitoring",
     "ocr",
     "papers",
     "planning",

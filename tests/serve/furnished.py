@@ -1,5 +1,6 @@
 """A server with something of everything behind it, made through its own API: documents (one of them a PDF), a base that is
-empty, runs that were delivered, wait, have failed and were stopped, a synthesis, a conversation and a job.
+empty, runs that were delivered, wait, are held for a reviewer, have failed and were stopped, a synthesis, a conversation, a
+job; and somebody else.
 
 with furnished(folder) as (at, real), at.client() as client:
     client.get(f"/api/documents/{real.document}")
@@ -21,7 +22,7 @@ from serving import QUESTION, Served, served, until
 from assay.access import LOCAL, Principal
 from assay.events import Asked, Failed
 from assay.serve.state import Server
-from assay.store import records
+from assay.store import members, records, reviews
 
 PDF = Path(__file__).parents[2] / "samples" / "corpus" / "incident-report-pellam.pdf"
 
@@ -39,33 +40,36 @@ class Real:
     failed: str
     cancelled: str
     stopped: str  # another that was cancelled, which no list of ids holds
+    held: str
+    seal: str  # of the answer that is held
     synthesis: str
     thread: str
     job: str
+    person: str  # somebody else
 
     @property
     def runs(self) -> tuple[str, ...]:
         return (self.delivered, self.waiting, self.failed, self.cancelled, self.synthesis)
 
-    def ids(self) -> dict[str, tuple[str, ...]]:
-        """By the name that a path has for them."""
+    def ids(self, path: str = "") -> dict[str, tuple[str, ...]]:
+        """By the name that a path has for them: a `name` is a person's among people, and a `run` under review is held."""
         return {
-            "name": self.bases,
+            "name": (self.person,) if path.startswith("/api/people/") else self.bases,
             "document": (self.document, self.pdf),
-            "run": self.runs,
+            "run": (self.held,) if path.startswith("/api/reviews/") else self.runs,
             "thread": (self.thread,),
             "job": (self.job,),
             "model": ("assay", *(f"assay-quick/{base}" for base in self.bases)),
             "n": ("1",),
             "a": self.runs,
             "b": self.runs,
-            "key": ("0123456789abcdef",),  # nobody's: whoever has one is asked in `test_people_routes`
+            "key": ("0123456789abcdef",),  # nobody's: one's own is only ever taken back, see `spare`
             "kind": ("runs",),
         }
 
     def path(self, path: str) -> str:
         """A path of the OpenAPI document with something real in each of its places."""
-        return path.format(**{name: ids[0] for name, ids in self.ids().items()})
+        return path.format(**{name: ids[0] for name, ids in self.ids(path).items()})
 
 
 @contextmanager
@@ -92,6 +96,10 @@ def furnish(client: httpx.Client, server: Server, who: Principal, base: str = "r
     waiting = ask(client, checkpoints=["sources"])
     assert waiting["state"] == "waiting", waiting
     talked = ask(client, talk=True)
+    held = ask(client, stakes="high")
+    assert held["state"] == "held", held
+    review = reviews.latest(server.workspace.store, held["id"])
+    assert review is not None
     synthesis = made(client.post("/api/synthesis", json={"documents": [document, other], "questions": 1}))["run"]
     until(lambda: client.get(f"/api/runs/{synthesis}").json()["state"] not in {"running"}, 60)
     return Real(
@@ -104,21 +112,34 @@ def furnish(client: httpx.Client, server: Server, who: Principal, base: str = "r
         failed=broken(server, who, "ModelError"),
         cancelled=broken(server, who, "cancelled"),
         stopped=broken(server, who, "cancelled"),
+        held=held["id"],
+        seal=review.seal,
         synthesis=synthesis,
         thread=talked["thread"],
         job=job,
+        person=members.add(server.workspace.store, "colleague").name,
     )
 
 
+def destroys(method: str, path: str) -> bool:
+    """Whether what an operation names is gone after it. A list of readers is not: it is its base's again."""
+    return path.endswith("/erase") or (method == "DELETE" and not path.endswith("/access"))
+
+
 def spare(client: httpx.Client) -> dict[str, tuple[str, ...]]:
-    """What may be deleted without being missed, by the name that a path has for it."""
+    """What may be deleted without being missed, by the name that a path has for it; `erased` is another document, and
+    `person` somebody."""
     made(client.post("/api/bases", json={"name": "spare"}))
-    files = {"files": ("spare.txt", b"Nobody needs this.")}
+    files = [("files", ("spare.txt", b"Nobody needs this.")), ("files", ("other.txt", b"Nobody needs that either."))]
     job = made(client.post("/api/bases/spare/documents", files=files))["id"]
     until(lambda: client.get(f"/api/jobs/{job}").json()["state"] == "done", 60)
-    (document,) = client.get("/api/documents", params={"base": "spare"}).json()["documents"]
+    document, other = client.get("/api/documents", params={"base": "spare"}).json()["documents"]
     thread = ask(client, talk=True)["thread"]
-    return {"name": ("spare",), "document": (document["id"],), "thread": (thread,)}
+    person = made(client.post("/api/people", json={"name": "leaver"}))["name"]
+    ids = {"name": ("spare",), "document": (document["id"],), "erased": (other["id"],), "thread": (thread,)}
+    if client.get("/api/me").json()["auth"] == "keys":  # else nobody has one
+        ids["key"] = (made(client.post("/api/keys", json={"label": "spare"}))["id"],)
+    return {**ids, "person": (person,)}
 
 
 def made(reply: httpx.Response) -> Any:

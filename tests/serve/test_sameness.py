@@ -85,7 +85,7 @@ def test_what_is_anothers_and_what_is_not_there_are_answered_alike(two: Two):
     for method, path, _ in operations(made(two.reader.get("/openapi.json"))):
         if path in NOBODYS_THINGS or not (places := re.findall(r"{(\w+)}", path)):
             continue
-        theirs = {name: two.real.ids()[name][-1] for name in places}
+        theirs = {name: two.real.ids(path)[name][-1] for name in places}
         nobodys = {name: NOBODYS.get(name, theirs[name]) for name in places}
         more = BODIES.get((method, path), {})
         for each in (more, {**more, "headers": {"If-None-Match": "*", "Last-Event-ID": "1", "Range": "bytes=0-1"}}):

@@ -14,10 +14,11 @@ from assay.accounts import Pipeline, Portrait, Readability, Translation
 from assay.agent import writing
 from assay.events import RULES, Revised
 from assay.models.llm import Role
-from assay.models.meter import Why
+from assay.models.meter import No, Why
 from assay.replay import _missing
 from assay.run import Run
 from assay.stages import Described, Drew, Translated
+from assay.store.budgets import Place
 from assay.synthesis import account, insights, narrative, views
 from assay.types import Outcome
 
@@ -31,9 +32,9 @@ class Once:
 
     left = 1
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> int | Why:
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
         self.left -= 1
-        return 0 if self.left >= 0 else Why.money
+        return Place(0, seconds) if self.left >= 0 else No(Why.money, "")
 
     def settle(self, id: int, model: str, usage: Any) -> Any:
         return usage

@@ -10,7 +10,7 @@ from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, document,
 
 from assay.accounts import Insight
 from assay.models.llm import Role
-from assay.models.meter import Why
+from assay.models.meter import No, Why
 from assay.models.tokens import estimate_tokens
 from assay.run import Run
 from assay.stages import Drew
@@ -185,8 +185,8 @@ async def test_when_the_budget_is_gone_the_documents_speak_for_themselves_and_it
     assert able.meter is not None
 
     class Empty:
-        def reserve(self, role: Role, model: str, tokens: int, max_tokens: int) -> Why:
-            return Why.money
+        def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> No:
+            return No(Why.money, "")
 
         settle = release = None
 
