@@ -36,8 +36,8 @@ check: dev
 test: dev check
 	$(BIN)/pytest -n 2 --dist loadfile
 
-soak: dev  # the long form of whatever has one
-	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $$(grep -rl --include='test_*.py' ASSAY_SOAK tests)
+soak: dev  # the long form of whatever has one, or of ONLY=tests/…
+	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $(or $(ONLY),$$(grep -rl --include='test_*.py' ASSAY_SOAK tests))
 
 guards: dev
 	$(BIN)/python tests/hostile/guards.py

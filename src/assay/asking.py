@@ -39,7 +39,7 @@ from assay.reviewing import oversees
 from assay.run import Run
 from assay.settings import hider
 from assay.store import budgets, documents, records, reviews, threads, withheld
-from assay.trust import Narrowed, Stakes
+from assay.trust import Narrowed, Stakes, Withheld
 from assay.types import Exchange
 
 if TYPE_CHECKING:
@@ -243,7 +243,8 @@ async def kit_for(
 
 def current(workspace: Workspace, run: Run) -> Run:
     """The run as its person may see it now: the same one, unless it speaks of a document that they may not read any more."""
-    if not (run.asked.history or run.asked.brief or run.found):
+    hidden = any(isinstance(event, Withheld) for event in run.events)  # before it was carried on again
+    if not (run.asked.history or run.asked.brief or run.found or hidden):
         return run
     closed = withheld.closed_since(workspace.store, run.id, workspace.scope())
     return run if closed is None else workspace.run(run.id)

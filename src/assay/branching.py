@@ -33,7 +33,7 @@ from assay.models.choose import NO_MODEL, elsewhere, has_model, is_provider
 from assay.models.llm import Role
 from assay.replay import NoShelf, Replayed, replay
 from assay.run import Run
-from assay.store import records
+from assay.store import records, reviews
 from assay.trust import Stakes
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ async def branch(workspace: Workspace, origin: Run, place: int, model: str = "")
         branch=Branch(origin.id, first, model),
     )
     gated = asked.stakes is Stakes.high or workspace.settings.review_always
+    gated = gated or reviews.is_gated(workspace.store, origin.id)  # no way around a reviewer who has it, or has said no
     run = recorded(workspace, Run(records.begin(workspace.store, who, gated=gated), ()), asked)
     yield run, asked
     for event in taken_over(origin, first):

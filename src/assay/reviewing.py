@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay import text
-from assay.access import LOCAL, Principal
+from assay.access import LOCAL, Principal, Scope
 from assay.errors import Missing, StoreError, UserError
-from assay.events import RULES, Event
+from assay.events import RULES, Asked, Event
 from assay.oversight import gate
 from assay.oversight.gate import Reviewer
 from assay.oversight.policy import BEGUN, policy_of, reasons
@@ -84,6 +84,7 @@ class Sheet:
     claims: tuple[Written, ...]
     evidence: tuple[Evidence, ...]  # of documents that the reviewer may read
     history: tuple[Reviewed, ...]  # what was decided before
+    open: bool = True  # whether the draft is shown: with four eyes, not to whoever asked
 
     @property
     def seal(self) -> str:
@@ -234,7 +235,7 @@ def _sheet(bench: Bench, review: Review, seen: Seen) -> Sheet:
     run, answer = seen.run, seen.held.answer
     if _own(bench, review):
         nothing = Answer(answer.question, (), Outcome.abstained)
-        return Sheet(_line(bench, review, seen), nothing, (), run.evidence, ())
+        return Sheet(_line(bench, review, seen), nothing, (), run.evidence, (), open=False)
     there = {entry.uri for entry in bench.workspace.sources()} if answer.unread else set[str]()
     answer = replace(answer, unread=tuple(uri for uri in answer.unread if uri in there))
     if seen.hidden:  # what a model wrote beside its claims may be from what this person may not read
@@ -270,8 +271,18 @@ def trace(bench: Bench, run: str) -> list[tuple[Record, Event]]:
     texts = documents.texts_for(workspace.store, scope)
     who = sheet.line.review.who
     chain = records.chain(workspace.store, run, who)
-    found = records.events_of(workspace.store, run, who, texts, scope)
+    found = [_known(event, scope) for event in records.events_of(workspace.store, run, who, texts, scope)]
     return list(zip(chain, map(for_asker, found) if _own(bench, sheet.line.review) else found, strict=True))
+
+
+def _known(event: Event, scope: Scope) -> Event:
+    """Of a question, the knowledge bases that the reviewer has too: what whoever asked calls the same may be another one."""
+    if not isinstance(event, Asked):
+        return event
+    known = {base.name: base.description for base in scope.bases}
+    about = {name: said for name, said in event.about.items() if known.get(name) == said}
+    bases = tuple(name for name in event.where.bases if name in known)
+    return replace(event, about=about, where=replace(event.where, bases=bases))
 
 
 # --- deciding -------------------------------------------------------------------------------------------------------

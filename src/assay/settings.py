@@ -170,7 +170,8 @@ class Settings(BaseModel):
     )
     review_conflicts: bool = Field(False, description="an answer waits when its sources disagree")
     review_flagged: bool = Field(
-        False, description="an answer waits when it rests on a passage that reads like an instruction"
+        False,
+        description="an answer waits when it, or the model that wrote it, used a passage that reads like an instruction",
     )
     review_four_eyes: bool = Field(False, description="whoever asked cannot review the answer")
     reviewers: str = Field(

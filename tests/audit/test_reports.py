@@ -15,6 +15,7 @@ from assay.audit import reports
 from assay.audit.figures import figures
 from assay.audit.report import NOTHING, Report, as_csv, outliers, report, week_of, weeks_of
 from assay.audit.report_forecasts import forecasts
+from assay.audit.report_health import measured
 from assay.audit.report_iterations import iterations
 from assay.audit.report_overrides import overrides
 from assay.audit.report_runs import by_week
@@ -217,3 +218,12 @@ def test_a_report_is_the_same_in_json_and_csv(tmp_path: Path):
 
 def test_facts_by_hand_have_the_form_of_those_in_the_store():
     assert [fact.kind for fact in facts("r1")] == ["Asked", "Routed", "Decided", "ToolRan", "Stopped", "Answered"]
+
+
+def test_rounds_of_what_was_erased_are_not_counted():
+    gone = one("gone", rounds=0)
+    gone.erased = 2
+    made = iterations([one("there", rounds=9), gone], {})
+    assert [row[1:3] for row in made.rows] == [(1, 9), (1, 9)]
+    assert measured([one("there", rounds=9), gone])["iterations"] == 9
+    assert measured([gone])["iterations"] is None

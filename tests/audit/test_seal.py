@@ -155,6 +155,13 @@ def test_a_head_that_somebody_else_signed_is_found(opened: Workspace, notary: No
     assert "another key" in verify(opened.store, notary.place, key="00" * 32).faults[0].detail
 
 
+def test_where_a_key_is_named_and_nothing_is_signed_the_record_is_not_called_whole(opened: Workspace, notary: Notary):
+    for place in (None, notary.place):
+        assert verify(opened.store, place).whole
+        found = verify(opened.store, place, key=notary.signer.public)
+        assert [each.detail for each in found.faults] == ["nothing was signed with the key that was named"]
+
+
 def test_records_since_the_last_seal_are_counted(opened: Workspace, notary: Notary):
     seal(notary)
     more(opened, 4)

@@ -48,7 +48,7 @@ def test_what_is_erased_is_said_and_gone(noted: Workspace, typed: Typed):
     typed("ask", "What is the lamp room painted with?", "--no-model")
     ((run, _),) = records.listing(noted.store, "local")
     done = typed("erase", "lamp.md", "--yes")
-    assert done.code == 0 and "Erased 1 documents" in done.out and "records said" in done.out
+    assert done.code == 0 and "Erased 1 document (" in done.out and "records said" in done.out
     replayed = typed("replay", run.id)
     assert replayed.code == 2 and "none that you may read" in replayed.err
     assert "withheld" in typed("runs").out

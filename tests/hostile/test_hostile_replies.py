@@ -52,8 +52,8 @@ class Watch:
         sys.addaudithook(self._heard)
 
     def _heard(self, event: str, given: tuple[Any, ...]) -> None:
-        if not self.on:
-            return
+        if not self.on or any(str(each).endswith(".pyc") or ".pyc." in str(each) for each in given[:2]):
+            return  # what Python itself keeps of a module that is loaded only now
         if event == "socket.connect" and not (given[1][0] == "127.0.0.1" and given[1][1] == self.allowed_port):
             self.seen.append(f"connects to {given[1]}")
         elif event == "open" and isinstance(given[0], str | bytes | Path):

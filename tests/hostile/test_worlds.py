@@ -32,16 +32,16 @@ class Other:
     """What happens in one of the two worlds alone, behind the reader's back."""
 
     def __init__(self, made: World, seed: int) -> None:
-        self.made, self.random = made, random.Random(seed)
+        self.made, self.random = made, random.Random(f"behind {seed}")  # not the numbers that ids are made of
         self.bases: list[str] = []
 
     async def does_something(self) -> None:
         clock, seen = self.made.clock, self.made.as_(self.random.choice([EDITOR, DESK]))
-        clock.hidden = self.random
+        clock.hidden, moment = self.random, clock.seconds
         try:
             await self.random.choice([self.fills, self.asks, self.shares, self.empties])(seen)
         finally:
-            clock.hidden = None
+            clock.hidden, clock.seconds = None, moment  # the hour is the same in both worlds
 
     async def fills(self, seen: Any) -> None:
         """A base; perhaps under the name of one that the reader has."""

@@ -6,7 +6,7 @@ import pytest
 
 from assay.accounts import Brief, Pipeline
 from assay.errors import UserError
-from assay.events import Asked, Drafted, Gathered, Rephrased
+from assay.events import Asked, Drafted, Gathered, Rephrased, Seat
 from assay.oversight.policy import ALWAYS, CLASSES, CONFLICTS, FLAGGED, STAKES, Policy, policy_of, reasons
 from assay.run import Run
 from assay.settings import Settings
@@ -37,6 +37,7 @@ def waits(
     conflicts: tuple[Conflict, ...] = (),
     said: str = "",
     documents: tuple[str, ...] = (),
+    seats: tuple[Seat, ...] = (),
 ) -> tuple[str, ...]:
     """Why an answer with these claims waits under a policy."""
     claims = claims or (claim(),)
@@ -45,7 +46,7 @@ def waits(
     run = Run(
         "r1",
         (
-            Asked(question, "asker", "2026-01-01", stakes=stakes, brief=brief),
+            Asked(question, "asker", "2026-01-01", stakes=stakes, brief=brief, seats=seats),
             *((Rephrased(means),) if means else ()),
             Gathered(found),
             Drafted((Block(written),), Shape.prose, conflicts),
@@ -115,6 +116,7 @@ def test_an_answer_that_cites_a_flagged_passage_waits_where_that_is_set():
     found = (evidence("e1"), evidence("e2", flagged=True))
     assert waits(Policy(flagged=True), claim("So.", "e2"), found=found) == (FLAGGED,)
     assert waits(Policy(flagged=True), found=found) == ()  # it is there, and nobody cites it
+    assert waits(Policy(flagged=True), found=found, seats=(Seat("write", "m"),)) == (FLAGGED,)  # a model has read it
 
 
 def test_an_answer_of_which_too_little_held_waits_and_dropped_claims_count():

@@ -91,7 +91,8 @@ def test_with_four_eyes_whoever_asked_sees_it_and_cannot_decide(typed: Any):
     run = held(typed)
     with pytest.raises(UserError, match="somebody else has to look"):
         raise typed("review", run, "--approve", "--four-eyes").exception
-    assert "somebody else has to look" in typed("review", run, "--four-eyes").stdout
+    seen = typed("review", run, "--four-eyes").stdout
+    assert "somebody else has to look" in seen and "not shown to whoever asked" in seen and "Claims:" not in seen
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,9 @@ def test_what_makes_no_sense_is_said_in_a_line(typed: Any, words: tuple[str, ...
 
 
 def test_a_knowledge_base_is_marked_and_no_longer(typed: Any, stocked: Path):
-    assert typed("base", "review", "default", "on").exit_code == 0
+    done = typed("base", "review", "default", "on")
+    assert done.exit_code == 0 and "wait for a reviewer" in done.stdout
+    assert "Answers wait for a reviewer." in typed("base", "list").stdout
     assert typed("ask", QUESTION).exit_code == 5
     assert typed("base", "review", "default", "off").exit_code == 0
     assert typed("ask", QUESTION).exit_code == 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import shutil
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,15 +13,24 @@ from typing import Any
 
 import pytest
 from notes import filled, opened
-from sqlalchemy import select
+from sqlalchemy import insert, select
+from starlette.testclient import TestClient
 
-from assay import erasing, reviewing
+from assay import branching, erasing, reaching, reviewing
 from assay.access import LOCAL, Principal
+from assay.audit import check
+from assay.audit.retention import erase_old
+from assay.events import Asked, Checked, ToolRan
 from assay.reviewing import Bench
 from assay.run import Run
-from assay.store import people, records, reviews
+from assay.serve.app import make_app
+from assay.serve.state import Server, Serving
+from assay.store import people, records, reviews, tokens
+from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
-from assay.trust import Decision, Narrowed
+from assay.store.withheld import GONE
+from assay.trust import Decision, Held, Narrowed
+from assay.types import Answer, Outcome
 from assay.workspace import Workspace
 
 NOTES = {
@@ -61,6 +72,14 @@ async def asked(workspace: Workspace) -> Run:
     return [run async for run, _ in workspace.ask(QUESTION)][-1]
 
 
+async def stopped_after(steps: Any, kind: type) -> str:
+    async for run, event in steps:
+        if isinstance(event, kind):
+            await steps.aclose()
+            return run.id
+    raise AssertionError(f"{kind} comes")
+
+
 def states(workspace: Workspace, run: str) -> list[str]:
     with workspace.store.read() as connection:
         return list(connection.scalars(select(waiting.c.state).where(waiting.c.run == run).order_by(waiting.c.id)))
@@ -89,8 +108,6 @@ async def test_an_answer_that_waits_and_loses_a_document_waits_no_more_and_its_r
 
 
 async def test_an_answer_that_waits_when_access_is_taken_away_is_held_anew_when_it_is_carried_on(folder: Path):
-    from assay import reaching
-
     with team(folder) as seen:
         run = await asked(seen)
         owner = seen.seen_by(LOCAL)
@@ -103,3 +120,100 @@ async def test_an_answer_that_waits_when_access_is_taken_away_is_held_anew_when_
         done = [now async for now, _ in reviewing.carried_on(bench(seen), run.id)][-1]
         assert done.answer is not None and survey not in {each.passage.doc_id for each in done.evidence}
         assert reviews.latest(seen.store, run.id).state == "delivered"
+
+
+async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_meanwhile(folder: Path):
+    with team(folder, review_always=False) as seen:
+        first = [run async for run, _ in seen.chat(QUESTION)][-1]
+        steps = seen.chat("And does the tower at Carrow Point lean?", first.asked.thread)
+        run = await stopped_after(steps, ToolRan)
+        owner = seen.seen_by(LOCAL)
+        (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
+        await reaching.change_document(owner, survey, "user:asker", False)
+        done = [now async for now, _ in seen.resume(run)][-1]
+        assert done.answer is not None and seen.run(run).answer == done.answer
+        assert [event.since for event in done.events if isinstance(event, Narrowed)] == [0]
+
+
+async def test_a_run_that_is_stopped_before_it_waits_is_exported_without_its_draft(folder: Path):
+    with team(folder, review_always=False, review_flagged=True) as seen:
+        run = await stopped_after(seen.ask(QUESTION), Checked)
+        server = Server(seen.seen_by(LOCAL), Serving(), grace=0.1)
+        with seen.store.write() as connection:  # the one whom a server for one person serves
+            connection.exec_driver_sql("UPDATE runs SET who = 'local' WHERE id = ?", (run,))
+        with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
+            reply = client.get(f"/api/runs/{run}/bundle")
+    assert reply.status_code == 200, reply.text
+    with zipfile.ZipFile(io.BytesIO(reply.content)) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    assert list(check.check(files))
+    told = [name for name in files if name.startswith("payloads/")]
+    assert any("Gathered" in name for name in told)
+    assert not [name for name in told if "Drafted" in name or "Checked" in name]
+
+
+async def test_what_a_reviewer_has_or_has_rejected_is_not_to_be_had_by_beginning_it_anew_later(folder: Path):
+    with team(folder) as seen:
+        held = await asked(seen)
+        place = held.kinds.index("Held")
+        reviewing.decide(bench(seen), held.id, Decision.reject, held.held.seal, "not like this")
+    with team(folder, review_always=False) as seen:
+        again = [now async for now, _ in branching.branch(seen, seen.run(held.id), place)][-1]
+        assert again.held is not None and again.answer is None
+        assert reviewing.watched(seen, again.id)
+
+
+async def test_what_a_person_decided_as_a_reviewer_is_under_no_name_when_they_are_erased(folder: Path):
+    with team(folder) as seen:
+        run = await asked(seen)
+        reviewing.decide(bench(seen), run.id, Decision.reject, run.held.seal, "zqremark of mine")
+        with seen.store.write() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO forecasts (run, kind, who, alike, foreseen, at) VALUES ('x', 'ask', 'reviewer', '', '{}', '')"
+            )
+            connection.exec_driver_sql("INSERT INTO members VALUES ('reviewer', '[]', 0, '', '')")
+        await erasing.erase_person(seen.seen_by(LOCAL), "reviewer")
+        with seen.store.read() as connection:
+            rows = connection.exec_driver_sql("SELECT by, note, state FROM reviews").all()
+            whose = connection.exec_driver_sql("SELECT who FROM forecasts WHERE run = 'x'").scalar()
+        assert [(row.by.startswith("erased:"), row.note, row.state) for row in rows] == [(True, "", "rejected")]
+        assert whose.startswith("erased:")
+
+
+async def test_an_answer_that_waited_until_it_was_too_old_waits_no_more(folder: Path):
+    with team(folder) as seen:
+        run = await asked(seen)
+        with seen.store.write() as connection:
+            connection.exec_driver_sql("UPDATE runs SET started = '2020-01-01T00:00:00.000Z'")
+            connection.exec_driver_sql("UPDATE records SET at = '2020-01-01T00:00:00.000Z'")
+        assert erase_old(seen.store, 200, "somebody").payloads
+        assert states(seen, run.id) == ["superseded"]
+
+
+async def test_a_reviewer_learns_nothing_of_the_knowledge_bases_and_records_of_others_from_a_trace(folder: Path):
+    with team(folder) as seen:
+        for who, about in ((ASKER, "zqplans of the asker"), (REVIEWER, "my own")):
+            people.make(seen.store, "plans", who, about)
+        run = await asked(seen)
+        reviewer = Principal("reviewer")
+        with seen.store.write() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO members VALUES ('reviewer', '[]', 0, '', ''), ('asker', '[]', 0, '', '')"
+            )
+        key = tokens.new_key(seen.store, reviewer.id)
+        server = Server(seen.seen_by(LOCAL), Serving(auth="keys"), grace=0.1)
+        with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
+            told = client.get(f"/api/reviews/{run.id}/trace", headers={"Authorization": f"Bearer {key}"})
+    assert told.status_code == 200 and "Held" in told.text
+    assert "zqplans" not in told.text
+    assert {"n", "link"}.isdisjoint(told.json()["chain"][0])
+
+
+def test_an_answer_that_comes_to_wait_while_its_document_is_erased_waits_for_nobody(folder: Path):
+    with team(folder) as seen:
+        run = records.begin(seen.store, ASKER.id)
+        records.append(seen.store, run, 0, Asked(QUESTION, ASKER.id, "2026-03-01"))
+        with seen.store.write() as connection:
+            connection.execute(insert(facts).values(name=GONE + run, value=""))
+        records.append(seen.store, run, 1, Held(Answer(QUESTION, (), Outcome.abstained), "a seal", ("why",)))
+        assert states(seen, run) == ["superseded"]

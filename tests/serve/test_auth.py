@@ -10,7 +10,8 @@ import pytest
 from serving import served
 from team import PASSWORD, Team, team
 
-from assay.access import Principal
+from assay.access import LOCAL, Principal
+from assay.errors import Missing
 from assay.serve import auth
 from assay.serve.limits import FREE_TRIES, Tries
 from assay.serve.state import Serving
@@ -268,7 +269,9 @@ def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(desk: Team):
     before = Principal("reader", frozenset({"desk", "press"}))
     assert auth.as_now(server, before).principal == Principal("reader", frozenset({"press"}))
     members.remove(store, "reader")
-    assert auth.as_now(server, before).principal == Principal("reader")
+    with pytest.raises(Missing, match="no user called 'reader' any more"):
+        auth.as_now(server, before)
+    assert auth.as_now(server, LOCAL).principal == LOCAL, "whoever asks at a terminal is no member, and was not removed"
 
 
 def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they_are_now(folder: Path):
@@ -276,6 +279,8 @@ def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they
     with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as desk:
         members.set_groups(desk.at.server.workspace.store, "reader", ["press"])
         assert desk.at.server.present(before) == Principal("reader", frozenset({"press"}))
+        members.remove(desk.at.server.workspace.store, "reader")
+        assert desk.at.server.present(before) == Principal("reader"), "whom the proxy lets in need not be a member"
     with served(folder, serving=BEHIND) as at:
         assert at.server.present(before) == before, "the proxy has said so"
 

@@ -139,6 +139,21 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         until(lambda: asker.get(f"/api/runs/{run}").json()["state"] == "delivered")
 
 
+def test_what_was_asked_at_a_terminal_is_reviewed_where_people_sign_in(shared: Path):
+    with people_of(shared) as (us, _, reviewer):
+        whole = us.at.server.workspace
+        (base,) = people.scope_of(whole.store, Principal("editor")).bases
+        people.share(whole.store, base, f"user:{LOCAL.id}")
+
+        async def asked() -> str:
+            return [run.id async for run, _ in whole.seen_by(LOCAL).ask(QUESTION)][-1]
+
+        run = asyncio.run(asked())
+        seal = reviewer.get(f"/api/reviews/{run}").json()["seal"]
+        assert decide(reviewer, run, "approve", seal).status_code == 200
+        until(lambda: whole.seen_by(LOCAL).run(run).delivered)
+
+
 def test_a_server_for_one_person_has_that_person_review(folder: Path):
     with served(folder, None) as at, at.client() as client:
         assert ask(client)["state"] == "delivered"

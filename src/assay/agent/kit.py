@@ -20,7 +20,7 @@ from assay.models.ask import ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, No
 from assay.run import Run
-from assay.trust import Narrowed
+from assay.trust import Narrowed, Withheld
 from assay.types import Answer, Document
 
 T = TypeVar("T", bound=BaseModel)
@@ -48,11 +48,25 @@ class Log:
 
     def narrow(self, now: Run) -> None:
         """Go on with what of the run may still be seen, and say so on record: what follows knows nothing of the rest."""
-        before = self.run.events
-        gone = (place for place, event in enumerate(now.events) if event != before[place])
+        since = self._since(now)
         self.run = now
         self._replies = now.consulted
-        self.add(Narrowed(next(gone, 0), NARROWED))
+        self.add(Narrowed(since, NARROWED))
+
+    def _since(self, now: Run) -> int:
+        """From where on something is gone. Where it went while nobody carried the run on, it was not here before either."""
+        before = self.run.events
+        aside = [range(event.since, place) for place, event in enumerate(now.events) if isinstance(event, Narrowed)]
+        first = next(
+            (
+                place
+                for place, event in enumerate(now.events)
+                if event != before[place] or (isinstance(event, Withheld) and not any(place in each for each in aside))
+            ),
+            0,
+        )
+        # A question that was given earlier turns, or documents, speaks of them itself, and is shown all the same.
+        return 0 if first == 1 and (now.asked.history or now.asked.brief) else first
 
     def unseen(self) -> Sequence[Event]:
         """What was added since this was last asked for."""

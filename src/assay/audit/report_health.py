@@ -43,9 +43,10 @@ def measured(runs: Sequence[RunFigures]) -> dict[str, float | None]:
     """Every watched figure by its name; none where nothing happened that it could be taken of."""
     delivered = [run for run in runs if run.delivered]
     asked = [run for run in delivered if run.by != "synthesis"]
+    told = [run for run in asked if not run.erased]  # of what was erased nobody can count the rounds
     return {
-        "iterations": mean(run.rounds for run in asked) if asked else None,
-        "cap_hits": at_cap(asked),
+        "iterations": mean(run.rounds for run in told) if told else None,
+        "cap_hits": at_cap(told),
         "session_p95": quantile([run.seconds for run in asked], 0.95),
         "tool_errors": share(sum(run.failed_calls for run in runs), sum(run.calls for run in runs)),
         "overrides": overridden([decision for run in runs for _, decision in run.decisions]),

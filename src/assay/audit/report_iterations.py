@@ -25,7 +25,7 @@ COLUMNS = (
 
 def iterations(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> Report:
     """Rounds by week, and kinds of question with the most expensive first."""
-    runs = [run for run in runs if run.delivered]
+    runs = [run for run in runs if run.delivered and not run.erased]  # of what was erased nobody can count the rounds
     asked = [run for run in runs if run.by != "synthesis"]
     weeks = weeks_of(run.started for run in asked)
     apart = by(asked, lambda run: week_of(run.started))

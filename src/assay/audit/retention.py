@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Select, delete, exists, select, update
 from assay.errors import UserError
 from assay.store import records
 from assay.store.open import Store
+from assay.store.reviews import let_go
 from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
 from assay.store.schema import records as table
 from assay.trust import WORKSPACE, Erased
@@ -55,6 +56,7 @@ def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Gon
             for part in (payloads, mentions, forecasts):
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
             connection.execute(update(reviews).where(reviews.c.run.in_(batch)).values(note="", reasons=[]))
+            let_go(connection, batch)
             _untitled(connection, batch)
             if gone:
                 records.note(connection, store, Erased(WHY.format(days=days), by, (), gone))

@@ -277,6 +277,8 @@ def _heads(connection: Connection, place: Path | None, size: int, key: str) -> t
     wrong: list[str] = []
     workspace = seals.identity(connection)
     own = _checked(connection, seals.every(connection), workspace, "" if place else key, wrong, "in the workspace")
+    if key and not (size if place else own or wrong):
+        wrong.append("nothing was signed with the key that was named")
     if not place:
         return (Sealed(own.n, own.at, "the workspace", own.key) if own else None), _as_faults(wrong)
     if not size:

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from assay.codec import dumps
 from assay.errors import UserError
-from assay.store.seals import Seal
+from assay.store.seals import MOST, Seal
 
 FILE = "assay-witness.jsonl"
 MARK = 12  # hexadecimal digits of a payload's digest: they tell a record that was moved from one that was changed
@@ -85,7 +85,10 @@ def _said(line: bytes) -> Line | Seal | None:
         told = _parsed(line.decode())
         if isinstance(told, list):
             n, run, seq, hash, mark = told
-            return Line(n, run, seq, hash, mark) if type(n) is int else None
+            right = (
+                type(n) is int and 0 < n < MOST and type(run) is type(hash) is type(mark) is str and type(seq) is int
+            )
+            return Line(n, run, seq, hash, mark) if right and 0 <= seq < MOST else None
         return Seal(**told)
     except (ValueError, TypeError):
         return None

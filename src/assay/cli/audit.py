@@ -69,6 +69,11 @@ def retention(
         print_json(to_json(gone))
         return
     if not kept:
-        typer.echo("Everything is kept: `retention_days` is 0.")
+        typer.echo("Everything is kept: 0 days is no limit.")
         return
-    typer.echo(f"Erased what {gone.runs} runs recorded before {gone.before[:10]} ({gone.payloads} records).")
+    if not gone.runs:
+        typer.echo(f"Nothing was erased: no run ended before {gone.before[:10]}.")
+        return
+    typer.echo(
+        f"Erased what runs recorded that ended before {gone.before[:10]}: {gone.runs} runs, {gone.payloads} records."
+    )

@@ -15,15 +15,18 @@ Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 
 @app.command("list")
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
-    """List the knowledge bases with how many documents each has."""
+    """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
+    from assay.store import reviews
     from assay.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
+        marked = reviews.marks(opened.store)
         rows = [
             {
                 "name": base.name,
                 "description": base.description,
                 "documents": sum(entry.state == "ready" for entry in opened.sources([base.name])),
+                "review": base.id in marked,
             }
             for base in opened.scope().bases
         ]
@@ -31,7 +34,8 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
         print_json(rows)
         return
     for row in rows:
-        line = f"{row['name']}: {row['documents']} documents. {row['description']}"
+        reviewed = " Answers wait for a reviewer." if row["review"] else ""
+        line = f"{row['name']}: {row['documents']} documents.{reviewed} {row['description']}"
         console().print(plain(line.rstrip()), markup=False)
 
 
@@ -65,6 +69,8 @@ def review(
 
     with open_workspace(workspace) as opened:
         reviewing.mark_base(opened, name, on=whether is OnOff.on)
+    wait = "now wait for a reviewer" if whether is OnOff.on else "do not wait for a reviewer because of it any more"
+    typer.echo(plain(f"Answers that draw on {name!r} {wait}."))
 
 
 @app.command()

@@ -59,8 +59,12 @@ def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Gone:
     if not yes:
         for entry in chosen.values():
             typer.echo(plain(f"  {entry.uri}"), err=True)
-        typer.confirm(f"Erase {len(chosen)} document(s)? It cannot be undone.", abort=True, err=True)
+        typer.confirm(f"Erase {_counted(len(chosen), 'document')}? It cannot be undone.", abort=True, err=True)
     return wait_for(erased(opened, list(chosen.values()), scope))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _told(gone: Gone, json: bool) -> None:
@@ -70,9 +74,8 @@ def _told(gone: Gone, json: bool) -> None:
         print_json(to_json(gone))
         return
     out = console()
-    out.print(
-        f"Erased {len(gone.documents)} documents (with their older versions) and what {gone.records} records said."
-    )
+    documents = f"{_counted(len(gone.documents), 'document')} (with all versions) and " if gone.documents else ""
+    out.print(f"Erased {documents}what {_counted(gone.records, 'record')} said.")
     for path in gone.files:
         out.print(plain(f"Deleted {path}, a copy of the state from before an upgrade."), markup=False)
     if not gone.whole:

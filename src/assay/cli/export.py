@@ -18,6 +18,8 @@ def export(
     """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
     from assay.audit.export import bundled
     from assay.errors import UserError
+    from assay.oversight.sight import as_asked
+    from assay.reviewing import watched
     from assay.workspace import open_workspace
 
     file = (out or Path(f"{run}.zip")).expanduser()
@@ -26,7 +28,12 @@ def export(
     if not file.absolute().parent.is_dir():
         raise UserError(f"There is no folder {str(file.parent)!r} to write the bundle to.")
     with open_workspace(workspace) as opened:
-        made = bundled(opened.store, opened.path, opened.settings, opened.run(run), opened.scope())
-    file.write_bytes(made)
+        seen = as_asked(opened.run(run), watched=watched(opened, run))
+        made = bundled(opened.store, opened.path, opened.settings, seen, opened.scope())
+    try:
+        file.write_bytes(made)
+    except OSError:
+        file.unlink(missing_ok=True)  # half a bundle is none
+        raise
     typer.echo(plain(f"Wrote {file} ({len(made) / 1e6:.1f} MB). Check it with: python3 check.py {file}"))
     typer.echo("check.py is inside it; `unzip -p FILE check.py > check.py` takes it out.")

@@ -59,7 +59,7 @@ def _begun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> t
     new = follow(opened, branching.branch(seated, origin, place, model), show)
     if not show.json and not show.quiet:
         line = f"Begun from record {_first(new)} of {origin.id}; `assay diff {origin.id} {new.id}` shows what changed."
-        aside().print(plain(line), style="dim", markup=False)
+        aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
     return end(opened, new, show)
 
 
@@ -87,7 +87,7 @@ def _made_again(opened: Opened, recorded: Run, format: Format, json: bool, quiet
         typer.echo(written(_with(recorded, made), opened, format))
     if not json and not quiet:
         for line in compared(made):
-            aside().print(plain(line), style="dim", markup=False)
+            aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
     return typer.Exit(1 if failed or made.answer is None else EXIT[made.answer.outcome])
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.trust import Decision, Edit, Reviewed
 
 EVIDENCE = 12  # quotations that are shown
+DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
 
 def review(
@@ -23,7 +24,10 @@ def review(
     approve: Annotated[bool, typer.Option("--approve", help="Deliver it as it is.")] = False,
     edit: Annotated[
         list[str] | None,
-        typer.Option(metavar="PLACE=TEXT", help="Write a claim anew. It is checked again. May be repeated."),
+        typer.Option(
+            metavar="PLACE=TEXT",
+            help="Write a claim anew, by the number that stands before it. It is checked again. May be repeated.",
+        ),
     ] = None,
     drop: Annotated[list[int] | None, typer.Option(metavar="PLACE", help="Leave a claim out. May be repeated.")] = None,
     reject: Annotated[bool, typer.Option("--reject", help="Deliver nothing; --note says why.")] = False,
@@ -199,7 +203,7 @@ def _show(bench: Bench, sheet: Sheet, *, trace: bool, json: bool) -> None:
     if json:
         told = _line(sheet.line) | {
             "seal": sheet.seal,
-            "answer": render.as_json(sheet.answer, _cited(bench, sheet)),
+            "answer": render.as_json(sheet.answer, _cited(bench, sheet)) if sheet.open else None,
             "claims": [
                 {
                     "place": each.place,
@@ -229,9 +233,13 @@ def _in_words(bench: Bench, sheet: Sheet) -> list[str]:
 
     of = sheet.line.review
     cited = _cited(bench, sheet)
-    lines = [f"Asked by {of.who}: {sheet.line.question}", f"It waits since {of.created[:19]}: {'; '.join(of.reasons)}"]
-    lines += [f"  {each.decision} by {each.by}{f': {each.note}' if each.note else ''}" for each in sheet.history]
-    lines += ["", "The answer:", *render.as_text(sheet.answer, cited).splitlines(), "", "Claims:"]
+    waited = "It has waited since" if of.state == "waiting" else "It began to wait at"
+    lines = [f"Asked by {of.who}: {sheet.line.question}", f"{waited} {of.created[:19]}: {'; '.join(of.reasons)}"]
+    lines += [f"  {DONE[each.decision]} by {each.by}{f': {each.note}' if each.note else ''}" for each in sheet.history]
+    if sheet.open:
+        lines += ["", "The answer:", *render.as_text(sheet.answer, cited).splitlines(), "", "Claims:"]
+    else:
+        lines += ["", "The draft is not shown to whoever asked."]
     for each in sheet.claims:
         claim = each.claim
         marks = [f"edited by {claim.edited}"] if claim.edited else []

@@ -60,11 +60,12 @@ def owner_named(owner: str) -> Principal:
 
 def remark(store: Store, who: str) -> None:
     """A name that nobody has yet may be a slip, or that of somebody a proxy will name."""
+    from assay.access import LOCAL
     from assay.store import members
 
     kind, _, name = who.partition(":")
     everybody = members.listing(store)
     groups = {group for each in everybody for group in each.groups}
-    known = groups if kind == "group" else {each.name for each in everybody}
+    known = groups if kind == "group" else {LOCAL.id, *(each.name for each in everybody)}
     if name not in known:
         say(f"Note: there is no {kind} called {name} here yet.")

@@ -43,7 +43,7 @@ def verify(
     if json:
         print_json(as_data(found))
     else:
-        for line in told(found):
+        for line in told(found, placed=place is not None):
             console().print(plain(line), markup=False)
     raise typer.Exit(0 if found.whole else 1)
 
@@ -73,13 +73,13 @@ def as_data(found: Verified) -> dict[str, object]:
     }
 
 
-def told(found: Verified) -> list[str]:
+def told(found: Verified, *, placed: bool = False) -> list[str]:
     """What came of it, a line each."""
     rate = f" ({found.records / found.seconds:,.0f} a second)" if found.seconds > 0.5 else ""
     lines = [f"{found.records:,} records of {found.runs:,} runs were checked in {found.seconds:.1f} s{rate}."]
     if found.erased:
         lines.append(f"What {found.erased:,} of them said was erased; notes on record say so.")
-    lines += [f"{each.record}: {each.words}." for each in found.faults[:SHOWN]]
+    lines += [f"{each.record + ': ' if each.run else ''}{each.words}." for each in found.faults[:SHOWN]]
     if len(found.faults) > SHOWN:
         lines.append(f"… and {len(found.faults) - SHOWN} more.")
     if found.sealed:
@@ -87,11 +87,15 @@ def told(found: Verified) -> list[str]:
         lines.append(f"Signed with {found.sealed.key}.")
     if found.since:
         lines.append(
-            f"{found.since:,} records since the last seal: whoever can write the whole workspace could change these unseen. "
+            f"Records since the last seal: {found.since:,}. Whoever can write the whole workspace could change these unseen. "
             "`assay audit seal` seals them."
         )
-    if not found.witnessed:
+    if not found.witnessed and not placed:
         lines.append("There is no second place, so this finds accidents only: set `audit_copy` to a folder elsewhere.")
+    elif not found.witnessed:
+        lines.append(
+            "Nothing was sealed in the second place, so this finds accidents only. `assay audit seal` seals there."
+        )
     lines.append(
         "The record is whole." if found.whole else "The record is NOT whole. The first bad record stands first."
     )

@@ -48,7 +48,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 
 ALWAYS = "every answer is looked at here"
 STAKES = "whoever asked says that much depends on it"
-FLAGGED = "it rests on a passage that reads like an instruction to a model"
+FLAGGED = "a passage that reads like an instruction to a model was used for it"
 CONFLICTS = "its sources disagree"
 BEGUN = "it was begun where answers are looked at"
 
@@ -105,7 +105,8 @@ def reasons(
     found += [ALWAYS] if policy.always else []
     found += [f"it draws on the knowledge base {name!r}" for name in marked(used)]
     found += _spoken_of(run, answer, policy)
-    if policy.flagged and any(each.flagged for each in evidence if each.key in answer.cited_keys):
+    read = run.asked.has_model  # a model that has read such a passage may follow it and cite another
+    if policy.flagged and any(each.flagged for each in evidence if read or each.key in answer.cited_keys):
         found.append(FLAGGED)
     found += _support(run, answer, policy.support)
     if policy.conflicts and (answer.conflicts or (run.draft and run.draft.conflicts)):

@@ -212,7 +212,7 @@ def evidence(found: Sequence[Evidence], cited: Collection[str], library: Library
             name=file_name(source.uri),
             page=source.page_at(each.quote.start),
             heading=each.passage.heading,
-            score=each.score,
+            score=round(each.score),  # finer steps would tell what an index counts over everybody's documents
             note=each.note,
             question=each.question,
             flagged=each.flagged,

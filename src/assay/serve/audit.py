@@ -16,6 +16,8 @@ from assay.audit.retention import erase_old
 from assay.audit.seal import notary_of, seal
 from assay.audit.verify import verify
 from assay.errors import AssayError
+from assay.oversight.sight import as_asked
+from assay.reviewing import watched
 from assay.serve.shapes import Problem, Told
 from assay.serve.state import Here, Mine, Server, Who
 
@@ -60,7 +62,8 @@ class VerifiedShape(Told):
 )
 def run_bundle(run: Annotated[str, Path(max_length=100)], mine: Mine) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
-    made = bundled(mine.store, mine.path, mine.settings, mine.run(run), mine.scope())
+    seen = as_asked(mine.run(run), watched=watched(mine, run))
+    made = bundled(mine.store, mine.path, mine.settings, seen, mine.scope())
     headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
     return Response(made, media_type="application/zip", headers=headers)
 

@@ -401,7 +401,7 @@ def framed(
     if isinstance(event, Asked):  # knowledge bases that there were are told of only where they are there still
         names = {base.name for base in workspace.scope().bases}
         event = replace(event, about={name: said for name, said in event.about.items() if name in names})
-    plain = to_json(event)
+    plain = _unscored(to_json(event))
     if watched and isinstance(event, Held):
         plain.pop("answer")
     spoken_of = documents_in(plain)
@@ -417,6 +417,16 @@ def framed(
         "documents": {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]},
     }
     return Frame(seq, kind, dumps(body))
+
+
+def _unscored(plain: dict[str, Any]) -> dict[str, Any]:
+    """The same without what an index counted, over documents too that this person may not read: ranks are told, and evidence
+    on a scale of eleven steps."""
+    for found in plain.get("found", ()):
+        found.pop("score", None)
+    for piece in plain.get("evidence", ()):
+        piece["score"] = round(piece["score"])
+    return plain
 
 
 def state_of(run: Run, under_way: bool) -> RunState:

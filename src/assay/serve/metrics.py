@@ -103,8 +103,9 @@ class Meters:
         self.traces.inc()
         self.complete.inc(run.complete)
         if question:
-            self.rounds.observe(run.rounds)
             self.seconds.observe(run.seconds)
+        if question and not run.erased:  # of what was erased nobody can count the rounds
+            self.rounds.observe(run.rounds)
             self.model_runs.inc(run.by == "model")
             self.caps.inc(run.capped)
 

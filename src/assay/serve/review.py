@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Query
 
 from assay import reviewing
 from assay.access import Principal
-from assay.codec import to_json
 from assay.reviewing import Bench, Line, Sheet, Written
 from assay.serve import answers
 from assay.serve.live import framed
+from assay.serve.runs import chained
 from assay.serve.shapes import EventShape, Problem, Some, Trace
 from assay.serve.shapes_review import (
     Decided,
@@ -77,7 +77,7 @@ def trace(run: RunId, mine: Mine, who: Who, here: Here) -> Trace:
     return Trace(
         run=run,
         events=tuple(EventShape.model_validate_json(frame.body) for frame in frames),
-        chain=tuple(to_json(record) for record, _ in found),
+        chain=tuple(chained(record) for record, _ in found),
         faults=tuple(records.faults(mine.store, run)),
         usage=answers.usage(budgets.spent_by_run(mine.store, run)),
         seconds=records.active_seconds(mine.store, run),
@@ -131,7 +131,7 @@ def _whole(mine: Workspace, sheet: Sheet) -> ReviewWhole:
     return ReviewWhole(
         **told,
         seal=sheet.seal,
-        answer=answers.answer(sheet.answer, sheet.evidence, mine.document),
+        answer=answers.answer(sheet.answer, sheet.evidence, mine.document) if sheet.open else None,
         claims=tuple(map(_claim, sheet.claims)),
         evidence=answers.evidence(sheet.evidence, sheet.answer.cited_keys, mine.document),
         history=tuple(

@@ -36,6 +36,7 @@ from assay.serve.shapes import (
 )
 from assay.serve.state import Here, Mine, Person, Server, Who
 from assay.store import budgets, history, records, withheld
+from assay.store.records import Record
 from assay.workspace import Workspace
 
 router = APIRouter(
@@ -168,6 +169,11 @@ def _events(mine: Workspace, run: str, after: int = -1) -> tuple[EventShape, ...
     return tuple(found)
 
 
+def chained(record: Record) -> dict[str, Any]:
+    """A record in the chain of its run."""
+    return {name: told for name, told in to_json(record).items() if name not in OTHERS}
+
+
 @router.get("/runs/{run}/trace", response_model=Trace)
 def run_trace(run: RunId, mine: Mine, response: Response, download: bool = False) -> Trace:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
@@ -178,7 +184,7 @@ def run_trace(run: RunId, mine: Mine, response: Response, download: bool = False
     return Trace(
         run=run,
         events=told,
-        chain=tuple({name: told for name, told in to_json(each).items() if name not in OTHERS} for each in chain),
+        chain=tuple(map(chained, chain)),
         faults=tuple(records.faults(mine.store, run)),
         usage=answers.usage(budgets.spent_by_run(mine.store, run)),
         seconds=records.active_seconds(mine.store, run),

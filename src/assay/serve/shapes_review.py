@@ -69,10 +69,11 @@ class Decided(Told):
 
 
 class ReviewWhole(ReviewLine):
-    """All that is needed to decide. `seal` stands for exactly this answer, and has to come back with the decision."""
+    """All that is needed to decide. `seal` stands for exactly this answer, and has to come back with the decision. With four
+    eyes there is no `answer` for whoever asked."""
 
     seal: str
-    answer: AnswerShape
+    answer: AnswerShape | None
     claims: tuple[DraftClaim, ...]
     evidence: tuple[EvidenceShape, ...]
     history: tuple[Decided, ...]

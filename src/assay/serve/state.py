@@ -79,13 +79,15 @@ class Server:
 
     def present(self, principal: Principal) -> Principal | None:
         """Somebody who asked earlier as they are now: in the groups that they have not left. Where a proxy says which groups
-        people are in, the last that it said holds. Who was removed is nobody, where people have to be members."""
+        people are in, the last that it said holds. Who was removed is nobody, where people have to be members; whoever asks
+        at a terminal is none, and goes on."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
         member = members.named(self.workspace.store, principal.id)
-        if member is None:
-            return None if self.serving.auth == "keys" else Principal(principal.id)
-        return member.principal
+        if member is not None:
+            return member.principal
+        needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
+        return Principal(principal.id) if needs_no_member else None
 
     def seen_by(self, principal: Principal) -> Workspace:
         return self.workspace.seen_by(principal)

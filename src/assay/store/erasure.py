@@ -7,16 +7,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
 from assay.access import Base, Principal
 from assay.codec import dumps
 from assay.store import documents, records, sharing, withheld
 from assay.store.documents import Entry
 from assay.store.open import Store
+from assay.store.reviews import let_go
 from assay.store.schema import (
     backups,
     facts,
+    forecasts,
     grants,
     job_files,
     jobs,
@@ -123,14 +125,17 @@ def erase_payloads(
     if gone or chosen:
         told = {run: tuple(places) for run, places in chosen.items()}
         records.note(connection, store, Erased(why, by, tuple(gone), told))
-    _forget_reviews(connection, list(chosen))
+    _forget_reviews(connection, chosen)
     return sum(map(len, chosen.values()))
 
 
-def _forget_reviews(connection: Connection, chosen: Sequence[str]) -> None:
-    """What a reviewer remarked may hold the words of what they looked at."""
-    for part in _parts(chosen):
+def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]]) -> None:
+    """What a reviewer remarked may hold the words of what they looked at; and an answer that is gone waits for nobody."""
+    for part in _parts(list(chosen)):
         connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
+        last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
+        held = connection.execute(last.where(recorded.c.run.in_(part), recorded.c.kind == "Held"))
+        let_go(connection, [row.run for row in held if row.seq in chosen[row.run]])
 
 
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
@@ -165,6 +170,8 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     if told := _told_of(connection, name):
         chosen[WORKSPACE] = told
     count = erase_payloads(connection, store, chosen, (), why, by)
+    for part in _parts(own):
+        let_go(connection, part)
     nobody = NOBODY + store.new_id()
     _mark(connection, [*(GONE + run for run in own), UNFINISHED])
     connection.execute(delete(turns).where(turns.c.thread.in_(select(threads.c.id).where(threads.c.who == name))))
@@ -172,8 +179,9 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     for table in (threads, keys, sessions, underway):
         connection.execute(delete(table).where(table.c.who == name))
     connection.execute(delete(jobs).where(jobs.c.who == name))
-    for table in (runs, spending, reviews):
+    for table in (runs, spending, reviews, forecasts):
         connection.execute(update(table).where(table.c.who == name).values(who=nobody))
+    connection.execute(update(reviews).where(reviews.c.by == name).values(by=nobody, note=""))
     connection.execute(delete(grants).where(grants.c.name == f"user:{name}"))
     connection.execute(delete(members).where(members.c.name == name))
     return count

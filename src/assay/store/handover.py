@@ -6,14 +6,14 @@ from __future__ import annotations
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from assay.store.open import Store, plain_errors
-from assay.store.schema import bases, grants, jobs, reviews, runs, spending, threads, underway, vectors
+from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway, vectors
 
 
 def hand_over(store: Store, cache: Engine, old: str, new: str) -> int:
     """Bases, runs, threads and jobs change hands, all of them or none. How many bases did."""
     with store.write() as connection:
         moved = _bases(connection, old, new)
-        for table in (runs, threads, jobs, underway, spending, reviews):
+        for table in (runs, threads, jobs, underway, spending, reviews, forecasts):
             connection.execute(update(table).where(table.c.who == old).values(who=new))
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
         # So that they go when the documents go; what the other has already need not be moved.

@@ -149,6 +149,8 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
         note(
             connection, store, Erased(LATE, "", (), {run: (seq,)})
         )  # words that were erased meanwhile never reach the disk
+        if isinstance(event, Held):
+            reviews.let_go(connection, [run])  # nobody can look at it
     else:
         connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
     if isinstance(event, Asked) and event.history:

@@ -36,8 +36,7 @@ BECOMES = {Decision.approve: State.approved, Decision.edit: State.edited, Decisi
 def hold(connection: Connection, store: Store, run: str, held: Held) -> None:
     """An answer waits. Whatever waited before it, or was approved and not delivered, counts no more."""
     who = connection.scalar(select(runs.c.who).where(runs.c.id == run))
-    open_ = reviews.c.state.in_((State.waiting.value, State.approved.value))
-    connection.execute(update(reviews).where(reviews.c.run == run, open_).values(state=State.superseded.value))
+    let_go(connection, [run])
     connection.execute(update(runs).where(runs.c.id == run).values(gated=True))
     connection.execute(
         insert(reviews).values(
@@ -50,6 +49,13 @@ def hold(connection: Connection, store: Store, run: str, held: Held) -> None:
             created=store.now(),
         )
     )
+
+
+def let_go(connection: Connection, chosen: Collection[str]) -> None:
+    """What waits in these runs, or was approved and is not delivered, is there no more or counts no more."""
+    open_ = reviews.c.state.in_((State.waiting.value, State.approved.value))
+    own = reviews.c.run.in_(sorted(chosen))
+    connection.execute(update(reviews).where(own, open_).values(state=State.superseded.value))
 
 
 def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, hours: float) -> None:

@@ -12,6 +12,7 @@ from assay.codec import dumps
 from assay.store.open import Store
 from assay.store.schema import facts, records, seals
 
+MOST = 1 << 62  # records that there can be
 _LINES = (
     select(records.c.n, records.c.run, records.c.seq, records.c.hash, records.c.digest)
     .where(records.c.n > bindparam("after"), records.c.n <= bindparam("upto"))
@@ -48,7 +49,9 @@ def head(connection: Connection) -> tuple[int, str] | None:
 
 
 def record_at(connection: Connection, n: int) -> tuple[str, int, str, str] | None:
-    """Run, place, hash and link of the nth record."""
+    """Run, place, hash and link of the nth record; none where no record could have that number, which others may claim."""
+    if type(n) is not int or not 0 < n < MOST:
+        return None
     row = connection.execute(
         select(records.c.run, records.c.seq, records.c.hash, records.c.link).where(records.c.n == n)
     ).first()

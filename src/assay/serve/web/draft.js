@@ -19,7 +19,8 @@ export function draftView(review, desk, { editable, edits, changed }) {
     last = heading || last;
     list.append(statement(claim));
   }
-  if (!review.claims.length) list.append(el("li", { class: "muted" }, review.answer?.said || "There are no statements in it."));
+  const none = review.answer ? review.answer.said || "There are no statements in it." : "The draft is not shown to whoever asked.";
+  if (!review.claims.length) list.append(el("li", { class: "muted" }, none));
 
   function set(place, words) {
     if (words === null) now.delete(place);
