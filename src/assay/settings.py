@@ -171,7 +171,7 @@ class Settings(BaseModel):
     review_conflicts: bool = Field(False, description="an answer waits when its sources disagree")
     review_flagged: bool = Field(
         False,
-        description="an answer waits when it, or the model that wrote it, used a passage that reads like an instruction",
+        description="an answer waits when a passage that reads like an instruction is among its evidence",
     )
     review_four_eyes: bool = Field(False, description="whoever asked cannot review the answer")
     reviewers: str = Field(

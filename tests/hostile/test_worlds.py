@@ -24,8 +24,9 @@ from assay.store import people
 PAIRS = 2_000 if os.environ.get("ASSAY_SOAK") else 15
 A_WORLD = 250  # pairs of sequences in one pair of worlds
 PASSING = {"date"}
-# A key is new each time; a bundle proves the place of a run in the chain of everybody's records, and a report how fast it was.
-RANDOM = ("POST /api/keys", "/bundle")
+# A key is new each time; a bundle proves the place of a run in the chain of everybody's records, and a report, like a forecast,
+# tells how fast one's own earlier runs were by a real clock.
+RANDOM = ("POST /api/keys", "/bundle", "/forecast")
 
 
 class Other:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.accounts import Brief, Pipeline
 from assay.errors import UserError
-from assay.events import Asked, Drafted, Gathered, Rephrased, Seat
+from assay.events import Asked, Checked, Drafted, Gathered, Rephrased
 from assay.oversight.policy import ALWAYS, CLASSES, CONFLICTS, FLAGGED, STAKES, Policy, policy_of, reasons
 from assay.run import Run
 from assay.settings import Settings
@@ -37,7 +39,6 @@ def waits(
     conflicts: tuple[Conflict, ...] = (),
     said: str = "",
     documents: tuple[str, ...] = (),
-    seats: tuple[Seat, ...] = (),
 ) -> tuple[str, ...]:
     """Why an answer with these claims waits under a policy."""
     claims = claims or (claim(),)
@@ -46,7 +47,7 @@ def waits(
     run = Run(
         "r1",
         (
-            Asked(question, "asker", "2026-01-01", stakes=stakes, brief=brief, seats=seats),
+            Asked(question, "asker", "2026-01-01", stakes=stakes, brief=brief),
             *((Rephrased(means),) if means else ()),
             Gathered(found),
             Drafted((Block(written),), Shape.prose, conflicts),
@@ -112,16 +113,34 @@ def test_a_class_that_nobody_knows_is_said_and_leaves_no_gap(named: str, says: s
         policy_of(Settings(review_classes=named))
 
 
-def test_an_answer_that_cites_a_flagged_passage_waits_where_that_is_set():
+def test_an_answer_for_which_a_flagged_passage_was_read_waits_where_that_is_set():
     found = (evidence("e1"), evidence("e2", flagged=True))
     assert waits(Policy(flagged=True), claim("So.", "e2"), found=found) == (FLAGGED,)
-    assert waits(Policy(flagged=True), found=found) == ()  # it is there, and nobody cites it
-    assert waits(Policy(flagged=True), found=found, seats=(Seat("write", "m"),)) == (FLAGGED,)  # a model has read it
+    assert waits(Policy(flagged=True), found=found) == (FLAGGED,)  # nobody cites it, and who has read it may follow it
+    assert waits(Policy(flagged=True)) == ()
+
+
+def test_a_draft_that_was_given_up_counts_whatever_took_its_place():
+    bad = replace(claim("It is 40 metres."), verdict=Verdict.unsupported)
+    events = (
+        Asked("How tall?", "asker", "2026-01-01"),
+        Gathered((evidence("e1"),)),
+        Drafted((Block((bad,)),), Shape.prose, (Conflict("e1", "e2", "height"),)),
+        Checked(0, bad),
+        Drafted((Block((claim(),)),), Shape.prose),
+        Checked(0, claim()),
+    )
+    answer = Answer("How tall?", (Block((claim(),)),), Outcome.answered)
+    found = reasons(Run("r1", events), answer, Policy(support=0.5, conflicts=True), lambda ids: [])
+    assert found == ("only 0 of the 1 claims of its draft held", CONFLICTS)
+    assert not reasons(
+        Run("r1", (*events[:2], *events[4:])), answer, Policy(support=0.5, conflicts=True), lambda ids: []
+    )
 
 
 def test_an_answer_of_which_too_little_held_waits_and_dropped_claims_count():
     policy = Policy(support=0.5)
-    assert waits(policy, claim(), drafted=3) == ("only 1 of the 3 claims of the draft held",)
+    assert waits(policy, claim(), drafted=3) == ("only 1 of the 3 claims of its draft held",)
     assert waits(policy, claim(), drafted=2) == ()  # half is not less than half
 
 

@@ -4,15 +4,17 @@ reason; nothing takes one away. Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from assay.errors import UserError
+from assay.events import Drafted
 from assay.run import Run
 from assay.settings import Settings
 from assay.text import clean, fold
 from assay.trust import Stakes
-from assay.types import Answer
+from assay.types import Answer, Verdict
 
 WORD = "word:"  # before a word of one's own in the setting
 
@@ -48,7 +50,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 
 ALWAYS = "every answer is looked at here"
 STAKES = "whoever asked says that much depends on it"
-FLAGGED = "a passage that reads like an instruction to a model was used for it"
+FLAGGED = "a passage that reads like an instruction to a model is among its evidence"
 CONFLICTS = "its sources disagree"
 BEGUN = "it was begun where answers are looked at"
 
@@ -105,11 +107,13 @@ def reasons(
     found += [ALWAYS] if policy.always else []
     found += [f"it draws on the knowledge base {name!r}" for name in marked(used)]
     found += _spoken_of(run, answer, policy)
-    read = run.asked.has_model  # a model that has read such a passage may follow it and cite another
-    if policy.flagged and any(each.flagged for each in evidence if read or each.key in answer.cited_keys):
+    if policy.flagged and any(each.flagged for each in evidence):  # who has read it may follow it and cite another
         found.append(FLAGGED)
     found += _support(run, answer, policy.support)
-    if policy.conflicts and (answer.conflicts or (run.draft and run.draft.conflicts)):
+    drafts = [
+        event for event in run.events if isinstance(event, Drafted)
+    ]  # what a later one leaves out was found all the same
+    if policy.conflicts and (answer.conflicts or any(each.conflicts for each in drafts)):
         found.append(CONFLICTS)
     return tuple(found)
 
@@ -139,9 +143,22 @@ def speaks_of(words: str, listed: Sequence[str]) -> bool:
 
 
 def _support(run: Run, answer: Answer, least: float) -> list[str]:
-    """A draft of which too little held, whatever became of the rest: dropped claims count, as they were written."""
-    claims = sum(len(block.claims) for block in run.draft.blocks) if run.draft else 0
-    held = len(answer.claims)
-    if not claims or held / claims >= least:
+    """A draft of which too little held, whatever became of the rest: dropped claims count, as they were written, and so does
+    a draft that was given up for another."""
+    worst = min(_shares(run, answer), default=None, key=lambda each: each[0] / each[1])
+    if worst is None or worst[0] / worst[1] >= least:
         return []
-    return [f"only {held} of the {claims} claims of the draft held"]
+    return [f"only {worst[0]} of the {worst[1]} claims of its draft held"]
+
+
+def _shares(run: Run, answer: Answer) -> Iterator[tuple[int, int]]:
+    """Of each draft that has claims: how many held, and how many there were. Of the last one, those that are delivered."""
+    drafts = [place for place, event in enumerate(run.events) if isinstance(event, Drafted)]
+    for place, end in pairwise([*drafts, len(run.events)]):
+        draft = run.events[place]
+        claims = sum(len(block.claims) for block in draft.blocks) if isinstance(draft, Drafted) else 0
+        if not claims:
+            continue
+        verdicts = Run(run.id, (run.events[0], *run.events[place:end])).checked.values()
+        good = sum(claim.verdict is Verdict.supported for claim in verdicts)
+        yield (len(answer.claims) if place == drafts[-1] else good, claims)
