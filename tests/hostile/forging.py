@@ -142,6 +142,8 @@ def change_field(state: State, chance: random.Random) -> Done:
     n, run, seq = _any(state, chance)
     field = chance.choice(FIELDS)
     value = chance.choice(GARBAGE)
+    while [(value,)] == state.rows(f"SELECT {field} FROM records WHERE n = ?", n):  # a run begins on zeros: no change
+        value = chance.choice(GARBAGE)
     state.do(f"UPDATE records SET {field} = ? WHERE n = ?", value, n)
     return _done((run, seq), "changed", "payload changed")
 

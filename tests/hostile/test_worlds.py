@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +17,7 @@ from attacker import Attack, furnished
 from worlds import DESK, EDITOR, SECRET, World, asked, world
 
 from assay.asking import How
+from assay.errors import UserError
 from assay.events import Mode
 from assay.serve import mcp_shown
 from assay.store import people
@@ -40,7 +41,8 @@ class Other:
         clock, seen = self.made.clock, self.made.as_(self.random.choice([EDITOR, DESK]))
         clock.hidden, moment = self.random, clock.seconds
         try:
-            await self.random.choice([self.fills, self.asks, self.shares, self.empties])(seen)
+            with suppress(UserError):  # what is not theirs to change they try as well
+                await self.random.choice([self.fills, self.asks, self.shares, self.empties])(seen)
         finally:
             clock.hidden, clock.seconds = None, moment  # the hour is the same in both worlds
 

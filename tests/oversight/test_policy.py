@@ -9,7 +9,7 @@ import pytest
 from assay.accounts import Brief, Pipeline
 from assay.errors import UserError
 from assay.events import Asked, Checked, Drafted, Gathered, Rephrased
-from assay.oversight.policy import ALWAYS, CLASSES, CONFLICTS, FLAGGED, STAKES, Policy, policy_of, reasons
+from assay.oversight.policy import ALWAYS, CLASSES, CONFLICTS, FLAGGED, MARKED, STAKES, Policy, policy_of, reasons
 from assay.run import Run
 from assay.settings import Settings
 from assay.trust import Stakes
@@ -73,7 +73,7 @@ def test_every_answer_waits_where_the_settings_say_so():
 
 def test_an_answer_waits_when_any_of_its_evidence_is_from_a_marked_knowledge_base():
     found = (evidence("e1"), evidence("e2", "d2"))  # the second is not cited
-    assert waits(Policy(), found=found, marked={"d2": "contracts"}) == ("it draws on the knowledge base 'contracts'",)
+    assert waits(Policy(), found=found, marked={"d2": "contracts"}) == (MARKED,)
     assert waits(Policy(), found=found, marked={"d3": "contracts"}) == ()
 
 

@@ -159,7 +159,7 @@ async def test_answers_from_a_marked_knowledge_base_wait_and_only_its_owner_mark
             reviewing.mark_base(whole.seen_by(ASKER), "default", on=False)
         try:
             run = await asked(whole)
-            assert run.held and run.held.reasons == ("it draws on the knowledge base 'default'",)
+            assert run.held and run.held.reasons == ("it draws on a knowledge base whose answers are reviewed",)
         finally:
             reviewing.mark_base(whole, "default", on=False)
         assert (await asked(whole)).delivered

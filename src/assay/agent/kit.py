@@ -61,7 +61,8 @@ class Log:
             (
                 place
                 for place, event in enumerate(now.events)
-                if event != before[place] or (isinstance(event, Withheld) and not any(place in each for each in aside))
+                if (place < len(before) and event != before[place])
+                or (isinstance(event, Withheld) and not any(place in each for each in aside))
             ),
             0,
         )

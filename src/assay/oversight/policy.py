@@ -50,6 +50,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 
 ALWAYS = "every answer is looked at here"
 STAKES = "whoever asked says that much depends on it"
+MARKED = "it draws on a knowledge base whose answers are reviewed"
 FLAGGED = "a passage that reads like an instruction to a model is among its evidence"
 CONFLICTS = "its sources disagree"
 BEGUN = "it was begun where answers are looked at"
@@ -105,7 +106,7 @@ def reasons(
     used |= set(run.asked.brief.documents if run.asked.brief else ())
     found = [STAKES] if run.asked.stakes is Stakes.high else []
     found += [ALWAYS] if policy.always else []
-    found += [f"it draws on the knowledge base {name!r}" for name in marked(used)]
+    found += [MARKED] if marked(used) else []  # which one is not told: a reviewer, or a webhook, may not know of it
     found += _spoken_of(run, answer, policy)
     if policy.flagged and any(each.flagged for each in evidence):  # who has read it may follow it and cite another
         found.append(FLAGGED)
