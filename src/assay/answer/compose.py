@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from assay.answer.extract import is_partial, missing, names_of
-from assay.answer.ground import by_rule
+from assay.answer.ground import by_rule, obeys
 from assay.answer.show import Sources
 from assay.events import BUDGETS, RULES, Drafted, StopReason
 from assay.evidence.quote import stands, within
@@ -173,10 +173,12 @@ class Guard:
     evidence: tuple[Evidence, ...]
     opinions: frozenset[int]
     document: Documents
+    passages: tuple[str, ...]  # whatever was found, kept or not
 
 
 def guarded(run: Run, document: Documents) -> Guard:
-    return Guard(run.checked, run.evidence, opinions(run), document)
+    passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
+    return Guard(run.checked, run.evidence, opinions(run), document, passages)
 
 
 def fault(place: int, claim: Claim, guard: Guard) -> str:
@@ -187,8 +189,12 @@ def fault(place: int, claim: Claim, guard: Guard) -> str:
     if not claim.words.strip():
         return "a claim says nothing"
     again = checked(claim, guard.evidence, guard.document, opinion=place in guard.opinions)
-    if again.verdict is Verdict.supported or (claim.quote is None and again.verdict is Verdict.partial):
-        return ""  # what rules leave open, a model has settled
+    if again.verdict is Verdict.supported:
+        return ""
+    if claim.quote is None and again.verdict is Verdict.partial:  # what rules leave open, a model has settled
+        cited = [each for each in guard.evidence if each.key in claim.cites]
+        told = obeys(claim, cited, known_of(cited, guard.document), guard.passages)
+        return f"“{claim.words}”: a passage tells its reader to say so" if told else ""
     return f"“{claim.words}”: {again.why}"
 
 

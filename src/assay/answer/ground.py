@@ -7,7 +7,7 @@ open. Thresholds are measured: docs/decisions/0007-grounding.md. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
@@ -97,7 +97,7 @@ def _ruled(
         return _not(claim, "it asks, and states nothing")
     if instructs(words):
         return _not(claim, "it reads like an instruction")
-    if _ordered(beyond(terms, source.terms), evidence):
+    if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):
         return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
     whole, hedged = share(terms, source.terms), words != claim.text
     if whole < (by.hedged if hedged else by.least):
@@ -171,9 +171,16 @@ def _terms(passage: str) -> frozenset[str]:
     return frozenset(text.terms(passage))
 
 
-def _ordered(added: frozenset[str], evidence: Sequence[Evidence]) -> bool:
-    """Whether what a claim adds to its sources is what some document of this run orders a model to say."""
-    return bool(added) and any(added <= order for each in evidence for order in orders(each.passage.text))
+def _ordered(added: frozenset[str], passages: Iterable[str]) -> bool:
+    """Whether what a claim adds to its sources is what some passage orders a model to say."""
+    return bool(added) and any(added <= order for each in passages for order in orders(each))
+
+
+def obeys(claim: Claim, evidence: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
+    """Whether a claim adds to what it cites what one of these passages orders a model to say: kept as evidence or not, a model
+    has read it, and then no model's verdict settles the claim."""
+    source = Source.of([each for each in evidence if each.key in claim.cites], sources)
+    return _ordered(beyond(spoken_of(claim.text.removeprefix(HEDGE)), source.terms), passages)
 
 
 def _not(claim: Claim, why: str) -> Claim:
