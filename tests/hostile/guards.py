@@ -99,7 +99,7 @@ GUARDS = (
     Guard(
         "what a document orders is no support",
         "answer/ground.py",
-        "if _ordered(beyond(terms, source.terms), evidence):",
+        "if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):",
         "if False:",
         "tests/hostile/test_hostile_runs.py::"
         "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
