@@ -98,11 +98,11 @@ GUARDS = (
     ),
     Guard(
         "what a document orders is no support",
-        "answer/ground.py",
-        "if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):",
-        "if False:",
-        "tests/hostile/test_hostile_runs.py::"
-        "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
+        "answer/compose.py",
+        'a passage tells its reader to say so" if told else ""',
+        '" if False else ""',
+        "tests/answer/test_compose.py::"
+        "test_no_verdict_delivers_what_a_passage_that_was_found_and_not_kept_orders_a_model_to_say",
     ),
     Guard(
         "a quotation stands in its document",
