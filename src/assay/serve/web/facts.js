@@ -82,11 +82,11 @@ function evidence(value, documents) {
 
 /** A passage that a search returned: a line, which opens to its words. */
 function found(value, documents) {
-  const { passage, rank, score } = value;
+  const { passage, rank } = value;
   const start = passage.text.slice(0, 110).replace(/\s+/g, " ");
   const title = [documents[passage.doc_id], passage.page ? `page ${passage.page}` : ""].filter(Boolean).join(", ");
   return folded([el("strong", { dir: "auto" }, title || "a document that is gone"), el("span", { class: "muted", dir: "auto" }, ` ${start}…`)], () =>
-    el("div", {}, quotation(passage, documents), el("p", { class: "small muted figures" }, `rank ${rank}, score ${Number(score.toPrecision(4))}`)),
+    el("div", {}, quotation(passage, documents), el("p", { class: "small muted figures" }, `rank ${rank}`)),
   );
 }
 
