@@ -35,7 +35,7 @@ from assay.workspace import Workspace
 QUESTION = "How high may the water behind the Varn dam stand?"
 SECOND = "cracks crest closed"
 ROLES = ("plan", "decide", "weigh", "write", "check")
-TIMEOUT, DEADLINE, GRACE = 1.5, 15.0, 2.0
+TIMEOUT, DEADLINE, GRACE = 2.5, 15.0, 2.0
 AT_ONCE = 6  # cases that run side by side: they mostly wait, but each has some work to do as well
 
 # What is wrong with the reply alone leaves nothing to fail: the model is told, and after that the rules take over.
