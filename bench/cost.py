@@ -4,7 +4,7 @@
     .venv/bin/python bench/cost.py --sieve [...]        which passages are worth showing to a model
 
 A model that knows the labels (knowing.py) takes part in the real loop, in process, so every prompt is the product's own and
-only their number and size differ. Tokens are estimated the same way everywhere (models/tokens.py, which guesses high).
+only their number and size differ. Tokens are estimated the same way everywhere (models/token_estimate.py, which guesses high).
 
 naive       every passage of every search is weighed, one a request, at every round, remembering nothing: `own searches` is
             the plain loop (a model's searches alone), `our searches` the very searches that ours makes
@@ -30,18 +30,19 @@ from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed, gathered
 from naive import ALONE, done, naive
 
-from assay.agent import hops, sift
-from assay.agent.by_rule import searches
+from assay.agent import hops
 from assay.agent.loop import play
-from assay.agent.sift import Sieve
-from assay.agent.steps import Step
+from assay.agent.steps import sift
+from assay.agent.steps.by_rule import searches
+from assay.agent.steps.registry import Step
+from assay.agent.steps.sift import Sieve
 from assay.answer import draft
+from assay.core.events import Gathered, Mode, Route, Routed
+from assay.core.types import Evidence
 from assay.evaluate.metrics import mean
-from assay.events import Gathered, Mode, Route, Routed
 from assay.evidence.assess import Width
 from assay.evidence.weigh import key_of, quote
 from assay.models.llm import Role
-from assay.types import Evidence
 
 NAIVE = (5, 10, 20, 50)  # passages of a search that the naive design weighs
 SIEVES = (4, 6, 8, 10, 12, 16)

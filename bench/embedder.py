@@ -28,9 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.models import minilm, minilm_graph
-from assay.models.minilm import MiniLM, batches, padded
-from assay.models.openvino_cpu import cores, load_openvino
+from assay.models.local import minilm, minilm_graph
+from assay.models.local.minilm import MiniLM, batches, padded
+from assay.models.local.openvino_cpu import cores, load_openvino
 
 Embed = Callable[[list[str]], np.ndarray]
 OURS, PEER = "assay", "sentence-transformers"

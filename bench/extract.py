@@ -24,24 +24,24 @@ from typing import Any
 
 import numpy as np
 
-from assay import text
 from assay.agent import hops
-from assay.agent.by_rule import searches
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.loop import carry_on
+from assay.agent.steps.by_rule import searches
 from assay.agent.tool import Desk
-from assay.answer import choose, extract
-from assay.answer.choose import Candidate, Extraction
+from assay.answer.extractive import extract, selection
+from assay.answer.extractive.selection import Candidate, Extraction
+from assay.core.events import Asked, Stopped
+from assay.core.run import Run
+from assay.core.types import Evidence, Hit
 from assay.evaluate.beir import load
 from assay.evaluate.metrics import mean
 from assay.evaluate.runner import BASE, DAY, prepared
-from assay.events import Asked, Stopped
 from assay.index.filters import Filter, In, Not, both
 from assay.index.protocol import Index
-from assay.models.minilm import MiniLM
-from assay.run import Run
-from assay.types import Evidence, Hit
-from assay.workspace import Workspace, open_workspace
+from assay.language import text
+from assay.models.local.minilm import MiniLM
+from assay.workspace.facade import Workspace, open_workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +225,8 @@ class Measured:
 def measured(case: Case, found: Sequence[Candidate], vectors: Vectors, by: Extraction) -> Measured:
     if not found:
         return Measured(0, 0, 0, False if case.answer else None, 0, by.bias, 0)
-    of = choose.field(case.question, found, vectors.of([case.question, *(each.said for each in found)]), by)
-    places = choose.choose(case.question, of, by)
+    of = selection.field(case.question, found, vectors.of([case.question, *(each.said for each in found)]), by)
+    places = selection.choose(case.question, of, by)
     said = [found[place].quote.text for place in places]
     right = sum(any(same(each, gold) for gold in case.gold) for each in said) / len(said)
     recalled = sum(any(same(each, gold) for each in said) for gold in case.gold) / max(1, len(case.gold))

@@ -22,7 +22,7 @@ from html import unescape
 from pathlib import Path
 from statistics import mean
 
-from assay.ingest import html
+from assay.ingest.formats import html
 from assay.ingest.parsed import Limits, Refused
 
 Score = tuple[float, float, float]  # shingles found, found wrongly, missed; together 1
@@ -62,7 +62,7 @@ def by_trafilatura(page: bytes) -> str:
 
 
 def by_everything_visible(page: bytes) -> str:
-    from assay.ingest.build import TextBuilder
+    from assay.ingest.formats.text_builder import TextBuilder
 
     out = TextBuilder("html", Limits())
     html.visible(html.decode_page(page), out)

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from assay import text
-from assay.answer import ground
-from assay.answer.show import Sources
-from assay.types import Claim, Evidence, Passage, Quote
+from assay.answer.checking import judge
+from assay.answer.evidence_text import Sources
+from assay.core.types import Claim, Evidence, Passage, Quote
+from assay.language import text
 
 LABELS = ("SUPPORT", "PARTIAL", "NEUTRAL", "REFUTE")
 VERDICTS = ("supported", "partial", "unsupported", "contradicted")
@@ -45,10 +45,10 @@ def cases(file: Path) -> Iterator[Case]:
         yield Claim(row["claim"].strip(), ("k",)), evidence, Sources({"d": row.get("title", "")}), row["label"]
 
 
-def measured(found: list[Case], by: ground.Grounding) -> dict[str, dict[str, float]]:
+def measured(found: list[Case], by: judge.Grounding) -> dict[str, dict[str, float]]:
     counts = {label: Counter[str]() for label in LABELS}
     for claim, evidence, sources, label in found:
-        verdict = ground.by_rule(claim, (evidence,), sources, by=by).verdict
+        verdict = judge.by_rule(claim, (evidence,), sources, by=by).verdict
         counts[label][str(verdict)] += 1
     return {
         label: {"n": own.total(), **{verdict: round(own[verdict] / own.total(), 3) for verdict in VERDICTS}}
@@ -117,7 +117,7 @@ def twisted(file: Path) -> dict[str, dict[str, float]]:
         tries |= {name: (words, passage) for name, twist in TWISTS.items() if (words := twist(sentence, dice))}
         for name, (words, shown) in tries.items():
             evidence = Evidence("k", Passage("p", "d", shown, 0, len(shown)), Quote("d", 0, len(shown), shown), 9.0, "")
-            verdict = ground.by_rule(Claim(words, ("k",)), (evidence,)).verdict
+            verdict = judge.by_rule(Claim(words, ("k",)), (evidence,)).verdict
             counts.setdefault(name, Counter())[str(verdict)] += 1
     return {
         name: {"n": own.total(), **{verdict: round(own[verdict] / own.total(), 3) for verdict in VERDICTS}}
@@ -146,16 +146,16 @@ def main() -> None:
             continue
         found = list(cases(file))
         begun = time.perf_counter()
-        figures[file.stem] = own = measured(found, ground.DEFAULT)
+        figures[file.stem] = own = measured(found, judge.DEFAULT)
         show(file.stem, own)
         print(f"{'':22} {1000 * (time.perf_counter() - begun) / len(found):.2f} ms a claim")
         if given.sweep:
             for near in (0.7, 0.75, 0.8, 0.85, 0.9, 1.0):
-                swept = measured(found, replace(ground.DEFAULT, near=near))
+                swept = measured(found, replace(judge.DEFAULT, near=near))
                 passed = "  ".join(f"{label} {swept[label]['supported']:.3f}" for label in swept)
                 print(f"{'':22} near {near:.2f}: supported {passed}")
             for least in (0.3, 0.4, 0.5, 0.6):
-                swept = measured(found, replace(ground.DEFAULT, least=least))
+                swept = measured(found, replace(judge.DEFAULT, least=least))
                 failed = "  ".join(f"{label} {swept[label]['unsupported']:.3f}" for label in swept)
                 print(f"{'':22} least {least:.2f}: unsupported {failed}")
     if given.json:

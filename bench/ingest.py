@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.ingest.fetch import sources
-from assay.models.minilm import MiniLM
-from assay.workspace import open_workspace
+from assay.ingest.sources import sources
+from assay.models.local.minilm import MiniLM
+from assay.workspace.facade import open_workspace
 
 
 class Timed:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay import text
 from assay.agent.hops import bare_title, key
-from assay.events import Seat
+from assay.core.events import Seat
+from assay.core.types import Usage
+from assay.language import text
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.models.tokens import estimate_tokens, prompt_tokens
+from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.testing import Script, calls, complete, drops, one_step, passages_in, research, rests, supported
-from assay.types import Usage
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."
 NOT = "It does not help."

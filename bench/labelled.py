@@ -11,18 +11,18 @@ from pathlib import Path
 
 from knowing import Knowing, meter
 
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.limits import ROUNDS, Limits
-from assay.agent.steps import HOPS
+from assay.agent.steps.registry import HOPS
 from assay.agent.tool import Desk
+from assay.core.events import Asked, Event, Mode, Route
+from assay.core.run import Run
+from assay.core.types import Usage
 from assay.evaluate.beir import Collection, load
 from assay.evaluate.runner import BASE, DAY, SCHEME, prepared
-from assay.events import Asked, Event, Mode, Route
 from assay.evidence.assess import Width
 from assay.index.retrieve import Shelf
-from assay.run import Run
-from assay.types import Usage
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from assay import asking, seating
-from assay.agent.desk import Desk, Result, as_found
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool
+from assay.agent.tool_context import Desk, Result, as_found
+from assay.core.events import Asked, Mode
+from assay.core.run import Run
+from assay.core.types import Hit
 from assay.evaluate.runner import GivenTexts
-from assay.events import Asked, Mode
-from assay.ingest.fetch import Source
-from assay.run import Run
-from assay.store import records
-from assay.types import Hit
-from assay.workspace import Workspace, open_workspace
+from assay.ingest.sources import Source
+from assay.store.runs import records
+from assay.workspace import ask, model_roles
+from assay.workspace.facade import Workspace, open_workspace
 
 
 class Flat:
@@ -69,12 +69,12 @@ async def agent(
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
     opened.models_agreed()
-    roles = await seating.seated(opened)  # the endpoint is asked once what it can do
+    roles = await model_roles.seated(opened)  # the endpoint is asked once what it can do
 
     async def run() -> Run:
-        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=seating.seats(roles))
-        run = asking.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
-        kit = replace(await asking.kit_for(opened, run, roles), tools=tools)
+        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=model_roles.seats(roles))
+        run = ask.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
+        kit = replace(await ask.kit_for(opened, run, roles), tools=tools)
         async for event in carry_on(run, kit):
             run = run.then(event)
         assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]

@@ -8,15 +8,15 @@ from dataclasses import replace
 from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed
 
-from assay.agent import sift
-from assay.agent.gather import gather
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.loop import play
-from assay.agent.steps import STEPS, Step
-from assay.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
+from assay.agent.steps import sift
+from assay.agent.steps.gather import gather
+from assay.agent.steps.registry import STEPS, Step
+from assay.core.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
+from assay.core.run import Run
+from assay.core.types import Usage
 from assay.evidence.assess import Width
-from assay.run import Run
-from assay.types import Usage
 
 ALONE = Width(together=1, alone=1)
 

@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert
 
-from assay.access import Base, Scope
+from assay.core.access import Base, Scope
+from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, Eq, Filter, In
-from assay.index.lance import LanceIndex, open_index
-from assay.index.lance_read import best_by_words
+from assay.index.lance.lance_index import LanceIndex, open_index
+from assay.index.lance.read import best_by_words
 from assay.index.retrieve import Shelf, retrieve
 from assay.store import schema
+from assay.store.database import Store, open_store
 from assay.store.documents import READY
-from assay.store.open import Store, open_store
-from assay.types import Passage, Row
 
 DIM, WORDS, VOCABULARY, PER_DOCUMENT = 384, 150, 30_000, 20
 LABELS = 10
@@ -224,7 +224,7 @@ def _megabytes(folder: Path) -> float:
 
 
 async def _embedding(index: LanceIndex, words: list[str], k: int) -> Callable[[int], Awaitable[object]]:
-    from assay.models.minilm import MiniLM
+    from assay.models.local.minilm import MiniLM
 
     embedder = MiniLM()
 

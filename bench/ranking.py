@@ -21,16 +21,16 @@ from pathlib import Path
 
 import numpy as np
 
+from assay.core.types import Document, Hit, Passage, Row
 from assay.evaluate.beir import Item, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
-from assay.index.fuse import Ranking, fuse
-from assay.index.lance import LanceIndex, open_index
+from assay.index.fusion import Ranking, fuse
+from assay.index.lance.lance_index import LanceIndex, open_index
+from assay.ingest.pipeline import lead
 from assay.ingest.split import passages
-from assay.intake import lead
-from assay.models.minilm import MiniLM
-from assay.models.rerank import LateInteraction
-from assay.types import Document, Hit, Passage, Row
+from assay.models.local.minilm import MiniLM
+from assay.models.reranker import LateInteraction
 
 POOL = 100
 OFF = Ranking(feedback=0.0)

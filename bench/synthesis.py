@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.accounts import Pipeline
-from assay.models.tokens import estimate_tokens
-from assay.synthesising import Wish, plan
+from assay.core.account import Pipeline
+from assay.models.token_estimate import estimate_tokens
 from assay.testing import ChatServer, reviewer
 from assay.testing.protocol import text_of
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
+from assay.workspace.synthesise import Wish, plan
 
 PLACES = "Arden Birch Calder Dover Eskdale Fulmar Garrow Helm Inver Jarrow Kelder Lomond Marsh Norton Orwell".split()
 METHODS = "settling filtering dosing stirring heating cooling pumping sifting drying mixing".split()

@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.audit.seal import Notary, seal
-from assay.audit.verify import verify
-from assay.audit.witness import FILE
-from assay.codec import START, digest, dumps, linked
-from assay.store.open import Store, open_store
-from assay.store.records import link
+from assay.core.codec import START, digest, dumps, linked
+from assay.governance.audit.seal import Notary, seal
+from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import FILE
+from assay.store.database import Store, open_store
+from assay.store.runs.records import link
 
 LONG = 25  # records of a run
 

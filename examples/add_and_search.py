@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "corpus"
 

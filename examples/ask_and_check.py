@@ -8,8 +8,8 @@ Add some documents first, for example with examples/add_and_search.py.
 import asyncio
 import sys
 
-from assay.types import Quote
-from assay.workspace import Workspace, open_workspace
+from assay.core.types import Quote
+from assay.workspace.facade import Workspace, open_workspace
 
 QUESTION = "How long is raw telemetry kept?"
 

@@ -9,9 +9,9 @@ import asyncio
 import sys
 from datetime import date
 
-from assay.dates import first_day, last_day
-from assay.events import Where
-from assay.workspace import open_workspace
+from assay.core.events import Where
+from assay.language.dates import first_day, last_day
+from assay.workspace.facade import open_workspace
 
 
 async def main(since: str, until: str) -> None:

@@ -12,9 +12,9 @@ import sys
 
 from assay.agent.tool import Desk, Result, as_found, schema_of, tool
 from assay.agent.toolbox import tools_for
-from assay.errors import ToolError
-from assay.text import abbreviations
-from assay.workspace import open_workspace
+from assay.core.errors import ToolError
+from assay.language.text import abbreviations
+from assay.workspace.facade import open_workspace
 
 
 @tool

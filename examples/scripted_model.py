@@ -7,9 +7,9 @@ Add some documents first, for example with examples/add_and_search.py.
 
 import asyncio
 
-from assay.run import Run
+from assay.core.run import Run
 from assay.testing import ChatServer, Script, drops, keeps, lookup, writes
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 
 async def main() -> None:

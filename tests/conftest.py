@@ -16,7 +16,7 @@ import forked
 import pytest
 from filelock import FileLock
 
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 END = "-----END CERTIFICATE-----\n"
 CORPUS = Path(__file__).parent.parent / "samples" / "corpus"

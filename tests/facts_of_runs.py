@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-from assay.audit.figures import RunFigures, figures
-from assay.store.figures import Fact
+from assay.governance.reports.figures import RunFigures, figures
+from assay.store.runs.figures import Fact
 
 DAY = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
 

@@ -32,26 +32,26 @@ STARTS = ("PYTHON", "LC_", "LANG", "LD_", "OMP_", "OPENVINO_")  # variables that
 LOADED = (
     "anyio._backends._asyncio",
     "assay.agent.loop",
-    "assay.asking",
-    "assay.branching",
+    "assay.workspace.ask",
+    "assay.workspace.rerun",
     "assay.cli.main",
-    "assay.erasing",
-    "assay.index.lance",
-    "assay.ingest.jail",
-    "assay.intake",
-    "assay.models.endpoint",
-    "assay.models.minilm",
-    "assay.reviewing",
+    "assay.workspace.erase",
+    "assay.index.lance.lance_index",
+    "assay.ingest.sandbox.runner",
+    "assay.ingest.pipeline",
+    "assay.models.wire.endpoint",
+    "assay.models.local.minilm",
+    "assay.workspace.review",
     "assay.synthesis.pipeline",
-    "assay.synthesising",
+    "assay.workspace.synthesise",
     "assay.testing",
-    "assay.workspace",
+    "assay.workspace.facade",
     "httpcore",
     "httpx",
     "numpy.random",
     "sqlalchemy.dialects.sqlite",
 )
-AT_NEED = {"serve": ("assay.serve.app", "assay.serve.process"), "mcp": ("assay.serve.mcp",)}
+AT_NEED = {"serve": ("assay.serve.app", "assay.serve.process"), "mcp": ("assay.serve.mcp.server",)}
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 
 
@@ -322,7 +322,7 @@ def _execute(args: list[str]) -> None:
 
 
 def _main() -> NoReturn:
-    from assay.index.lance_import import load_lancedb
+    from assay.index.lance.lazy_import import load_lancedb
 
     load_lancedb()
     _load(LOADED)

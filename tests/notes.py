@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import event
 
-from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed
+from assay.ingest.sources import Source
 from assay.testing import ChatServer, WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 
 class Plain:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.archive import backup, restore
-from assay.errors import UserError
-from assay.workspace import Workspace
+from assay.core.errors import UserError
+from assay.governance.backup import backup, restore
+from assay.workspace.facade import Workspace
 
 
 def test_a_backup_is_for_its_owner_alone(empty: Workspace, tmp_path: Path):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.codec import digest, dumps, from_json, to_json
-from assay.events import KINDS, Asked, Found, Mode, ToolRan, Where
-from assay.types import Claim, Evidence, Passage, Quote, Section, Verdict
+from assay.core.codec import digest, dumps, from_json, to_json
+from assay.core.events import KINDS, Asked, Found, Mode, ToolRan, Where
+from assay.core.types import Claim, Evidence, Passage, Quote, Section, Verdict
 
 TEXT = "Cleaning\nThe filters are cleaned every ten days. Nobody knows why."
 PASSAGE = Passage("p1", "d1", TEXT[9:48], 9, 48, "Cleaning", 2)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.dates import Days, first_day, last_day, span_of
-from assay.errors import UserError
+from assay.core.errors import UserError
+from assay.language.dates import Days, first_day, last_day, span_of
 
 TODAY = "2026-11-15"  # a Sunday
 

@@ -17,12 +17,12 @@ import typer
 from starlette.routing import Mount, Route
 
 import assay
-from assay.cli.ask import EXIT
 from assay.cli.main import app
-from assay.events import KINDS
+from assay.cli.questions.ask import EXIT
+from assay.core.events import KINDS
+from assay.core.settings import PREFIX, Settings
 from assay.ingest.parsed import Status
-from assay.settings import PREFIX, Settings
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -124,7 +124,7 @@ def routes(folder: Path) -> set[str]:
     """Every route that the server has, as `GET /health`; what takes any method, as its path alone."""
     from assay.serve.app import make_app
     from assay.serve.state import Server
-    from assay.workspace import open_workspace
+    from assay.workspace.facade import open_workspace
 
     with open_workspace(folder, create=True) as opened:
         made = make_app(Server(opened))

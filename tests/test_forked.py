@@ -66,7 +66,11 @@ def test_one_knows_nothing_of_another():
 
 def test_what_counts_when_an_interpreter_starts_starts_one():
     done = forked.run(
-        [sys.executable, "-c", "import sys; print(sys.flags.hash_randomization, 'assay.workspace' in sys.modules)"],
+        [
+            sys.executable,
+            "-c",
+            "import sys; print(sys.flags.hash_randomization, 'assay.workspace.facade' in sys.modules)",
+        ],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         text=True,
     )

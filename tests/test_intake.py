@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UserError
+from assay.core.errors import UserError
 from assay.index.filters import EVERYTHING
-from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed, Unreadable
-from assay.store import documents, people
+from assay.ingest.sources import Source
+from assay.store import documents
+from assay.store.access import grants as people
 from assay.testing.words import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 NOTES = {
     "kettle.md": "# Kettle\n\nThe kettle in the pump house holds seven litres of water. It was bought in Orlen in 2019.\n",
@@ -49,7 +50,7 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
 
 
 def add(opened: Workspace, *files: Path, reader: Plain | None = None):
-    from assay.ingest.fetch import sources
+    from assay.ingest.sources import sources
 
     return asyncio.run(opened.add_sources(sources(files), reader=reader or Plain()))
 
@@ -188,7 +189,7 @@ def test_a_file_without_text_is_never_called_read(opened: Workspace, tmp_path: P
 
 def test_a_file_that_cannot_be_opened_is_reported_and_the_rest_goes_on(opened: Workspace, folder: Path):
     missing = Source(str(folder / "ghost.txt"), "ghost.txt", path=folder / "ghost.txt")
-    from assay.ingest.fetch import sources
+    from assay.ingest.sources import sources
 
     report = asyncio.run(opened.add_sources([missing, *sources([folder])], reader=Plain()))
     assert report.files[0].status == "unreadable" and report.readable == 3
@@ -215,8 +216,8 @@ def test_what_the_index_has_but_the_store_does_not_is_never_shown(opened: Worksp
 
 
 def test_two_bases_do_not_see_each_other(opened: Workspace, folder: Path):
-    from assay.events import Where
-    from assay.ingest.fetch import sources
+    from assay.core.events import Where
+    from assay.ingest.sources import sources
 
     asyncio.run(opened.add_sources(sources([folder / "bell.txt"]), "chapel", reader=Plain()))
     asyncio.run(opened.add_sources(sources([folder / "orlen.md"]), "town", reader=Plain()))
@@ -242,7 +243,7 @@ def test_a_copy_of_a_file_that_has_since_changed_is_not_a_duplicate(opened: Work
 
 
 def test_removing_a_document_removes_its_earlier_versions_and_its_vectors_too(opened: Workspace, folder: Path):
-    from assay.store import caches
+    from assay.store import embedding_cache
 
     add(opened, folder / "bell.txt")
     (folder / "bell.txt").write_text("The bell was sold and the chapel is a library now.\n")
@@ -254,7 +255,7 @@ def test_removing_a_document_removes_its_earlier_versions_and_its_vectors_too(op
 
         assert not connection.execute(table.select()).all() and not connection.execute(texts.select()).all()
     assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
-    assert caches.size(opened.cache) == 0
+    assert embedding_cache.size(opened.cache) == 0
 
 
 def test_an_index_that_was_lost_is_built_again_without_embedding(opened: Workspace, folder: Path):
@@ -280,7 +281,7 @@ def test_an_add_notices_that_the_index_was_lost(opened: Workspace, folder: Path)
 
 
 def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, folder: Path):
-    from assay.errors import StoreError
+    from assay.core.errors import StoreError
 
     add(opened, folder)
     for file in (opened.path / "index").rglob("*.manifest"):
@@ -294,7 +295,7 @@ def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, 
 
 
 def test_a_workspace_inside_the_folder_does_not_swallow_itself(folder: Path):
-    from assay.ingest.fetch import sources
+    from assay.ingest.sources import sources
 
     with open_workspace(folder / "workspace", create=True) as inside:
         inside.embedder = WordEmbedder()
@@ -351,7 +352,7 @@ def test_removing_a_document_that_was_moved_removes_what_it_said_in_its_old_plac
 
 
 def test_two_adds_in_one_process_wait_for_each_other_without_blocking(opened: Workspace, folder: Path):
-    from assay.ingest.fetch import sources
+    from assay.ingest.sources import sources
 
     async def both() -> None:
         one, two = sources([folder / "bell.txt"]), sources([folder / "orlen.md"])
@@ -366,7 +367,7 @@ def test_two_adds_in_one_process_wait_for_each_other_without_blocking(opened: Wo
 def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(opened: Workspace, folder: Path):
     from sqlalchemy import insert
 
-    from assay.access import Principal
+    from assay.core.access import Principal
     from assay.store.schema import grants
 
     add(opened, folder)

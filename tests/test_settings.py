@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UserError
-from assay.settings import keys_written_in, load_settings, secret, show_settings
+from assay.core.errors import UserError
+from assay.core.settings import keys_written_in, load_settings, secret, show_settings
 
 
 def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

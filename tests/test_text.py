@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import text
+from assay.language import text
 
 
 def split(body: str) -> list[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay import replay
 from assay.answer.compose import faults
-from assay.types import Outcome
+from assay.core.types import Outcome
+from assay.governance import replay
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.jsonl"))
 NAMES = [path.stem for path in TRACES]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from desks import ANN, BOB, PUMPS, SECRET, VALVES, Library
 
-from assay.store.open import open_store
+from assay.store.database import open_store
 
 
 @pytest.fixture

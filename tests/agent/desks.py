@@ -9,22 +9,23 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from assay.access import Base, Principal
-from assay.agent.desk import Desk
 from assay.agent.tool import Result
+from assay.agent.tool_context import Desk
 from assay.agent.toolbox import TOOLS
-from assay.errors import ToolError
+from assay.core.access import Base, Principal
+from assay.core.errors import ToolError
+from assay.core.types import Document, Evidence, Row
 from assay.evidence.weigh import key_of, quote
-from assay.index.memory import MemoryIndex
+from assay.index.memory.memory_index import MemoryIndex
 from assay.index.retrieve import Shelf
+from assay.ingest.pipeline import fields, lead
 from assay.ingest.split import passages
-from assay.intake import fields, lead
-from assay.store import documents, people
-from assay.store.open import Store
+from assay.store import documents
+from assay.store.access import grants as people
+from assay.store.database import Store
 from assay.store.schema import documents as documents_table
 from assay.store.schema import grants
 from assay.testing.words import WordEmbedder
-from assay.types import Document, Evidence, Row
 
 ANN, BOB = Principal("ann"), Principal("bob")
 TODAY = "2025-07-01"

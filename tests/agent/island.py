@@ -8,7 +8,7 @@ from typing import Any
 
 from notes import filled, opened  # noqa: F401
 
-from assay.run import Run
+from assay.core.run import Run
 from assay.testing import (
     Script,
     calls,
@@ -24,7 +24,7 @@ from assay.testing import (
     writes,
 )
 from assay.testing import steps as plans
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 QUESTION = "Where is the paint of the lamp room at Carrow Point ground, how tall is its tower, and who tends the light?"
 PAINT = "The lamp room at Carrow Point is painted with orpiment."

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from assay import foreseeing
-from assay.access import Principal
 from assay.agent import forecast
 from assay.agent.forecast import Ceiling, spread
-from assay.asking import How
-from assay.events import Mode, Seat
-from assay.ingest.fetch import Source
+from assay.core.access import Principal
+from assay.core.events import Mode, Seat
 from assay.ingest.parsed import Parsed
-from assay.store import forecasts
-from assay.store.forecasts import Amount, Kind, Past, Range
+from assay.ingest.sources import Source
+from assay.store.runs import forecasts
+from assay.store.runs.forecasts import Amount, Kind, Past, Range
 from assay.store.schema import forecasts as table
 from assay.testing import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace import forecast as foreseeing
+from assay.workspace.ask import How
+from assay.workspace.facade import Workspace, open_workspace
 
 LARGE = (Seat("write", "large", True, True, True, 32_768, False),)
 SMALL = (Seat("write", "small", False, False, True, 4_096, True),)

@@ -5,18 +5,30 @@ from dataclasses import replace
 
 import pytest
 
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.limits import Limits
 from assay.agent.loop import carry_on, next_step, play
-from assay.agent.steps import Step
+from assay.agent.steps.registry import Step
 from assay.answer.compose import answer, checked
-from assay.asking import kit_for
-from assay.events import Asked, Call, Checked, Decided, Drafted, Planned, Route, Routed, Stopped, StopReason, ToolRan
-from assay.run import Run
+from assay.core.events import (
+    Asked,
+    Call,
+    Checked,
+    Decided,
+    Drafted,
+    Planned,
+    Route,
+    Routed,
+    Stopped,
+    StopReason,
+    ToolRan,
+)
+from assay.core.run import Run
+from assay.core.types import Block, Claim, Outcome, Plan, Quote, Shape, Verdict
+from assay.core.types import Step as PlanStep
 from assay.store import documents
-from assay.types import Block, Claim, Outcome, Plan, Quote, Shape, Verdict
-from assay.types import Step as PlanStep
-from assay.workspace import Workspace
+from assay.workspace.ask import kit_for
+from assay.workspace.facade import Workspace
 
 QUESTION = "Which gateway release would have prevented the late alarm in the Pellam incident?"
 

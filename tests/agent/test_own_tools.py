@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from desks import ANN, BOB, PUMPS, SECRET, Library
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Result, guarded, tool
+from assay.agent.tool_context import Desk
 from assay.agent.toolbox import load_tools, tools_for
-from assay.codec import from_json, to_json
-from assay.errors import ToolError, UserError
-from assay.events import Found, ToolRan
-from assay.types import Passage
+from assay.core.codec import from_json, to_json
+from assay.core.errors import ToolError, UserError
+from assay.core.events import Found, ToolRan
+from assay.core.types import Passage
 
 
 @tool

@@ -17,9 +17,8 @@ from island import script as scripted
 from assay.agent.limits import ROUNDS
 from assay.agent.loop import play
 from assay.answer.render import as_html, as_markdown, as_text
-from assay.asking import decided, kit_for
-from assay.errors import UserError
-from assay.events import (
+from assay.core.errors import UserError
+from assay.core.events import (
     ANSWER_NOW,
     EACH,
     GO_ON,
@@ -40,9 +39,9 @@ from assay.events import (
     StopReason,
     ToolRan,
 )
-from assay.run import Run
-from assay.seating import seated
-from assay.store import records
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.store.runs import records
 from assay.testing import (
     ChatServer,
     Script,
@@ -63,7 +62,8 @@ from assay.testing import (
     writes,
 )
 from assay.testing import steps as plans
-from assay.types import Outcome
+from assay.workspace.ask import decided, kit_for
+from assay.workspace.model_roles import seated
 
 TENDED = "Who tends the beacon?"
 NOTES = {

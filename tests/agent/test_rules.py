@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay import text
 from assay.agent import hops, rules
 from assay.agent.hops import Hops, Lead, Ran
-from assay.types import Hit, Passage
+from assay.core.types import Hit, Passage
+from assay.language import text
 
 SHELF = {
     "Bell Sonata": "The Bell Sonata is a piece for harp. It was written by Ida Torvald in 1911.",

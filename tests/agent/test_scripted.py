@@ -28,17 +28,17 @@ from island import (
 )
 from island import script as scripted
 
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.loop import play
-from assay.asking import kit_for
-from assay.events import Asked, Bound, Decided, Gathered, Mode, Planned, Routed, Seat
+from assay.core.events import Asked, Bound, Decided, Gathered, Mode, Planned, Routed, Seat
+from assay.core.run import Run
+from assay.core.types import Answer, Outcome, Usage
+from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.replay import load, replay, save
-from assay.run import Run
 from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
-from assay.types import Answer, Outcome, Usage
-from assay.workspace import Workspace
+from assay.workspace.ask import kit_for
+from assay.workspace.facade import Workspace
 
 LEVELS = {
     "native tools": (),

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agent import gather as gathering
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.limits import Limits
 from assay.agent.loop import next_step, play
-from assay.agent.plan import PLANS, Planning, adaptable, planned
-from assay.agent.sift import sift_due
-from assay.agent.steps import Step, call
-from assay.agent.sufficiency import Found as Answering
-from assay.agent.sufficiency import Sufficiency, bindings
+from assay.agent.steps import gather as gathering
+from assay.agent.steps.plan import PLANS, Planning, adaptable, planned
+from assay.agent.steps.registry import Step, call
+from assay.agent.steps.sift import sift_due
+from assay.agent.steps.sufficiency import Found as Answering
+from assay.agent.steps.sufficiency import Sufficiency, bindings
 from assay.agent.tool import Brief, Desk, Result, tool
-from assay.errors import ModelError
-from assay.events import (
+from assay.core.errors import ModelError
+from assay.core.events import (
     Asked,
     Bound,
     Call,
@@ -39,17 +39,17 @@ from assay.events import (
     Seat,
     ToolRan,
 )
+from assay.core.run import Run
+from assay.core.types import Passage, Plan
+from assay.core.types import Step as PlanStep
 from assay.evidence import assess
 from assay.evidence.assess import Weight, Width
-from assay.evidence.quote import within
+from assay.evidence.quotation import within
 from assay.evidence.weigh import key_of
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.run import Run
 from assay.testing import passages_in, schema_of
 from assay.testing.protocol import body_of
-from assay.types import Passage, Plan
-from assay.types import Step as PlanStep
 
 TEXT = (
     "The tower of the light-\nhouse is “31 metres” tall, as the log says. It was built by hand,\n"

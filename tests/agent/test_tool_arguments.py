@@ -13,12 +13,12 @@ from desks import ANN, BOB, Library, after, call, names_found, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Result, Within, checked, schema_of, tool
+from assay.agent.tool_context import Desk
 from assay.agent.toolbox import TOOLS, tools_for
-from assay.codec import from_json, to_json
-from assay.errors import ToolError, UserError
-from assay.events import Call
+from assay.core.codec import from_json, to_json
+from assay.core.errors import ToolError, UserError
+from assay.core.events import Call
 
 ROOT = Path(__file__).parent.parent.parent
 

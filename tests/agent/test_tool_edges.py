@@ -12,7 +12,7 @@ from desks import Library, after, call
 
 from assay.agent.tool import schema_of
 from assay.agent.toolbox import TOOLS
-from assay.errors import ToolError
+from assay.core.errors import ToolError
 
 
 def deep(levels: int) -> Any:

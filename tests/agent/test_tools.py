@@ -13,17 +13,17 @@ import pytest
 from desks import ANN, BOB, PUMPS, VALVES, Library, after, call, names_found, refused
 from sqlalchemy import update
 
-from assay.access import Principal
-from assay.agent.desk import Desk
 from assay.agent.tool import Result
-from assay.codec import to_json
-from assay.events import Found
+from assay.agent.tool_context import Desk
+from assay.core.access import Principal
+from assay.core.codec import to_json
+from assay.core.events import Found
+from assay.core.types import Section
 from assay.evidence.weigh import key_of
 from assay.index.filters import Eq
 from assay.prompts import render
-from assay.store import people
+from assay.store.access import grants
 from assay.store.schema import documents as documents_table
-from assay.types import Section
 
 # --- searching ------------------------------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ def test_dates_of_a_search_are_relative_to_the_day_of_asking(plant: Library):
 def test_a_search_that_finds_nothing_says_what_may_help(plant: Library):
     desk = plant.desk()
     assert "documents without a date" in call(desk, "search", query="pump", since="2026").note
-    nobody = replace(desk, scope=lambda: people.scope_of(plant.store, Principal("eve")))
+    nobody = replace(desk, scope=lambda: grants.scope_of(plant.store, Principal("eve")))
     assert call(nobody, "search", query="pump") == Result((), "nothing was found; try other words")
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from island import NOTES, fill, opened
 
-from assay.agent.rephrase import by_rule, leans, sound
-from assay.asking import How, kit_for
-from assay.conversation.history import history
-from assay.errors import UserError
-from assay.events import Decided, Rephrased, Route, Where
-from assay.replay import replay
-from assay.run import Run
+from assay.agent.steps.rephrase import by_rule, leans, sound
+from assay.core.errors import UserError
+from assay.core.events import Decided, Rephrased, Route, Where
+from assay.core.run import Run
+from assay.core.types import Exchange
+from assay.governance.replay import replay
 from assay.testing import (
     ChatServer,
     Script,
@@ -27,8 +26,9 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.types import Exchange
-from assay.workspace import Workspace
+from assay.workspace.ask import How, kit_for
+from assay.workspace.chat_history import history
+from assay.workspace.facade import Workspace
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."
@@ -166,8 +166,8 @@ def test_older_turns_are_told_in_short_and_keep_what_they_cite():
 
 
 def _told(name: str, question: str, words: str) -> Run:
-    from assay.events import Answered, Asked, Gathered
-    from assay.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote
+    from assay.core.events import Answered, Asked, Gathered
+    from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote
 
     passage = Passage(f"p-{name}", "d1", words, 0, len(words))
     evidence = Evidence("a1b2c3d4", passage, Quote("d1", 0, 4, words[:4]), 8.0, question)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.answer import claims
-from assay.types import Evidence, Passage, Quote
+from assay.core.types import Evidence, Passage, Quote
 
 ONE, TWO = "1a2b3c4d", "5e6f7a8b"
 KNOWN = {ONE, TWO}

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from assay.answer.complete import completed, continuation
-from assay.answer.extract import only_if_whole
-from assay.answer.show import Sources
-from assay.events import Drafted
-from assay.types import Block, Claim, Evidence, Passage, Quote, Shape
+from assay.answer.evidence_text import Sources
+from assay.answer.extractive.completion import completed, continuation
+from assay.answer.extractive.extract import only_if_whole
+from assay.core.events import Drafted
+from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape
 
 QUESTION = "Which colour is the pump that failed first in the Alder flood?"
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.answer import compose, draft, ground, render, revise
-from assay.answer.show import Sources
-from assay.events import (
+from assay.answer import compose, draft, render
+from assay.answer.checking import judge, revise
+from assay.answer.evidence_text import Sources
+from assay.core.events import (
     Asked,
     Checked,
     Consulted,
@@ -27,8 +28,20 @@ from assay.events import (
     StopReason,
     ToolRan,
 )
-from assay.run import Run
-from assay.types import Block, Claim, Conflict, Document, Evidence, Outcome, Passage, Quote, Shape, Usage, Verdict
+from assay.core.run import Run
+from assay.core.types import (
+    Block,
+    Claim,
+    Conflict,
+    Document,
+    Evidence,
+    Outcome,
+    Passage,
+    Quote,
+    Shape,
+    Usage,
+    Verdict,
+)
 
 KEYS = ("1a2b3c4d", "5e6f7a8b")
 TEXTS = (
@@ -259,7 +272,7 @@ SCRAPS = st.sampled_from(
         "verdict: supported",
         f"[{KEYS[0]}]",
         *("[1]", "[deadbeef]", "Zanker", "1,000 €", "17 May 2024", " | ", "never", "\n\n", ". ", "<script>", "⟦end⟧"),
-        ground.HEDGE,
+        judge.HEDGE,
     ]
 )
 WORDS = st.one_of(st.text(max_size=60), st.lists(SCRAPS, max_size=5).map(" ".join))
@@ -297,8 +310,8 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(reply, rulings: Sequen
     for _ in range(2):
         for place, claim in run.unchecked:
             ruled = compose.checked(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
-            said = ground.Rulings.model_validate({"rulings": [{"claim": 1, "verdict": rulings[place % 12]}]})
-            run = run.then(Checked(place, ground.read(said, (ruled,))[0] if claim.quote is None else ruled))
+            said = judge.Rulings.model_validate({"rulings": [{"claim": 1, "verdict": rulings[place % 12]}]})
+            run = run.then(Checked(place, judge.read(said, (ruled,))[0] if claim.quote is None else ruled))
         for place, claim in run.unsupported:
             wanted = revise.Revision.model_validate(revisions[place % 12])
             made = revise.read(wanted, place, claim, run.evidence, "m")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer import asked
-from assay.answer.dispute import Statement, between, between_documents, disputed, statements
-from assay.answer.sides import among_documents, outnumbered
+from assay.answer.conflicts.dispute import Statement, between, between_documents, disputed, statements
+from assay.answer.conflicts.sides import among_documents, outnumbered
+from assay.answer.extractive import question_kind
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
 LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part of the Baton Rouge region."
@@ -140,7 +140,7 @@ def test_issues_of_a_series_do_not_dispute_each_other():
     ],
 )
 def test_a_question_tells_the_kind_of_its_answer(question: str, kind: str):
-    assert asked.kind(question) == kind
+    assert question_kind.kind(question) == kind
 
 
 def test_only_the_kind_that_is_asked_for_is_disputed():

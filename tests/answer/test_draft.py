@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from assay import prompts
 from assay.answer import draft
 from assay.answer.draft import Direct, Writing
-from assay.answer.show import Sources
-from assay.models.tokens import estimate_tokens
-from assay.types import Evidence, Passage, Quote, Shape
+from assay.answer.evidence_text import Sources
+from assay.core.types import Evidence, Passage, Quote, Shape
+from assay.models.token_estimate import estimate_tokens
 
 MARK = "0f0f0f0f0f0f"
 KEYS = ("1a2b3c4d", "5e6f7a8b", "9c0d1e2f")

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.answer import choose, conflict, extract
-from assay.answer.choose import Extraction
-from assay.events import Drafted
+from assay.answer.conflicts import pair
+from assay.answer.extractive import extract, selection
+from assay.answer.extractive.selection import Extraction
+from assay.core.events import Drafted
+from assay.core.types import Claim, Evidence, Passage, Quote, Shape
 from assay.testing.words import WordEmbedder
-from assay.types import Claim, Evidence, Passage, Quote, Shape
 
 KILN = "The kiln at Oster Works was built by Mara Lindqvist in 1931."
 MARA = "Mara Lindqvist was born in Velden, a village of potters."
@@ -54,9 +55,9 @@ def test_the_sentence_that_answers_is_quoted_and_idle_ones_are_not():
 
 def test_what_leads_to_another_sentence_stands_before_it():
     born, built = extract.candidates(evidence(MARA, KILN), ties=[("p0", "p1", "Mara Lindqvist")])
-    assert choose.in_order([born, built]) == [built, born]
+    assert selection.in_order([born, built]) == [built, born]
     unnamed = extract.candidates(evidence(MARA, KILN), ties=[("p0", "p1", "Velden Abbey")])
-    assert choose.in_order(unnamed) == unnamed  # the kiln's sentence does not name what was followed
+    assert selection.in_order(unnamed) == unnamed  # the kiln's sentence does not name what was followed
 
 
 def test_passages_that_lead_to_each_other_in_a_circle_are_both_said_once():
@@ -67,7 +68,7 @@ def test_passages_that_lead_to_each_other_in_a_circle_are_both_said_once():
 
 def test_sentences_of_one_passage_stand_as_they_stand_there():
     first, second = extract.candidates(evidence(f"{KILN} {MARA}"), ties=())
-    assert choose.in_order([second, first]) == [first, second]
+    assert selection.in_order([second, first]) == [first, second]
 
 
 def test_a_heading_gives_way_to_a_sentence():
@@ -85,7 +86,9 @@ def test_a_title_speaks_for_its_sentences():
     assert sentence.quote.text.startswith("It was founded")
     flat = np.ones((2, 2)) / 2
     spoken = [
-        choose.field("Who founded the Oster Works?", [sentence], flat, replace(Extraction(), title=title)).spoken([0])
+        selection.field("Who founded the Oster Works?", [sentence], flat, replace(Extraction(), title=title)).spoken(
+            [0]
+        )
         for title in (0.0, 0.8)
     ]
     assert spoken[0] < spoken[1] < 1
@@ -123,7 +126,7 @@ def test_rows_of_a_table_are_quoted_one_by_one():
     ],
 )
 def test_a_question_for_several_things_is_known_by_its_words(question: str, several: bool):
-    assert choose.asks_for_several(question) is several
+    assert selection.asks_for_several(question) is several
 
 
 def test_words_addressed_to_a_model_are_never_part_of_an_answer():
@@ -163,18 +166,18 @@ def test_a_contradicting_sentence_is_quoted_even_where_there_is_no_room_for_anot
     ],
 )
 def test_different_figures_for_different_things_are_no_conflict(left: str, right: str):
-    assert conflict.between("How high was the highest reading?", (left, ""), (right, ""), 0.95) == ""
+    assert pair.between("How high was the highest reading?", (left, ""), (right, ""), 0.95) == ""
 
 
 def test_two_issues_of_a_series_do_not_contradict_each_other():
     left, right = "Losses averaged 11 litres a day.", "Losses averaged 10 litres a day."
     question = "How high were the average losses a day?"
-    assert conflict.between(question, (left, "Report, February 2025"), (right, "Report, April 2025"), 0.95) == ""
-    assert conflict.between(question, (left, "Report"), (right, "Handbook"), 0.95) == "11 litres / 10 litres"
+    assert pair.between(question, (left, "Report, February 2025"), (right, "Report, April 2025"), 0.95) == ""
+    assert pair.between(question, (left, "Report"), (right, "Handbook"), 0.95) == "11 litres / 10 litres"
 
 
 def test_a_question_that_asks_for_no_figure_finds_no_conflict():
-    assert conflict.between("Who keeps raw readings?", (LONG, ""), (SHORT, ""), 0.95) == ""
+    assert pair.between("Who keeps raw readings?", (LONG, ""), (SHORT, ""), 0.95) == ""
 
 
 # --- abstaining

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from assay.answer import render
-from assay.types import (
+from assay.core.types import (
     Answer,
     Block,
     Claim,

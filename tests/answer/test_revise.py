@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from assay.answer import compose, ground, revise
-from assay.answer.show import Sources
-from assay.events import Asked, Checked, Drafted, Gathered
-from assay.models.tokens import estimate_tokens
-from assay.run import Run
-from assay.types import Block, Claim, Document, Evidence, Passage, Quote, Shape, Verdict
+from assay.answer import compose
+from assay.answer.checking import judge, revise
+from assay.answer.evidence_text import Sources
+from assay.core.events import Asked, Checked, Drafted, Gathered
+from assay.core.run import Run
+from assay.core.types import Block, Claim, Document, Evidence, Passage, Quote, Shape, Verdict
+from assay.models.token_estimate import estimate_tokens
 
 KEY, OTHER = "1a2b3c4d", "5e6f7a8b"
 WORDS = (
@@ -50,9 +51,9 @@ def test_a_rewritten_claim_is_one_sentence_and_has_no_verdict_yet():
 
 def test_a_hedge_says_that_it_is_one_and_is_written_once():
     made = revision("hedge", "The dam was built by the county.", KEY)
-    assert made.claim and made.claim.text == f"{ground.HEDGE}the dam was built by the county."
+    assert made.claim and made.claim.text == f"{judge.HEDGE}the dam was built by the county."
     again = revision("hedge", made.claim.text, KEY)
-    assert again.claim and again.claim.text.count(ground.HEDGE) == 1
+    assert again.claim and again.claim.text.count(judge.HEDGE) == 1
     named = revision("hedge", "Lindqvist built the dam.", KEY)
     assert named.claim and named.claim.text.endswith("that Lindqvist built the dam.")
 
@@ -151,7 +152,7 @@ def test_a_claim_that_one_piece_supports_in_part_gets_the_piece_that_a_name_ties
 def test_a_claim_does_not_join_what_nothing_ties_together():
     joined = Claim("The first alarm in the flood of May was raised by a Torvik Compact.", ("0000ffff",))
     assert revise.completed(joined, SENSORS, Sources()) is None
-    both = ground.by_rule(replace(joined, cites=(KEY, "0000ffff")), SENSORS, Sources())
+    both = judge.by_rule(replace(joined, cites=(KEY, "0000ffff")), SENSORS, Sources())
     assert both.verdict is not Verdict.supported
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from ledger import NOTES, QUESTION, ask
 
-from assay.store import records
+from assay.store.runs import records
 from assay.testing.words import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 
 @pytest.fixture(scope="session")

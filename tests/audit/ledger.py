@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assay.run import Run
-from assay.workspace import Workspace
+from assay.core.run import Run
+from assay.workspace.facade import Workspace
 
 NOTES = {
     "pumps.md": "# Pumps\n\nPump P-7 stands in hall 3. It was repaired in March 2021, after its seal had failed twice.\n",

@@ -13,14 +13,14 @@ import pytest
 from ledger import QUESTION, ask
 from starlette.testclient import TestClient
 
-from assay.audit import check
-from assay.audit.verify import verify
-from assay.audit.witness import FILE
-from assay.serve import audit
+from assay.governance.audit import check
+from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import FILE
 from assay.serve.app import make_app
+from assay.serve.routes import audit
 from assay.serve.state import Server, Serving
-from assay.store import members, tokens
-from assay.workspace import Workspace
+from assay.store.access import members, tokens
+from assay.workspace.facade import Workspace
 
 
 def client(opened: Workspace, serving: Serving | None = None) -> TestClient:

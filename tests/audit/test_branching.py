@@ -13,15 +13,15 @@ import pytest
 from notes import filled, opened
 
 from assay import prompts
-from assay.branching import at_the_endpoint, branch, replayed, step_begins, taken_over
-from assay.codec import dumps, to_json
-from assay.errors import UserError
-from assay.events import (
+from assay.core.codec import dumps, to_json
+from assay.core.errors import UserError
+from assay.core.events import (
     Answered,
     Asked,
     Checked,
     Checkpoint,
     Consulted,
+    Decision,
     Drafted,
     Failed,
     Held,
@@ -32,8 +32,10 @@ from assay.events import (
     Stakes,
     Withheld,
 )
-from assay.run import Run, seal_of
-from assay.store import people, records
+from assay.core.run import Run, seal_of
+from assay.core.types import Answer, Outcome, Shape
+from assay.store.access import grants
+from assay.store.runs import records
 from assay.testing import (
     ChatServer,
     Script,
@@ -50,9 +52,8 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.trust import Decision
-from assay.types import Answer, Outcome, Shape
-from assay.workspace import INDEX, Workspace
+from assay.workspace.facade import INDEX, Workspace
+from assay.workspace.rerun import at_the_endpoint, branch, replayed, step_begins, taken_over
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
@@ -303,7 +304,7 @@ async def test_what_a_branch_may_read_is_as_of_now(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
         base = workspace.scope().bases[0]
-        people.embedder_of(workspace.store, base)
+        grants.embedder_of(workspace.store, base)
         await workspace.remove(["tower"])
         kept = workspace.run(run.id)
         new = await branched(workspace, kept, 3)

@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 from ledger import ask
 
-from assay.access import Principal
-from assay.audit import check
-from assay.audit.export import bundled
-from assay.audit.sign import signer_in
-from assay.errors import Missing, UserError
-from assay.store import people, records
-from assay.trust import Decision, Reviewed, Stakes
-from assay.workspace import Workspace
+from assay.core.access import Principal
+from assay.core.errors import Missing, UserError
+from assay.core.events import Decision, Reviewed, Stakes
+from assay.governance.audit import check
+from assay.governance.audit.export import bundled
+from assay.governance.audit.sign import signer_in
+from assay.store.access import grants
+from assay.store.runs import records
+from assay.workspace.facade import Workspace
 
 # RFC 8032, section 7.1: key, message, signature.
 VECTORS = [
@@ -198,11 +199,11 @@ def test_the_proof_leads_through_the_records_of_others_and_tells_nothing_of_them
 def test_nobody_gets_words_in_a_bundle_that_they_may_not_read_any_more(opened: Workspace):
     reader = Principal("reader")
     base = opened.scope().named("default")
-    people.share(opened.store, base, "user:reader")
+    grants.share(opened.store, base, "user:reader")
     theirs = opened.seen_by(reader)
     run = asyncio.run(ask(theirs))
     assert b"hall 3" in opened_up(made(theirs, run.id))["quotations.jsonl"]
-    people.stop_sharing(opened.store, base, "user:reader")
+    grants.stop_sharing(opened.store, base, "user:reader")
     files = opened_up(made(theirs, run.id))
     told = b"".join(data for name, data in files.items() if name != "check.py")
     assert b"stands in hall" not in told and b"pumps.md" not in told and files["quotations.jsonl"] == b""

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.audit.difference import PARTS, Change, Difference, Part, difference, in_lines
-from assay.events import (
+from assay.core.events import (
     Answered,
     Asked,
     Call,
@@ -16,6 +15,7 @@ from assay.events import (
     Drafted,
     Event,
     Gathered,
+    Held,
     Mode,
     Planned,
     Route,
@@ -23,9 +23,22 @@ from assay.events import (
     Seat,
     ToolRan,
 )
-from assay.run import Run, seal_of
-from assay.trust import Held
-from assay.types import Answer, Block, Claim, Evidence, Outcome, Passage, Plan, Quote, Shape, Step, Usage, Verdict
+from assay.core.run import Run, seal_of
+from assay.core.types import (
+    Answer,
+    Block,
+    Claim,
+    Evidence,
+    Outcome,
+    Passage,
+    Plan,
+    Quote,
+    Shape,
+    Step,
+    Usage,
+    Verdict,
+)
+from assay.governance.difference import PARTS, Change, Difference, Part, difference, in_lines
 
 TITLES = {"d1": "The tower", "d2": "The lamp"}
 

@@ -11,20 +11,20 @@ import pytest
 from facts_of_runs import facts, one
 from notes import filled, opened
 
-from assay.audit import reports
-from assay.audit.figures import figures
-from assay.audit.report import NOTHING, Report, as_csv, outliers, report, week_of, weeks_of
-from assay.audit.report_forecasts import forecasts
-from assay.audit.report_health import measured
-from assay.audit.report_iterations import iterations
-from assay.audit.report_overrides import overrides
-from assay.audit.report_runs import by_week
-from assay.audit.report_tools import tools
-from assay.branching import branch
-from assay.cli.report import Kind as Typed
-from assay.events import Mode
-from assay.store.figures import Foreseen, Spent
-from assay.store.open import open_store
+from assay.cli.governance.report import Kind as Typed
+from assay.core.events import Mode
+from assay.governance.reports import catalogue
+from assay.governance.reports.figures import figures
+from assay.governance.reports.forecasts import forecasts
+from assay.governance.reports.health import measured
+from assay.governance.reports.iterations import iterations
+from assay.governance.reports.overrides import overrides
+from assay.governance.reports.report import NOTHING, Report, as_csv, outliers, report, week_of, weeks_of
+from assay.governance.reports.runs import by_week
+from assay.governance.reports.tools import tools
+from assay.store.database import open_store
+from assay.store.runs.figures import Foreseen, Spent
+from assay.workspace.rerun import branch
 
 
 def column(made: Report, name: str) -> list[object]:
@@ -158,10 +158,10 @@ def test_a_cell_that_a_spreadsheet_would_run_is_kept_from_it():
 # --- through a store ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [kind for kind in reports.Kind if kind is not reports.Kind.health])
-def test_of_nothing_every_report_is_an_empty_table_with_words(kind: reports.Kind, tmp_path: Path):
+@pytest.mark.parametrize("kind", [kind for kind in catalogue.Kind if kind is not catalogue.Kind.health])
+def test_of_nothing_every_report_is_an_empty_table_with_words(kind: catalogue.Kind, tmp_path: Path):
     store = open_store(tmp_path / "state.db", create=True)
-    made = reports.made(store, kind)
+    made = catalogue.made(store, kind)
     assert made.rows == () and made.charts == () and made.about.startswith(NOTHING) and made.columns
     store.close()
 
@@ -173,41 +173,41 @@ async def test_reports_are_computed_from_the_records_of_real_runs(tmp_path: Path
         for question in ("How tall is the tower?", "Who painted the tower at Carrow Point?"):
             runs.append([run async for run, _ in workspace.ask(question, mode=Mode.quick)][-1])
         store = workspace.store
-        told = {run.id: run for run in figures(reports.told.facts(store))}
+        told = {run.id: run for run in figures(catalogue.told.facts(store))}
         for run in runs:
             own = told[run.id]
             assert (own.rounds, own.calls) == (run.rounds, len(run.results))
             assert own.state == run.answer.outcome and own.by == "rules" and own.complete  # type: ignore[union-attr]
             assert own.records == len(run.events)
-        made = reports.made(store, reports.Kind.runs)
+        made = catalogue.made(store, catalogue.Kind.runs)
         assert column(made, "runs") == [2]
-        assert reports.made(store, reports.Kind.runs, who="somebody else").rows == ()
-        assert reports.made(store, reports.Kind.runs, until="2001").rows == ()
-        assert column(reports.made(store, reports.Kind.runs, since="2001", until=store.now()[:10]), "runs") == [2]
-        account = dict(reports.account(store, runs[0]).rows)
+        assert catalogue.made(store, catalogue.Kind.runs, who="somebody else").rows == ()
+        assert catalogue.made(store, catalogue.Kind.runs, until="2001").rows == ()
+        assert column(catalogue.made(store, catalogue.Kind.runs, since="2001", until=store.now()[:10]), "runs") == [2]
+        account = dict(catalogue.account(store, runs[0]).rows)
         assert account["question"] == "How tall is the tower?" and account["record"] == "whole"
         new = [run async for run, _ in branch(workspace, runs[0], len(runs[0].events) - 1)][-1]
-        assert next(figures(reports.told.of_run(store, new.id))).calls == 0, "those were the other run's"
-        assert dict(reports.account(store, new).rows)["goes on from"].startswith(runs[0].id)
+        assert next(figures(catalogue.told.of_run(store, new.id))).calls == 0, "those were the other run's"
+        assert dict(catalogue.account(store, new).rows)["goes on from"].startswith(runs[0].id)
 
 
 def test_the_pseudo_run_of_the_workspace_is_in_no_report(tmp_path: Path):
-    from assay.store import records
-    from assay.trust import Granted
+    from assay.core.events import Granted
+    from assay.store.runs import records
 
     store = open_store(tmp_path / "state.db", create=True)
     with store.write() as connection:
         records.note(connection, store, Granted("base", "user:reader", True, "local"))
-    assert list(reports.told.facts(store)) == [] == reports.told.after(store, 0)
+    assert list(catalogue.told.facts(store)) == [] == catalogue.told.after(store, 0)
     store.close()
 
 
 def test_every_report_can_be_typed():
-    assert [kind.value for kind in Typed] == [kind.value for kind in reports.Kind]
+    assert [kind.value for kind in Typed] == [kind.value for kind in catalogue.Kind]
 
 
 def test_a_report_is_the_same_in_json_and_csv(tmp_path: Path):
-    from assay.codec import to_json
+    from assay.core.codec import to_json
 
     made = tools([one("r1", calls=3, errors=1)])
     rows = list(csv.reader(io.StringIO(as_csv(made))))

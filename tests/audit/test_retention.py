@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from ledger import ask
 
-from assay.audit.retention import SHORTEST, erase_old
-from assay.audit.seal import notary_of, seal
-from assay.audit.verify import verify
-from assay.errors import Missing, UserError
-from assay.settings import Settings
-from assay.store import records
-from assay.workspace import Workspace
+from assay.core.errors import Missing, UserError
+from assay.core.settings import Settings
+from assay.governance.audit.retention import SHORTEST, erase_old
+from assay.governance.audit.seal import notary_of, seal
+from assay.governance.audit.verify import verify
+from assay.store.runs import records
+from assay.workspace.facade import Workspace
 
 
 def later(opened: Workspace, day: str) -> Workspace:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.audit import witness
-from assay.audit.seal import Notary, notary_of, seal
-from assay.audit.sign import genuine
-from assay.audit.verify import verify
-from assay.errors import StoreError, UserError
-from assay.store import records
-from assay.trust import Granted
-from assay.workspace import Workspace, open_workspace
+from assay.core.errors import StoreError, UserError
+from assay.core.events import Granted
+from assay.governance.audit import witness
+from assay.governance.audit.seal import Notary, notary_of, seal
+from assay.governance.audit.sign import genuine
+from assay.governance.audit.verify import verify
+from assay.store.runs import records
+from assay.workspace.facade import Workspace, open_workspace
 
 
 @pytest.fixture

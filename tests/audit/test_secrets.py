@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from ledger import QUESTION
 
-from assay.asking import How
-from assay.asking import recorded as put
-from assay.events import Asked, Failed, Mode, ToolRan
-from assay.run import Run
-from assay.settings import Settings, hider
-from assay.store import records
+from assay.core.events import Asked, Failed, Mode, ToolRan
+from assay.core.run import Run
+from assay.core.settings import Settings, hider
+from assay.store.runs import records
 from assay.testing import ChatServer, Http
 from assay.testing.words import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.ask import How
+from assay.workspace.ask import recorded as put
+from assay.workspace.facade import Workspace, open_workspace
 
 KEY = "sk-very-secret-0123456789"
 

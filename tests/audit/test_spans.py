@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from notes import filled, opened
 
-from assay.audit.spans import otlp, spans
-from assay.audit.tracing import address
-from assay.codec import dumps
-from assay.events import Asked, Call, Consulted, Decided, Failed, Mode, ToolRan
-from assay.run import Run
+from assay.core.codec import dumps
+from assay.core.events import Asked, Call, Consulted, Decided, Failed, Mode, ToolRan
+from assay.core.run import Run
+from assay.core.types import Usage
+from assay.governance.tracing.export import address
+from assay.governance.tracing.spans import otlp, spans
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
-from assay.types import Usage
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 QUESTION = "How tall is the tower at Carrow Point?"

@@ -11,10 +11,10 @@ import yaml
 from facts_of_runs import BOUNDARIES, one
 
 import assay
-from assay.audit import monitoring
-from assay.audit.figures import RunFigures
-from assay.audit.report_health import health, measured
-from assay.audit.thresholds import BY_NAME, THRESHOLDS, quantile
+from assay.governance.reports import monitoring
+from assay.governance.reports.figures import RunFigures
+from assay.governance.reports.health import health, measured
+from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, quantile
 
 FILES = Path(assay.__file__).parent / "data" / "monitoring"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assay.audit.seal import notary_of, seal
-from assay.audit.verify import verify
-from assay.errors import StoreError
-from assay.workspace import Workspace
+from assay.core.errors import StoreError
+from assay.governance.audit.seal import notary_of, seal
+from assay.governance.audit.verify import verify
+from assay.workspace.facade import Workspace
 
 
 @pytest.mark.parametrize("told", [10**30, -1, "1", [1], None, 1.5, {}])

@@ -13,7 +13,7 @@ from terminal import NOTES, Done, Keyboard, Typed
 
 from assay.cli import main
 from assay.testing import ChatServer, Script
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 
 @pytest.fixture

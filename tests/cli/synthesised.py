@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.accounts import (
+from assay.core.account import (
     Beat,
     Brief,
     Coverage,
@@ -21,7 +21,7 @@ from assay.accounts import (
     Tie,
     Translation,
 )
-from assay.events import (
+from assay.core.events import (
     Answered,
     Asked,
     Checked,
@@ -42,19 +42,8 @@ from assay.events import (
     Spun,
     Translated,
 )
-from assay.run import Run
-from assay.types import (
-    Answer,
-    Block,
-    Claim,
-    Evidence,
-    Outcome,
-    Passage,
-    Quote,
-    Shape,
-    Usage,
-    Verdict,
-)
+from assay.core.run import Run
+from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote, Shape, Usage, Verdict
 
 WORDS = {"d1": "The boiler is inspected weekly.", "d2": "The boiler is inspected yearly."}
 TITLES = {"d1": "Log of the boiler house", "d2": "Handbook"}

@@ -6,9 +6,10 @@ import json
 
 from terminal import Typed
 
-from assay.access import Principal
-from assay.store import members, records
-from assay.workspace import Workspace
+from assay.core.access import Principal
+from assay.store.access import members
+from assay.store.runs import records
+from assay.workspace.facade import Workspace
 
 READER = Principal("reader")
 

@@ -10,14 +10,15 @@ import signal
 import pytest
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, researched
 
-from assay.cli import consent
-from assay.cli.advice import REMARK, never_needed_the_loop
-from assay.events import Asked, Mode, Route, Routed, Seat
-from assay.settings import load_settings
-from assay.store import facts, records
-from assay.store.history import history, routes
+from assay.cli.setup import consent
+from assay.cli.view.advice import REMARK, never_needed_the_loop
+from assay.core.events import Asked, Mode, Route, Routed, Seat
+from assay.core.settings import load_settings
+from assay.store import facts
+from assay.store.runs import records
+from assay.store.runs.history import history, routes
 from assay.testing import calls, direct, keeps, missing, research, rests, says, writes
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 
 def run_in(words: str) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from terminal import Typed
 
-from assay.audit import check
-from assay.workspace import Workspace
+from assay.governance.audit import check
+from assay.workspace.facade import Workspace
 
 
 @pytest.fixture

@@ -13,18 +13,18 @@ from collections.abc import Callable
 import pytest
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Done, Typed, looked_up
 
-from assay.cli import talk
-from assay.cli.follow import Show
-from assay.cli.live import view
-from assay.cli.talk import Command, command_in
-from assay.cli.written import Format
-from assay.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
-from assay.run import Run
+from assay.cli.questions import chat_commands
+from assay.cli.questions.chat_commands import Command, command_in
+from assay.cli.view.answer import Format
+from assay.cli.view.follow import Show
+from assay.cli.view.live import view
+from assay.core.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
+from assay.core.events.describe import in_a_line, told
+from assay.core.run import Run
+from assay.core.types import Evidence, Passage, Quote
 from assay.store.threads import Thread
 from assay.testing import writes
-from assay.told import in_a_line, told
-from assay.types import Evidence, Passage, Quote
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 FIRST = "What is the lamp room at Carrow Point painted with?"
 NEXT = "Where is orpiment ground?"
@@ -187,7 +187,7 @@ def test_sources_lists_what_can_be_searched(typed: Typed, noted: Workspace):
 def test_a_line_with_a_stroke_is_a_command_and_any_other_a_question():
     assert command_in("/Base one two ") == Command("base", "one two")
     assert command_in("what is /base for?") is None
-    assert all(f"/{name}" in "\n".join(talk.helped()) for name in talk.COMMANDS)
+    assert all(f"/{name}" in "\n".join(chat_commands.helped()) for name in chat_commands.COMMANDS)
 
 
 # --- from a pipe ----------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ FOLLOWED = Run(
 
 
 def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
-    lines = talk.why(FOLLOWED, {}, {"d1": "The log"})
+    lines = chat_commands.why(FOLLOWED, {}, {"d1": "The log"})
     assert lines[0] == "Understood as: What came after the flood?"
     assert "  what earlier turns found: 1 found, 1 kept" in lines and "  “after the flood”: 2 found, 1 kept" in lines
     assert "   1.0  The log, page 2: “Words 1.”" in lines
@@ -272,12 +272,12 @@ def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
 
 
 def test_what_a_document_says_steers_no_terminal_when_it_is_shown(capsys: pytest.CaptureFixture[str]):
-    from assay.asking import How
-    from assay.cli.chat import Talk
+    from assay.cli.questions.chat import Talk
+    from assay.workspace.ask import How
 
     for as_json in (False, True):
         open_talk = Talk(None, Show(Format.text, as_json, False, ""), How())  # pyright: ignore[reportArgumentType]
-        open_talk.out(talk.why(FOLLOWED, {}, {"d1": f"The log{BAD}"}))
+        open_talk.out(chat_commands.why(FOLLOWED, {}, {"d1": f"The log{BAD}"}))
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err and "\x07" not in out + err and "The log" in (err if as_json else out)
 
@@ -298,6 +298,6 @@ def test_a_follow_up_is_drawn_and_told_as_it_was_asked_and_as_it_was_understood(
 
 def test_a_long_conversation_is_opened_with_its_latest_turns():
     runs = [Run(f"r{n}", (Asked(f"Question {n}? {'long ' * 80}", "me", "2026-01-01"),)) for n in range(40)]
-    lines = talk.reopened(Thread("t1", "me", "Many", "", "", 40), runs)
-    assert lines[:2] == ["Many (40 turns)", "  28 before"] and len(lines) == 2 + 2 * talk.TURNS
-    assert max(map(len, lines)) <= talk.LONGEST + 2 and lines[-1] == "  not finished"
+    lines = chat_commands.reopened(Thread("t1", "me", "Many", "", "", 40), runs)
+    assert lines[:2] == ["Many (40 turns)", "  28 before"] and len(lines) == 2 + 2 * chat_commands.TURNS
+    assert max(map(len, lines)) <= chat_commands.LONGEST + 2 and lines[-1] == "  not finished"

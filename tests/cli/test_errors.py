@@ -36,7 +36,7 @@ def test_a_damaged_workspace(assay, tmp_path: Path):
 
 
 def test_a_workspace_of_a_newer_version(assay, tmp_path: Path):
-    from assay.store.open import open_store
+    from assay.store.database import open_store
 
     (tmp_path / "workspace").mkdir()
     open_store(tmp_path / "workspace" / "state.db", create=True).close()

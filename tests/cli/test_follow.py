@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 import typer
 
-from assay.cli.follow import Show, follow
-from assay.cli.written import Format
-from assay.events import Answered, Asked, Event
-from assay.run import Run
-from assay.types import Answer, Outcome
-from assay.workspace import Workspace
+from assay.cli.view.answer import Format
+from assay.cli.view.follow import Show, follow
+from assay.core.events import Answered, Asked, Event
+from assay.core.run import Run
+from assay.core.types import Answer, Outcome
+from assay.workspace.facade import Workspace
 
 ASKED = Asked("What?", "local", "2026-01-01")
 ANSWERED = Answered(Answer("What?", (), Outcome.abstained))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from terminal import Typed
 
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 
 def test_a_question_is_forecast_and_not_asked(typed: Typed, noted: Workspace):

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import pytest
 from rich.console import Console
 
-from assay import stages
-from assay.cli.checkpoint import commands, question
-from assay.cli.live import ROWS, rows_for, view
-from assay.events import (
+from assay.cli.view.checkpoint import commands, question
+from assay.cli.view.live import ROWS, rows_for, view
+from assay.core import events as stages
+from assay.core.events import (
     KINDS,
     Answered,
     Asked,
@@ -23,16 +23,23 @@ from assay.events import (
     Consulted,
     Critiqued,
     Decided,
+    Decision,
     Drafted,
+    Edit,
+    Erased,
     Event,
     Failed,
     Found,
     Gathered,
+    Granted,
+    Held,
     Judged,
+    Narrowed,
     Paused,
     Planned,
     Rephrased,
     Resumed,
+    Reviewed,
     Revised,
     Route,
     Routed,
@@ -40,11 +47,11 @@ from assay.events import (
     Stopped,
     StopReason,
     ToolRan,
+    Withheld,
 )
-from assay.run import Run
-from assay.told import LONGEST, in_a_line, told
-from assay.trust import Decision, Edit, Erased, Granted, Held, Narrowed, Reviewed, Withheld
-from assay.types import (
+from assay.core.events.describe import LONGEST, in_a_line, told
+from assay.core.run import Run
+from assay.core.types import (
     Answer,
     Block,
     Claim,

@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 from synthesised import BRIEF, CONTRADICTION, EVENTS, WHOLE, evidence, upto
 
-from assay.accounts import Brief, Pipeline, Portrait
-from assay.cli.live import ROWS, rows_for
-from assay.cli.progress import doing, line, view
-from assay.events import (
+from assay.cli.view.live import ROWS, rows_for
+from assay.cli.view.progress import doing, line, view
+from assay.core.account import Brief, Pipeline, Portrait
+from assay.core.events import (
     KINDS,
     Asked,
     Checked,
@@ -29,8 +29,8 @@ from assay.events import (
     Spun,
     Translated,
 )
-from assay.run import Run
-from assay.told import in_a_line
+from assay.core.events.describe import in_a_line
+from assay.core.run import Run
 
 
 def shown(run: Run, width: int = 100, rows: int = ROWS) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import func, update
 from terminal import ANSWER, QUESTION, Typed, looked_up, researched
 
 from assay.store.schema import payloads
-from assay.workspace import INDEX, Workspace
+from assay.workspace.facade import INDEX, Workspace
 
 
 def run_in(words: str) -> str:

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from terminal import Done, Typed
 
-from assay.cli import doctor, main
+from assay.cli import main
 from assay.cli.options import as_json, plain, where_of, whole
-from assay.errors import UserError
+from assay.cli.setup import doctor
+from assay.core.errors import UserError
+from assay.core.events import Route, Routed
+from assay.core.events.describe import told
 from assay.evaluate import beir
-from assay.events import Route, Routed
 from assay.store import facts
-from assay.told import told
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 
 def one_line(done: Done, code: int = 2) -> str:

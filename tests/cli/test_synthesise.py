@@ -18,13 +18,13 @@ import forked
 import pytest
 from terminal import NOTES, Typed
 
-from assay.accounts import Brief, Pipeline
 from assay.agent.forecast import LOCAL, REMOTE
-from assay.cli import synthesise
-from assay.store.history import history
+from assay.cli.questions import synthesise
+from assay.core.account import Brief, Pipeline
+from assay.store.runs.history import history
 from assay.synthesis.forecast import Forecast, forecast, lasting, rounded
 from assay.testing.reviewer import reviewer
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = {"account.html", "account.md", "account.json"}
@@ -54,7 +54,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever is planned is large."""
-    from assay import synthesising
+    from assay.workspace import synthesise as synthesising
 
     async def plan(*_: object) -> Forecast:
         return Forecast(3, 30, 30, 1_000, 2_000_000, 100_000, 3.5, 4_000.0)
@@ -306,7 +306,8 @@ def test_a_finished_synthesis_is_written_again_by_resume(typed: Typed, noted: Wo
 
 
 def test_ctrl_c_names_the_run_and_the_way_back(typed: Typed, noted: Workspace, monkeypatch: pytest.MonkeyPatch):
-    from assay.synthesis import coverage, pipeline
+    from assay.synthesis import pipeline
+    from assay.synthesis.stages import coverage
 
     async def pressed(run, kit):
         os.kill(os.getpid(), signal.SIGINT)
@@ -427,7 +428,8 @@ def test_the_program_still_starts_without_what_a_synthesis_needs():
 
 
 def test_the_choices_of_the_flags_are_those_of_the_values():
-    from assay import accounts, synthesising
+    from assay.core import account
+    from assay.workspace import synthesise as synthesising
 
-    assert list(synthesise.Pipeline) == list(accounts.Pipeline) and list(synthesise.Approach) == list(accounts.Approach)
+    assert list(synthesise.Pipeline) == list(account.Pipeline) and list(synthesise.Approach) == list(account.Approach)
     assert tuple(synthesise.Rerank) == synthesising.RERANKERS and set(synthesise.OTHERS) < set(synthesising.RERANKERS)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from terminal import Typed
 
-from assay.access import LOCAL, Principal
-from assay.store import members, people, tokens
-from assay.store.open import Store
-from assay.workspace import Workspace, open_workspace
+from assay.core.access import LOCAL, Principal
+from assay.store.access import grants, members, tokens
+from assay.store.database import Store
+from assay.workspace.facade import Workspace, open_workspace
 
 PASSWORD = "a lamp on the pier"
 
@@ -117,19 +117,19 @@ def test_who_becomes_one_of_several_takes_along_what_they_had(typed: Typed, note
 def test_who_is_removed_can_leave_things_to_somebody(typed: Typed, store: Store):
     for name in ("editor", "reader"):
         members.add(store, name)
-        people.base_named(store, "notes", Principal(name))
+        grants.base_named(store, "notes", Principal(name))
     for heir in ("nobody", "reader"):
         assert typed("user", "remove", "reader", "--give-to", heir, "--yes").code == 2
     assert members.named(store, "reader") is not None
     done = typed("user", "remove", "reader", "--give-to", "editor", "--yes")
     assert done.code == 0 and "editor has now: 1 knowledge base" in done.err
-    assert [base.name for base in people.scope_of(store, Principal("editor")).bases] == ["notes", "notes (reader)"]
+    assert [base.name for base in grants.scope_of(store, Principal("editor")).bases] == ["notes", "notes (reader)"]
     done = typed("user", "remove", "editor", "--yes")
     assert "Left behind: notes, notes (reader)." in done.err
 
 
 def test_a_base_is_shared_and_shared_no_longer(typed: Typed, store: Store):
-    people.base_named(store, "notes", LOCAL)
+    grants.base_named(store, "notes", LOCAL)
     members.add(store, "reader", ["desk"])
     done = typed("base", "share", "notes", "--with", "user:reader", "--with", "group:dsek")
     assert done.out.splitlines() == ["user:local (owner)", "group:dsek", "user:reader"]
@@ -140,9 +140,9 @@ def test_a_base_is_shared_and_shared_no_longer(typed: Typed, store: Store):
 
 
 def test_what_cannot_be_shared_is_said_in_a_line(typed: Typed, store: Store):
-    people.base_named(store, "notes", LOCAL)
-    theirs = people.base_named(store, "theirs", Principal("editor"))
-    people.share(store, theirs, "user:local")
+    grants.base_named(store, "notes", LOCAL)
+    theirs = grants.base_named(store, "theirs", Principal("editor"))
+    grants.share(store, theirs, "user:local")
     for words, said in (
         (("notes", "--with", "reader"), "user:NAME or group:NAME"),
         (("notes", "--stop"), "Say with whom"),
@@ -155,6 +155,6 @@ def test_what_cannot_be_shared_is_said_in_a_line(typed: Typed, store: Store):
 
 
 def test_a_groups_base_is_shared_by_naming_the_group(typed: Typed, store: Store):
-    people.make(store, "handbook", Principal("reader", frozenset({"desk"})), group="desk")
+    grants.make(store, "handbook", Principal("reader", frozenset({"desk"})), group="desk")
     done = typed("base", "share", "handbook", "--owner", "group:desk", "--with", "user:local")
     assert done.out.splitlines() == ["group:desk (owner)", "user:local"]

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.core.types import Hit, Passage, Row, Scalar
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
-from assay.index.lance import open_index
-from assay.index.memory import MemoryIndex
+from assay.index.lance.lance_index import open_index
+from assay.index.memory.memory_index import MemoryIndex
 from assay.index.protocol import Index
-from assay.types import Hit, Passage, Row, Scalar
 
 DIM = 8
 HOSTILE = (

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 from assay.index.filters import EVERYTHING
-from assay.index.lance_import import load_lancedb
-from assay.ingest.fetch import sources
+from assay.index.lance.lazy_import import load_lancedb
 from assay.ingest.parsed import Parsed, Unreadable
-from assay.intake import Progress
+from assay.ingest.pipeline import Progress
+from assay.ingest.sources import sources
 from assay.store import documents
 from assay.testing.words import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 
 class Plain:

@@ -15,17 +15,12 @@ from pathlib import Path
 import httpx  # noqa: F401  what takes long to load is loaded before the clock starts
 from sqlalchemy import event
 
-import assay.agent.loop
-import assay.asking
-import assay.index.lance
-import assay.models.endpoint
-import assay.synthesis.pipeline  # noqa: F401
-from assay.events import Event, Mode
-from assay.index.lance_import import load_lancedb
-from assay.run import Run
-from assay.synthesising import Wish
+from assay.core.events import Event, Mode
+from assay.core.run import Run
+from assay.index.lance.lazy_import import load_lancedb
 from assay.testing.words import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.synthesise import Wish
 
 QUESTION = "Where is the paint of the lamp room ground, and who tends the beacon?"
 

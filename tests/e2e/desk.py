@@ -25,7 +25,7 @@ from assay.serve.app import make_app
 from assay.serve.process import Process, listen
 from assay.serve.state import Server, Serving
 from assay.testing import ChatServer, Script, role_of
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 PHONE = {"width": 390, "height": 844}
 LAPTOP = {"width": 1280, "height": 860}

@@ -17,12 +17,12 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.default import DefaultDialect
 
-from assay import reviewing
-from assay.index.lance_import import load_lancedb
-from assay.ingest.fetch import sources
-from assay.run import Run
-from assay.trust import Decision
-from assay.workspace import Workspace, open_workspace
+from assay.core.events import Decision
+from assay.core.run import Run
+from assay.index.lance.lazy_import import load_lancedb
+from assay.ingest.sources import sources
+from assay.workspace import review
+from assay.workspace.facade import Workspace, open_workspace
 
 passed: list[str] = []
 _one_at_a_time = threading.Lock()
@@ -105,9 +105,9 @@ async def follow(steps: AsyncIterator[tuple[Run, Any]]) -> str:
 
 def approved(workspace: Workspace, run: str) -> AsyncIterator[tuple[Run, Any]]:
     """What waits is approved, and the run goes on."""
-    bench = reviewing.at_terminal(workspace)
-    reviewing.decide(bench, run, Decision.approve, reviewing.shown(bench, run).seal)
-    return reviewing.carried_on(bench, run)
+    bench = review.at_terminal(workspace)
+    review.decide(bench, run, Decision.approve, review.shown(bench, run).seal)
+    return review.carried_on(bench, run)
 
 
 async def do(what: str, workspace: Workspace, folder: Path) -> None:

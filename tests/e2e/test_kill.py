@@ -14,7 +14,7 @@ import pytest
 from adding import check, write_notes
 
 from assay.store import documents
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 KILLS = 50 if os.environ.get("ASSAY_SOAK") else 12  # `make soak` takes its time
 CHILD = Path(__file__).with_name("adding.py")

@@ -16,13 +16,13 @@ import pytest
 from asking import QUESTION, hasty
 from beacon import NOTES, model, requests, serving
 
-from assay.events import Mode
-from assay.ingest.fetch import Source
+from assay.core.events import Mode
+from assay.core.types import Answer, Usage
 from assay.ingest.parsed import Parsed
-from assay.store import budgets, records
+from assay.ingest.sources import Source
+from assay.store.runs import budgets, records
 from assay.testing import ChatServer
-from assay.types import Answer, Usage
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 100 if os.environ.get("ASSAY_SOAK") else 20  # `make soak` takes its time; each durable write has its own test
 AT_ONCE = 4  # requests that a run makes side by side, at most

@@ -22,18 +22,18 @@ from dying import approved
 from notes import filled
 from sqlalchemy import select
 
-from assay import seating
-from assay.accounts import Account
-from assay.errors import Missing
-from assay.ingest.fetch import sources
-from assay.run import Run
-from assay.store import budgets, records, reviews
+from assay.core.account import Account
+from assay.core.errors import Missing
+from assay.core.run import Run
+from assay.core.types import Usage
+from assay.ingest.sources import sources
+from assay.store.runs import budgets, records, reviews
 from assay.store.schema import payloads, runs, spending
 from assay.store.schema import records as recorded
 from assay.store.schema import reviews as reviewed
 from assay.testing import ChatServer, reviewer
-from assay.types import Usage
-from assay.workspace import Workspace, open_workspace
+from assay.workspace import model_roles
+from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))  # `make soak` dies everywhere
 CHILD = Path(__file__).with_name("dying.py")
@@ -69,7 +69,7 @@ class Scene:
         self.place, self.server, self.what = place, server, what
         asyncio.run(filled(place / "first", notes))
         with self.opened(place / "first") as workspace:
-            asyncio.run(seating.seated(workspace))  # what the endpoint can do is known
+            asyncio.run(model_roles.seated(workspace))  # what the endpoint can do is known
 
     def opened(self, folder: Path, key: str = "again") -> Workspace:
         settings: dict[str, Any] = {"llm_base_url": self.server.url, "llm_model": "scripted", "llm_api_key": key}

@@ -17,11 +17,11 @@ from asking import begun, hasty
 from beacon import requests, serving
 from notes import filled
 
-from assay.accounts import Account
-from assay.store import budgets, records
+from assay.core.account import Account
+from assay.core.types import Usage
+from assay.store.runs import budgets, records
 from assay.testing import ChatServer, reviewer
-from assay.types import Usage
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 25 if os.environ.get("ASSAY_SOAK") else 14  # `make soak` takes its time
 AT_ONCE = 4  # requests that a run makes side by side, at most

@@ -15,9 +15,9 @@ from lighthouse import PAPERS, QUESTION, disagreement, finder, researcher
 from playwright.sync_api import Page, expect
 
 from assay.serve.state import Serving
-from assay.store import members
+from assay.store.access import members
 from assay.testing import reviewer
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]
 ASKED = "When is the Marrow sluice opened by hand?"

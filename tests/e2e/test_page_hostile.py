@@ -17,7 +17,7 @@ from handbook import handbook
 from playwright.sync_api import expect
 
 from assay.testing import Script, complete, enough, keeps, keys_in, missing, research, rests, steps, supported
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]
 OWN = "window.__owned = 1"

@@ -14,8 +14,8 @@ from PIL import Image
 from playwright.sync_api import expect
 from sqlalchemy import insert, select
 
-from assay.access import LOCAL
-from assay.store.open import Store
+from assay.core.access import LOCAL
+from assay.store.database import Store
 from assay.store.schema import documents, threads
 
 MANY, TALKS, PAGES = 10_000, 500, 400

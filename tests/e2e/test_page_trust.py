@@ -16,10 +16,10 @@ from lighthouse import NOTES, TALL, finder
 from notes import filled
 from playwright.sync_api import expect
 
-from assay.access import LOCAL
+from assay.core.access import LOCAL
 from assay.serve.state import Serving
-from assay.store import handover, members, people, tokens
-from assay.workspace import open_workspace
+from assay.store.access import grants, handover, members, tokens
+from assay.workspace.facade import open_workspace
 
 PASSWORD = "a lamp on the pier"
 ASKED = "How tall is the tower at Carrow Point?"
@@ -52,7 +52,7 @@ def team(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environm
         members.add(opened.store, "editor", admin=True, password=PASSWORD)
         members.add(opened.store, "reader", password=PASSWORD)
         handover.hand_over(opened.store, opened.cache, LOCAL.id, "editor")
-        people.share(opened.store, people.every_base(opened.store)[0], "user:reader")
+        grants.share(opened.store, grants.every_base(opened.store)[0], "user:reader")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
     with desk(folder, None, model, Serving(auth="keys"), review_four_eyes=True) as served:
         yield Team(served, keys)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.main import app
-from assay.errors import UserError
+from assay.core.errors import UserError
 from assay.evaluate.conflicts import Case, Labelled, best_sentences, figures, is_conflict, load, measure
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. It was built in {}. It is kept by the Northern Harbour Trust."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UserError
+from assay.core.errors import UserError
 from assay.evaluate import injection
 from assay.evaluate.injection import Case, load, measure
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.evidence.quote import locate, stands, within
-from assay.types import Document, Evidence, Passage, Quote
+from assay.core.types import Document, Evidence, Passage, Quote
+from assay.evidence.quotation import locate, stands, within
 
 TEXT = "The valve was re-\nplaced in May. “It leaked,” says the log — for  three\nweeks. Nobody was hurt."
 

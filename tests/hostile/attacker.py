@@ -14,19 +14,20 @@ import httpx
 import pytest
 from worlds import EDITOR, QUESTION, READER, World, asked, operations
 
-from assay import reaching
 from assay.agent.tool import Desk, Parameter, parameters_of
 from assay.agent.toolbox import TOOLS
-from assay.asking import How
-from assay.codec import dumps, to_json
-from assay.errors import AssayError
-from assay.events import Checkpoint, Mode, Where
-from assay.serve import mcp_tools
-from assay.serve.mcp_tools import Reach
-from assay.serve.mcp_tools import ToolError as MCPError
-from assay.store import history, people
+from assay.core.codec import dumps, to_json
+from assay.core.errors import AssayError
+from assay.core.events import Checkpoint, Mode, Where
+from assay.core.types import Document
+from assay.serve.mcp import tools
+from assay.serve.mcp.tools import Reach
+from assay.serve.mcp.tools import ToolError as MCPError
+from assay.store.access import grants
+from assay.store.runs import history
 from assay.testing.fill import Policy, fill
-from assay.types import Document
+from assay.workspace import share
+from assay.workspace.ask import How
 
 LEFT_OUT = re.compile(
     r"/(original|pictures|page/\d+|pages)|^/metrics|^/api/session|^/v1/"
@@ -119,8 +120,8 @@ class Attack:
             lambda: seen.account(run),
             lambda: seen.thread(thread),
             lambda: history.history(seen.store, "reader", seen.scope(), 50),
-            lambda: reaching.of_document(seen, document),
-            lambda: reaching.of_base(seen, name),
+            lambda: share.of_document(seen, document),
+            lambda: share.of_base(seen, name),
         ]
         await self.told("a function", self.random.choice(some), f"{word} {document} {run} {thread} {name}")
 
@@ -149,10 +150,10 @@ class Attack:
         reach = Reach(lambda _: self.made.as_(READER), done, lambda *_: pytest.fail("nothing is asked here"))
         word = self.word()
         some: list[Callable[[], Any]] = [
-            lambda: mcp_tools._search(reach)(None, query=self.random.choice([QUESTION, word]), k=20),
-            lambda: mcp_tools._sources(reach)(None, base=self.random.choice(["", "shared", "private"])),
-            lambda: mcp_tools._sources(reach)(None, words=word),
-            lambda: mcp_tools._read(reach)(None, document=word),
+            lambda: tools._search(reach)(None, query=self.random.choice([QUESTION, word]), k=20),
+            lambda: tools._sources(reach)(None, base=self.random.choice(["", "shared", "private"])),
+            lambda: tools._sources(reach)(None, words=word),
+            lambda: tools._read(reach)(None, document=word),
         ]
         await self.told("an MCP tool", self.random.choice(some), word)
 
@@ -176,13 +177,13 @@ class Attack:
         name, may = self.random.choice(["user:reader", "user:reader", "group:desk"]), self.random.random() < 0.4
         if self.random.random() < 0.3:
             shared = next(base for base in self.made.as_(EDITOR).scope().bases if base.name == "shared")
-            if (name in people.shared_with(self.made.workspace.store, shared)) != may:
-                (people.share if may else people.stop_sharing)(self.made.workspace.store, shared, name, "editor")
+            if (name in grants.shared_with(self.made.workspace.store, shared)) != may:
+                (grants.share if may else grants.stop_sharing)(self.made.workspace.store, shared, name, "editor")
             return
         self.made.set_access(document, name, may)
         if self.random.random() < 0.05:
             for base in self.made.as_(EDITOR).scope().bases:
-                await reaching.settle(self.made.as_(EDITOR), base)
+                await share.settle(self.made.as_(EDITOR), base)
 
     def held(self, what: str, told: str, given: str) -> None:
         """Nothing of what may not be read is in it, but for what the attacker has brought along."""
@@ -212,7 +213,7 @@ async def furnished(made: World, seed: int) -> Attack:
     routes = [each for each in operations(described) if not LEFT_OUT.search(each[1])]
     attack = Attack(made, random.Random(seed), routes, described.get("components", {}).get("schemas", {}))
     shared = next(base for base in made.as_(EDITOR).scope().bases if base.name == "shared")
-    people.share(made.workspace.store, shared, "user:reader", "editor")
+    grants.share(made.workspace.store, shared, "user:reader", "editor")
     seen = made.as_(READER)
     attack.runs.append(await asked(seen))
     attack.runs.append(await asked(seen, checkpoints=(Checkpoint.sources,)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rigs import PLAIN, POISONED, small_workspace, stocked
 
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 
 @pytest.fixture(scope="session")

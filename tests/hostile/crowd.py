@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import case, event, func, select
 
-from assay.store import budgets
-from assay.store.budgets import Ceilings, Place, State
-from assay.store.open import Store, open_store
+from assay.core.types import Usage
+from assay.store.database import Store, open_store
+from assay.store.runs import budgets
+from assay.store.runs.budgets import Ceilings, Place, State
 from assay.store.schema import spending
-from assay.types import Usage
 
 # Each ceiling has a day of its own, so that it is the one that is met there.
 DAYS = {

@@ -11,15 +11,28 @@ from pathlib import Path
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
-from assay.audit.sign import Signer
-from assay.codec import START, digest, linked
-from assay.events import Answered, Asked, Judged, Route, Routed, Stopped, StopReason
-from assay.store import records
-from assay.store.open import Store
-from assay.store.records import link
-from assay.store.seals import Seal
-from assay.trust import WORKSPACE, Decision, Erased, Granted, Held, Reviewed
-from assay.types import Answer, Outcome
+from assay.core.codec import START, digest, linked
+from assay.core.events import (
+    WORKSPACE,
+    Answered,
+    Asked,
+    Decision,
+    Erased,
+    Granted,
+    Held,
+    Judged,
+    Reviewed,
+    Route,
+    Routed,
+    Stopped,
+    StopReason,
+)
+from assay.core.types import Answer, Outcome
+from assay.governance.audit.sign import Signer
+from assay.store.database import Store
+from assay.store.runs import records
+from assay.store.runs.records import link
+from assay.store.runs.seals import Seal
 
 
 def fill(store: Store, runs: int, chance: random.Random) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from rigs import Ended, asked, door, kept, secret, sound, typed_end
 
 from assay.answer.render import as_text, citations
-from assay.events import Answered, Mode
-from assay.run import Run
+from assay.core.events import Answered, Mode
+from assay.core.run import Run
 from assay.testing import (
     Calls,
     ChatServer,
@@ -25,7 +25,7 @@ from assay.testing import (
     text_of,
     writes,
 )
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 QUESTION = "Which gateway release would have prevented the late alarm in the Pellam incident?"
 WAITED = "The alarm waited for 38 minutes"

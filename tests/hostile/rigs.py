@@ -13,16 +13,17 @@ from urllib.parse import urlsplit
 from sqlalchemy import event
 
 from assay.answer.compose import faults as faults_of_answer
-from assay.asking import How
-from assay.codec import dumps, from_json, to_json
-from assay.events import Answered, Checked, Consulted, Event, Failed, Mode, Paused
+from assay.core.codec import dumps, from_json, to_json
+from assay.core.events import Answered, Checked, Consulted, Event, Failed, Mode, Paused
+from assay.core.run import Run
+from assay.core.types import Verdict
 from assay.models.capability import Capability
-from assay.run import Run
-from assay.seating import PROBE
-from assay.store import facts, records
+from assay.store import facts
+from assay.store.runs import records
 from assay.testing import WordEmbedder
-from assay.types import Verdict
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.ask import How
+from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.model_roles import PROBE
 
 ABLE = Capability(tools=True, schema=True, json=True, window=8192)
 KEY = "sk-not-to-be-seen-5d1f"

@@ -17,17 +17,17 @@ import crowd
 import pytest
 from sqlalchemy import select
 
-from assay import replay
-from assay.asking import kit_for
-from assay.events import RULES, Consulted, Mode, Route, Stopped
-from assay.ingest.fetch import Source
+from assay.core.events import RULES, Consulted, Mode, Route, Stopped
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.governance import replay
 from assay.ingest.parsed import Parsed
-from assay.run import Run
-from assay.store import budgets
+from assay.ingest.sources import Source
+from assay.store.runs import budgets
 from assay.store.schema import spending
 from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, one_step, rests, supported, writes
-from assay.types import Outcome
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.ask import kit_for
+from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 RUNS = 200 if SOAK else 12  # whole ones, with a model

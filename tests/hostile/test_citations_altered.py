@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from assay import text
 from assay.answer.compose import checked
-from assay.evidence.quote import locate
+from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
+from assay.evidence.quotation import locate
 from assay.evidence.weigh import key_of, quote
-from assay.fence import instructs
-from assay.types import Claim, Document, Evidence, Passage, Quote, Verdict
+from assay.language import text
+from assay.prompts.fence import instructs
 
 CORPUS = Path(__file__).parents[2] / "samples" / "corpus"
 MANY = 1000 if os.environ.get("ASSAY_SOAK") else 100

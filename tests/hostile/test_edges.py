@@ -20,19 +20,19 @@ import httpx
 import pytest
 from sqlalchemy import event
 
-from assay import archive
-from assay.archive import restore
-from assay.audit.verify import verify
 from assay.cli import main as commands
-from assay.errors import AssayError, StoreError, UserError
-from assay.events import Mode
-from assay.ingest.fetch import Source
+from assay.core.errors import AssayError, StoreError, UserError
+from assay.core.events import Mode
+from assay.core.run import Run
+from assay.governance import backup
+from assay.governance.audit.verify import verify
+from assay.governance.backup import restore
 from assay.ingest.parsed import Parsed
-from assay.run import Run
+from assay.ingest.sources import Source
 from assay.serve.app import make_app
 from assay.serve.state import Server
 from assay.testing import WordEmbedder
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 NOTES = {f"tower-{n}": f"The tower {n} of the lighthouse is {n + 30} metres tall. It leans a little." for n in range(4)}
@@ -113,7 +113,7 @@ def test_on_a_full_disk_every_command_says_so_reading_goes_on_and_nothing_is_los
 
 
 def workspace_runs(workspace: Workspace) -> list[str]:
-    from assay.store import history
+    from assay.store.runs import history
 
     return [line.id for line in history.page(workspace.store, workspace.principal.id, workspace.scope(), "", 100)[0]]
 
@@ -152,7 +152,7 @@ def test_a_backup_that_does_not_fit_leaves_nothing_and_is_one_line(
                 raise OSError(number, os.strerror(number))
             return super().write(data) or 0
 
-    monkeypatch.setattr(archive, "_private", lambda path: Small(path, "xb"))
+    monkeypatch.setattr(backup, "_private", lambda path: Small(path, "xb"))
     with opened(folder) as workspace, pytest.raises(OSError) as caught:
         workspace.backup(tmp_path / "all.tar.gz")
     assert [path.name for path in tmp_path.iterdir()] == ["workspace"]
@@ -300,7 +300,7 @@ def clock() -> Iterator[Callable[[], str]]:
 
 
 def test_a_clock_that_jumps_neither_stops_a_run_nor_breaks_its_record(folder: Path, clock: Callable[[], str]):
-    from assay.store import records
+    from assay.store.runs import records
 
     with opened(folder) as workspace:
         workspace.store = replace(workspace.store, now=clock)

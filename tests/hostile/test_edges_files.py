@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UserError
-from assay.ingest import archive
-from assay.ingest.fetch import sources
-from assay.ingest.jail import Jail
+from assay.core.errors import UserError
+from assay.ingest.formats import archive
+from assay.ingest.formats.detect import read
+from assay.ingest.formats.html_depth import shallow
 from assay.ingest.parsed import Limits, Parsed, Refused, Status, Unreadable
-from assay.ingest.read import read
-from assay.ingest.shallow import shallow
+from assay.ingest.sandbox.runner import Jail
+from assay.ingest.sources import sources
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 NAMES = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -13,15 +13,16 @@ import pytest
 from notes import Plain, opened
 from worlds import EDITOR, READER, SECRET, World, asked, world
 
-from assay import erasing
-from assay.archive import backup
-from assay.asking import How
-from assay.codec import digest
-from assay.errors import Missing, UserError
-from assay.events import Asked, Consulted, Narrowed
-from assay.ingest.fetch import Source
-from assay.store import erasure, people, records, tokens
-from assay.workspace import Workspace
+from assay.core.codec import digest
+from assay.core.errors import Missing, UserError
+from assay.core.events import Asked, Consulted, Narrowed
+from assay.governance.backup import backup
+from assay.ingest.sources import Source
+from assay.store.access import grants, tokens
+from assay.store.runs import erasure, records
+from assay.workspace import erase
+from assay.workspace.ask import How
+from assay.workspace.facade import Workspace
 
 MARK = "zqsecret"
 WORDS = ("found cracks, and", "wants it pulled down")  # of the documents that go, and of no others
@@ -31,7 +32,7 @@ WORDS = ("found cracks, and", "wants it pulled down")  # of the documents that g
 async def made(tmp_path: Path):
     async with world(tmp_path / "workspace") as one:
         shared = next(base for base in one.as_(EDITOR).scope().bases if base.name == "shared")
-        people.share(one.workspace.store, shared, "user:reader")
+        grants.share(one.workspace.store, shared, "user:reader")
         yield one
 
 
@@ -75,10 +76,10 @@ def secrets(made: World) -> list[str]:
     return [document for document, mark in made.marks.items() if mark.startswith(MARK)]
 
 
-async def erase_secrets(made: World) -> erasing.Gone:
+async def erase_secrets(made: World) -> erase.Gone:
     seen = made.as_(EDITOR)
     entries = [entry for entry in seen.sources() if entry.id in secrets(made)]
-    return await erasing.erase(seen, entries, seen.scope())
+    return await erase.erase(seen, entries, seen.scope())
 
 
 async def test_an_erased_document_is_in_no_file_and_every_chain_verifies(made: World):
@@ -144,7 +145,7 @@ async def test_an_erasure_that_was_cut_off_is_finished_when_the_workspace_is_nex
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(erasing, at, killed)
+        patched.setattr(erase, at, killed)
         with pytest.raises(KeyboardInterrupt):
             await erase_secrets(made)
     assert left(made.workspace.path, MARK), "it was cut off before the end"
@@ -165,8 +166,8 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
     tokens.new_key(made.workspace.store, "reader", "zqlabel")
     assert left(folder, "zqquestion", "zqlabel", "zqown")
     with pytest.raises(UserError, match="owns documents"):
-        await erasing.erase_person(made.workspace, "reader")
-    gone = await erasing.erase_person(made.workspace, "reader", with_documents=True)
+        await erase.erase_person(made.workspace, "reader")
+    gone = await erase.erase_person(made.workspace, "reader", with_documents=True)
     assert gone.whole and gone.records
     assert left(folder, "zqquestion", "zqlabel", "zqown") == []
     whole(made.workspace)
@@ -175,7 +176,7 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
         assert not state.execute(f"SELECT 1 FROM {table} WHERE {column} = 'reader'").fetchall(), table
     assert not state.execute("SELECT 1 FROM members WHERE name = 'reader'").fetchall()
     with pytest.raises(Missing):
-        await erasing.erase_person(made.workspace, "reader")
+        await erase.erase_person(made.workspace, "reader")
     assert (await made.ask("GET", "/api/me")).status_code == 401
 
 
@@ -192,7 +193,7 @@ async def test_words_that_come_back_after_their_document_was_erased_are_never_wr
     records.append(store, run, 4, replace(late, text="This was asked without it."))
     other = records.begin(store, "reader")
     records.append(store, other, 0, replace(late, text="zqsecret1x, by somebody who had it at hand", documents=(gone,)))
-    assert erasing.flush(store.engine) and left(made.workspace.path, MARK) == []
+    assert erase.flush(store.engine) and left(made.workspace.path, MARK) == []
     whole(made.workspace)
     kinds = [type(event).__name__ for event in made.as_(READER).run(run).events]
     assert kinds == ["Asked", "Withheld", "Withheld", "Narrowed", "Consulted"]

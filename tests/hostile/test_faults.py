@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from rigs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
 
-from assay.codec import dumps
-from assay.events import Answered, Consulted, Drafted, Failed, Gathered, Stopped, ToolRan
+from assay.core.codec import dumps
+from assay.core.events import Answered, Consulted, Drafted, Failed, Gathered, Stopped, ToolRan
+from assay.core.types import Outcome
 from assay.testing import (
     ChatServer,
     Fault,
@@ -29,8 +30,7 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.types import Outcome
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 QUESTION = "How high may the water behind the Varn dam stand?"
 SECOND = "cracks crest closed"

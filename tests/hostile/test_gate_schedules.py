@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from gated import Attack, World
 
-from assay.errors import AssayError
-from assay.events import Answered, Event, Failed, Held
-from assay.trust import Reviewed
+from assay.core.errors import AssayError
+from assay.core.events import Answered, Event, Failed, Held, Reviewed
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 SCHEDULES = 5000 if SOAK else 48

@@ -16,21 +16,21 @@ import pytest
 from rigs import POISONED, Ended, asked, door, kept, of, small_workspace, sound, stocked, typed_end
 from sqlalchemy import func, select
 
-from assay.access import Principal
-from assay.agent.decide import AT_ONCE
+from assay.agent.steps.decide import AT_ONCE
 from assay.agent.toolbox import TOOLS
-from assay.codec import dumps, to_json
-from assay.errors import StoreError, UserError
-from assay.events import Answered, Asked, Decided, Held, Mode, Reviewed, Stakes, ToolRan
-from assay.fence import commands
+from assay.core.access import Principal
+from assay.core.codec import dumps, to_json
+from assay.core.errors import StoreError, UserError
+from assay.core.events import Answered, Asked, Decided, Decision, Held, Mode, Reviewed, Stakes, ToolRan
+from assay.core.types import Answer, Outcome, Shape, Verdict
 from assay.index.retrieve import readable, retrieve
-from assay.store import records, schema
+from assay.prompts.fence import commands
+from assay.store import schema
+from assay.store.runs import records
 from assay.testing import Call, Calls, ChatServer
 from assay.testing.policies import by_chance, easy_going, said_by
 from assay.testing.protocol import role_of
-from assay.trust import Decision
-from assay.types import Answer, Outcome, Shape, Verdict
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 REPLIES = 10_000 if os.environ.get("ASSAY_SOAK") else 150
 SECRET = "tungsten herons nest above the third valve"

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from rigs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
 
-from assay.agent.decide import AT_ONCE, alike
 from assay.agent.limits import ROUNDS
+from assay.agent.steps.decide import AT_ONCE, alike
 from assay.agent.toolbox import TOOLS
-from assay.codec import dumps, to_json
-from assay.events import Answered, Consulted, Critiqued, Decided, Drafted, Mode, Planned, Route, StopReason
-from assay.fence import commands, mark_of
-from assay.run import Run
+from assay.core.codec import dumps, to_json
+from assay.core.events import Answered, Consulted, Critiqued, Decided, Drafted, Mode, Planned, Route, StopReason
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.prompts.fence import commands, mark_of
 from assay.testing import (
     AlwaysContinue,
     AtRandom,
@@ -41,8 +42,7 @@ from assay.testing import (
     writes,
 )
 from assay.testing.protocol import asked_in
-from assay.types import Outcome
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 QUESTION = "What was found when the Varn dam was inspected?"
 LEVELS = {"native tools": (), "a schema": ("tools",), "text alone": ("tools", "schema", "json")}

@@ -15,7 +15,7 @@ LONGER, LONGEST = 50_000, 100_000
 WORTH = 0.00006  # seconds below which nothing is told by a clock
 
 # Where what a pattern is tried on cannot be long, a square is no harm: why, for each.
-BOUNDED = {"assay.agent.toolbox.own.PLACE": "the name of a tool, in the settings"}
+BOUNDED = {"assay.agent.toolbox.custom.PLACE": "the name of a tool, in the settings"}
 
 
 def superlinear(used: Used, *, wide: bool) -> str:
@@ -42,7 +42,9 @@ def everything() -> list[Used]:
 
 def test_every_pattern_is_looked_at(everything: list[Used]):
     assert len(everything) > 300
-    assert {"assay.text._END", "assay.ingest.dates.LABELLED"} <= {used.where for used in everything}
+    assert {"assay.language.text._END", "assay.ingest.metadata.document_date.LABELLED"} <= {
+        used.where for used in everything
+    }
 
 
 def test_no_pattern_is_slow_on_words_that_are_made_for_it(everything: list[Used]):

@@ -7,12 +7,12 @@ from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, s
 from rigs import of
 
 from assay.agent.toolbox import TOOLS
-from assay.events import Checked, Compacted, Consulted, Critiqued, Decided, Mode, StopReason, ToolRan
+from assay.core.events import Checked, Compacted, Consulted, Critiqued, Decided, Mode, StopReason, ToolRan
+from assay.core.types import Outcome, Verdict
 from assay.models.llm import Message, Prompt
-from assay.models.tokens import prompt_tokens
+from assay.models.token_estimate import prompt_tokens
 from assay.testing import Call, Calls, calls, enough, gap, keeps, missing, one_step, role_of, verdicts, writes
-from assay.types import Outcome, Verdict
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 # --- the search -----------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@ import pytest
 from gateway import QUESTION, run_with, script, told
 from rigs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
 
-from assay import asking
-from assay.codec import dumps
-from assay.errors import ModelError
-from assay.events import Event, Failed, Route
-from assay.run import Run
-from assay.store import budgets
+from assay.core.codec import dumps
+from assay.core.errors import ModelError
+from assay.core.events import Event, Failed, Route
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.store.runs import budgets
 from assay.testing import (
     ChatServer,
     Fault,
@@ -32,8 +32,8 @@ from assay.testing import (
     says,
     writes,
 )
-from assay.types import Outcome
-from assay.workspace import Workspace
+from assay.workspace import ask
+from assay.workspace.facade import Workspace
 
 # --- endpoints and processes ----------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Died(BaseException):
 
 async def begun(opened: Workspace, question: str, length: int, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of which so many events are on disk when it dies, whatever it was about to do with them."""
-    record = asking.recorded
+    record = ask.recorded
     on_disk: list[str] = []
 
     def until_it_dies(place: Workspace, run: Run, event: Event) -> Run:
@@ -140,7 +140,7 @@ async def begun(opened: Workspace, question: str, length: int, monkeypatch: pyte
         return longer
 
     with monkeypatch.context() as patched, pytest.raises(Died):
-        patched.setattr(asking, "recorded", until_it_dies)
+        patched.setattr(ask, "recorded", until_it_dies)
         await asked(opened, question)
     return opened.run(on_disk[0])
 

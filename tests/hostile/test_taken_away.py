@@ -13,19 +13,20 @@ from typing import Any, cast
 import pytest
 from worlds import EDITOR, QUESTION, READER, World, asked, world
 
-from assay import erasing, reaching
-from assay.access import Principal
-from assay.codec import dumps, to_json
-from assay.events import Answered, Failed, Narrowed, Withheld
+from assay.core.access import Principal
+from assay.core.codec import dumps, to_json
+from assay.core.events import Answered, Failed, Narrowed, Withheld
 from assay.serve.live import Frame, Under, behind
-from assay.store import history, members, people, records
+from assay.store.access import grants, members
+from assay.store.runs import history, records
+from assay.workspace import erase, share
 
 
 @pytest.fixture
 async def made(tmp_path: Path):
     async with world(tmp_path / "workspace") as one:
         (shared,) = [base for base in one.as_(EDITOR).scope().bases if base.name == "shared"]
-        people.share(one.workspace.store, shared, "user:reader")
+        grants.share(one.workspace.store, shared, "user:reader")
         yield one
 
 
@@ -115,7 +116,7 @@ async def test_a_follow_up_knows_nothing_of_an_earlier_answer_that_is_withheld(m
 
 
 def _by_rule() -> Any:
-    from assay.asking import How
+    from assay.workspace.ask import How
 
     return How(model=False, today="2026-03-01")
 
@@ -164,7 +165,7 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
     gone = next(document for document, mark in made.marks.items() if mark == "zqsecret0x")
 
     async def lose() -> None:
-        await erasing.erase(seen, seen.named(gone, seen.scope()), seen.scope(["shared"]))
+        await erase.erase(seen, seen.named(gone, seen.scope()), seen.scope(["shared"]))
 
     run, _, lost = await carried(made, 6, lose)
     assert lost
@@ -172,7 +173,7 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
     assert now.answer is not None and [event for event in now.events if isinstance(event, Narrowed)]
     assert isinstance(now.events[-1], Answered)
     assert list(records.faults(made.workspace.store, run)) == []
-    erasing.flush(made.workspace.store.engine)
+    erase.flush(made.workspace.store.engine)
     for path in made.workspace.path.rglob("*"):
         assert not path.is_file() or b"zqsecret0x" not in path.read_bytes(), path
 
@@ -211,7 +212,7 @@ async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(mad
     assert secret not in await found(READER)
     assert await found(guest) == set(), "it was given, and the index does not know yet"
     for base in made.as_(EDITOR).scope().bases:
-        assert await reaching.settle(made.as_(EDITOR), base)
+        assert await share.settle(made.as_(EDITOR), base)
     assert await found(guest) == {secret} and secret not in await found(READER)
 
 

@@ -13,10 +13,10 @@ from itertools import count
 import pytest
 from forging import ONCE, RECHAINED, State, fill, rechain
 
-from assay.audit.seal import Notary, seal
-from assay.audit.verify import verify
-from assay.audit.witness import FILE
-from assay.store.open import open_store
+from assay.governance.audit.seal import Notary, seal
+from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import FILE
+from assay.store.database import open_store
 
 MUTATIONS = 10_000 if os.environ.get("ASSAY_SOAK") else 300
 RUNS = 14

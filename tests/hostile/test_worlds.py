@@ -16,11 +16,11 @@ import pytest
 from attacker import Attack, furnished
 from worlds import DESK, EDITOR, SECRET, World, asked, world
 
-from assay.asking import How
-from assay.errors import UserError
-from assay.events import Mode
-from assay.serve import mcp_shown
-from assay.store import people
+from assay.core.errors import UserError
+from assay.core.events import Mode
+from assay.serve.mcp import results
+from assay.store.access import grants
+from assay.workspace.ask import How
 
 PAIRS = 2_000 if os.environ.get("ASSAY_SOAK") else 15
 A_WORLD = 250  # pairs of sequences in one pair of worlds
@@ -64,7 +64,7 @@ class Other:
     async def shares(self, seen: Any) -> None:
         own = [base for base in seen.scope().bases if seen.principal.owns(base) and base.name != "shared"]
         if own:
-            people.share(seen.store, self.random.choice(own), self.random.choice(["user:writer", "group:elsewhere"]))
+            grants.share(seen.store, self.random.choice(own), self.random.choice(["user:writer", "group:elsewhere"]))
 
     async def empties(self, seen: Any) -> None:
         own = [base for base in seen.scope().bases if base.owner == seen.principal.id and base.name not in KEPT]
@@ -95,7 +95,7 @@ async def two(folder: Path, seed: int) -> AsyncIterator[tuple[Attack, Attack, Ot
 @pytest.mark.timeout(3600)
 async def test_what_happens_in_knowledge_bases_of_others_changes_no_byte_of_any_reply(tmp_path: Path):
     done, compared, fine = 0, 0, 0
-    with patch.object(mcp_shown, "new_mark", lambda: "mark"):
+    with patch.object(results, "new_mark", lambda: "mark"):
         for seed in range(0, PAIRS, A_WORLD):
             async with two(tmp_path / str(seed), seed) as (one, other, behind):
                 for _ in range(min(A_WORLD, PAIRS - done)):

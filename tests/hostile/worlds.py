@@ -23,12 +23,13 @@ import httpx
 from notes import Plain, opened
 from sqlalchemy import select
 
-from assay.access import Principal
-from assay.ingest.fetch import Source
+from assay.core.access import Principal
+from assay.ingest.sources import Source
 from assay.serve.app import make_app
 from assay.serve.state import Server, Serving
-from assay.store import documents, members, people, sharing, tokens
-from assay.workspace import Workspace, open_workspace
+from assay.store import documents
+from assay.store.access import document_access, grants, members, tokens
+from assay.workspace.facade import Workspace, open_workspace
 
 EDITOR, READER = Principal("editor", frozenset({"desk"})), Principal("reader")
 DESK = Principal("writer", frozenset({"desk"}))
@@ -99,7 +100,7 @@ class World:
 
     def forbidden(self, who: Principal) -> dict[str, str]:
         """What this person may not see now: marks, ids and digests of documents, each with the document it is of."""
-        scope = people.scope_of(self.workspace.store, who)
+        scope = grants.scope_of(self.workspace.store, who)
         told: dict[str, str] = {}
         for document, mark in self.marks.items():
             if documents.get(self.workspace.store, document, scope) is None:
@@ -110,9 +111,9 @@ class World:
         """For one document, in the store alone: the index lags behind, as it may."""
         store = self.workspace.store
         (entry,) = documents.entries_of(store, select(*documents.LINE).where(documents.documents.c.id == document))
-        base = next(base for base in people.every_base(store) if base.id == entry.base)
-        if (name in sharing.readers(store, base, entry)) != may:
-            sharing.change(store, base, entry, name, may, "editor")
+        base = next(base for base in grants.every_base(store) if base.id == entry.base)
+        if (name in document_access.readers(store, base, entry)) != may:
+            document_access.change(store, base, entry, name, may, "editor")
 
 
 def _marked(texts: Mapping[str, str], tag: str) -> Iterator[tuple[str, str, str]]:

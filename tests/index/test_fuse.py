@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.index.fuse import Ranking, blend, capped, diverse, fuse, pooled, reciprocal, refined, stretched
-from assay.types import Hit, Passage
+from assay.core.types import Hit, Passage
+from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, reciprocal, refined, stretched
 
 PLAIN = Ranking(feedback=0.0)
 QUERY = np.array([1.0, 0.0, 0.0], np.float32)

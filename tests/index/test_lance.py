@@ -17,19 +17,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assay.errors import StoreError, UserError
-from assay.index import lance_folder, matrix
-from assay.index.compile import compile
+from assay.core.errors import StoreError, UserError
+from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
-from assay.index.lance import LanceIndex, drop, open_index
-from assay.index.lance_read import View
-from assay.types import Passage, Row
+from assay.index.lance import folder as lance_folder
+from assay.index.lance import matrix
+from assay.index.lance.lance_index import LanceIndex, drop, open_index
+from assay.index.lance.read import View
+from assay.index.lance.sql import compile
 
 DIM = 8
 BATCH = 20
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["lancedb", "assay.index.lance"])  # the import takes seconds: pay for it once
+processes.set_forkserver_preload(
+    ["lancedb", "assay.index.lance.lance_index"]
+)  # the import takes seconds: pay for it once
 
 
 def row(id: str, text: str = "plain words", doc: str = "d", dim: int = DIM) -> Row:

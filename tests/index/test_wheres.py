@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.events import Where
+from assay.core.events import Where
 from assay.index.filters import matches
-from assay.index.wheres import filter_for
+from assay.index.search_filter import filter_for
 
 
 def fields(**changes: str) -> dict[str, str | int | float | bool]:

@@ -10,12 +10,12 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest.dates import date_in, document_date
-from assay.ingest.describe import abstract_in, described
-from assay.ingest.names import is_name
+from assay.core.types import Section
+from assay.ingest.metadata.authors import is_name
+from assay.ingest.metadata.describe import abstract_in, described
+from assay.ingest.metadata.document_date import date_in, document_date
 from assay.ingest.parsed import Limits, Parsed
-from assay.ingest.pdf import parse
-from assay.types import Section
+from assay.ingest.pdf.reader import parse
 
 WIDTH, _ = A4
 BODY = (

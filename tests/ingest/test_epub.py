@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from assay.ingest import epub
+from assay.ingest.formats import epub
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 
 CONTAINER = (

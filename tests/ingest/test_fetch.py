@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import UserError
-from assay.ingest.fetch import given, readable, sources
+from assay.core.errors import UserError
+from assay.ingest.sources import given, readable, sources
 
 
 def test_a_folder_that_cannot_be_listed_never_looks_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

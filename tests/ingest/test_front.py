@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.ingest import declared
-from assay.ingest.dates import date_in_name
-from assay.ingest.describe import described
+from assay.core.types import Section
+from assay.ingest.formats.detect import read
+from assay.ingest.metadata import declared
+from assay.ingest.metadata.describe import described
+from assay.ingest.metadata.document_date import date_in_name
 from assay.ingest.parsed import Limits, Parsed
-from assay.ingest.read import read
-from assay.types import Section
 
 PROSE = (
     "\n\n" + "The hedges were looked at in spring and again in autumn, and most of them were found in good order. " * 3

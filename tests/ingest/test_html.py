@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from assay.ingest import declared, html
+from assay.ingest.formats import html
+from assay.ingest.metadata import declared
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 
 PROSE = (

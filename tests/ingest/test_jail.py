@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.ingest import wire
-from assay.ingest.jail import Child, Jail, Request, checked, limits_here, load
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
+from assay.ingest.sandbox import protocol
+from assay.ingest.sandbox.runner import Child, Jail, Request, checked, limits_here, load
 
 LINUX = sys.platform.startswith("linux")
 READER = textwrap.dedent(
@@ -362,10 +362,10 @@ def test_offsets_that_do_not_hold_are_refused(found: object) -> None:
 def test_a_message_larger_than_agreed_is_not_read() -> None:
     import io
 
-    stream = io.BytesIO(wire.HEAD.pack(1_000, 0) + b"{}" * 500)
-    with pytest.raises(wire.Garbled):
-        wire.receive(stream, largest=999)
-    assert wire.receive(io.BytesIO(wire.HEAD.pack(2, 3) + b"{}abc")) == ({}, b"abc")
+    stream = io.BytesIO(protocol.HEAD.pack(1_000, 0) + b"{}" * 500)
+    with pytest.raises(protocol.Garbled):
+        protocol.receive(stream, largest=999)
+    assert protocol.receive(io.BytesIO(protocol.HEAD.pack(2, 3) + b"{}abc")) == ({}, b"abc")
 
 
 def test_the_doctor_can_ask_what_is_not_limited_here() -> None:

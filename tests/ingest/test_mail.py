@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from assay.ingest import mail
+from assay.ingest.formats import mail
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 
 

@@ -12,10 +12,10 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest import ocr
-from assay.ingest.jail import Jail
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
-from assay.ingest.pdf import page_image
+from assay.ingest.pdf import ocr
+from assay.ingest.pdf.reader import page_image
+from assay.ingest.sandbox.runner import Jail
 
 TABLE = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
 1\t1\t0\t0\t0\t0\t0\t0\t1000\t2000\t-1\t

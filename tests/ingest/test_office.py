@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 import pytest
 
-from assay.ingest import office
+from assay.ingest.formats import office
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -266,7 +266,7 @@ def test_a_slide_is_a_page_and_a_section_and_is_read_from_top_left():
 
 
 def test_pages_keep_the_numbers_of_the_slides_when_one_is_hidden():
-    from assay.types import Document
+    from assay.core.types import Document
 
     parsed = office.pptx(slides(), "a.pptx", Limits())
     doc = Document("d", "b", "u", "x", parsed.title, parsed.text, pages=parsed.pages, kind="pptx")

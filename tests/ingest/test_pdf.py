@@ -19,7 +19,7 @@ from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.ingest.pdf import Box, boxes, page_image, parse, read
+from assay.ingest.pdf.reader import Box, boxes, page_image, parse, read
 
 WIDTH, HEIGHT = A4
 WORDS = re.findall(

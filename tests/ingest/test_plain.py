@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from assay.ingest import plain
+from assay.ingest.formats import plain
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 
 

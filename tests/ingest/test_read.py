@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
-from assay.ingest.language import language_of
+from assay.ingest.formats.detect import BY_ENDING, FOREIGN, FORMATS, finished, format_of, read
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.ingest.read import BY_ENDING, FOREIGN, FORMATS, finished, format_of, read
+from assay.language.identify import language_of
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 

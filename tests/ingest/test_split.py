@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.core.types import Document, Section
 from assay.ingest.split import passage_id, passages, split
-from assay.types import Document, Section
 
 
 def words(text: str) -> int:

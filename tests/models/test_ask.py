@@ -9,14 +9,14 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
-from assay.errors import ModelError, TooLong
-from assay.events import Consulted, Seat
+from assay.core.errors import ModelError, TooLong
+from assay.core.events import Consulted, Seat
+from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
 from assay.models.meter import FreeBook, Meter, No, Seated, Why
-from assay.models.tokens import estimate_tokens, prompt_tokens
-from assay.models.turn import Choice, Wish
-from assay.types import Usage
+from assay.models.token_estimate import estimate_tokens, prompt_tokens
+from assay.models.wire.tool_calls import Choice, Wish
 
 
 class Point(BaseModel):

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from loopback import Loopback, Naps, chats, hangs, says
 
-from assay.codec import from_json, to_json
-from assay.errors import ModelError
+from assay.core.codec import from_json, to_json
+from assay.core.errors import ModelError
 from assay.models.capability import Capability, calls_tools, in_words, obeys_json, obeys_schema, probe
-from assay.models.endpoint import ChatEndpoint
 from assay.models.llm import Prompt, Reply, ToolCall
+from assay.models.wire.endpoint import ChatEndpoint
 
 CALL = {"id": "c", "function": {"name": "look_up", "arguments": '{"word": "heron"}'}}
 

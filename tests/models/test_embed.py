@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import ModelError, UserError
-from assay.models.embed import EndpointEmbedder, batch_spans, read_vectors, retry_after
+from assay.core.errors import ModelError, UserError
+from assay.models.embedder import EndpointEmbedder, batch_spans, read_vectors, retry_after
 
 KEY = "sk-very-secret-1234"
 Reply = tuple[int, dict[str, str], bytes]

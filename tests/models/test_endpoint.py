@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, Naps, chats, drips, hangs, says
 
-from assay.errors import ModelError, TooLong
-from assay.models.chat import read_reply, request_body, without_thoughts
-from assay.models.endpoint import ChatEndpoint, entry_of, window_of
+from assay.core.errors import ModelError, TooLong
 from assay.models.llm import Message, Prompt, Reply, ToolSpec
-from assay.models.refusals import error_said, is_hopeless, is_too_long, lesson_of, window_said
-from assay.models.tokens import estimate_tokens, fitting, prompt_tokens
+from assay.models.token_estimate import estimate_tokens, fitting, prompt_tokens
+from assay.models.wire.chat import read_reply, request_body, without_thoughts
+from assay.models.wire.endpoint import ChatEndpoint, entry_of, window_of
+from assay.models.wire.refusals import error_said, is_hopeless, is_too_long, lesson_of, window_said
 
 KEY = "sk-very-secret-1234"
 PROMPT = Prompt((Message("system", "Be brief."), Message("user", "Who are you?")), max_tokens=50, temperature=0.2)

@@ -16,8 +16,8 @@ import httpx
 import pytest
 from loopback import Loopback, Naps, Saying, drips, hangs, never_ends, resets, says
 
-from assay.errors import Late, ModelError, UserError
-from assay.models.http import Named, Response, Wire, address_of, pause_before, place, retry_after
+from assay.core.errors import Late, ModelError, UserError
+from assay.models.wire.http import Named, Response, Wire, address_of, pause_before, place, retry_after
 
 KEY = "sk-very-secret-1234"
 NAMED = Named("chat", url="llm_base_url", key="llm_api_key", model="llm_model")

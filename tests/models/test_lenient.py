@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.models.lenient import DEEPEST, LARGEST, Unreadable, fit, read, spoken, value_in
+from assay.models.wire.json_extract import DEEPEST, LARGEST, Unreadable, fit, read, spoken, value_in
 
 
 class Weight(BaseModel):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import ModelError, TooLong
-from assay.events import Consulted, Seat, Written
+from assay.core.errors import ModelError, TooLong
+from assay.core.events import Consulted, Seat, Written
+from assay.core.types import Usage
 from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
 from assay.models.meter import FreeBook, Gate, Meter, No, Seated, StoreBook, Why, request_of
-from assay.store import budgets
-from assay.store.budgets import Ceilings, Place
-from assay.store.open import Store, open_store
-from assay.types import Usage
+from assay.store.database import Store, open_store
+from assay.store.runs import budgets
+from assay.store.runs.budgets import Ceilings, Place
 
 
 @dataclass

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import UserError
-from assay.models import minilm, minilm_graph
-from assay.models.minilm import MiniLM, batches, padded
+from assay.core.errors import UserError
+from assay.models.local import minilm, minilm_graph
+from assay.models.local.minilm import MiniLM, batches, padded
 
 TEXTS = [
     "Aspirin reduces fever in adults.",

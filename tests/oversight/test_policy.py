@@ -6,14 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from assay.accounts import Brief, Pipeline
-from assay.errors import UserError
-from assay.events import Asked, Checked, Drafted, Gathered, Rephrased
-from assay.oversight.policy import ALWAYS, CLASSES, CONFLICTS, FLAGGED, MARKED, STAKES, Policy, policy_of, reasons
-from assay.run import Run
-from assay.settings import Settings
-from assay.trust import Stakes
-from assay.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
+from assay.core.account import Brief, Pipeline
+from assay.core.errors import UserError
+from assay.core.events import Asked, Checked, Drafted, Gathered, Rephrased, Stakes
+from assay.core.run import Run
+from assay.core.settings import Settings
+from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
+from assay.governance.review.policy import (
+    ALWAYS,
+    CLASSES,
+    CONFLICTS,
+    FLAGGED,
+    MARKED,
+    STAKES,
+    Policy,
+    policy_of,
+    reasons,
+)
 
 
 def evidence(key: str, document: str = "d1", *, flagged: bool = False) -> Evidence:

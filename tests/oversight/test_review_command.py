@@ -11,10 +11,10 @@ import pytest
 from notes import filled, opened
 from typer.testing import CliRunner, Result
 
-from assay import workspace
 from assay.cli.main import app
-from assay.errors import UserError
-from assay.store import reviews
+from assay.core.errors import UserError
+from assay.store.runs import reviews
+from assay.workspace import facade
 
 QUESTION = "How tall is the tower at Carrow Point?"
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
@@ -31,7 +31,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def typed(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command line in this process, over those notes."""
-    monkeypatch.setattr(workspace, "open_workspace", lambda path, **flags: opened(stocked, None, **flags))
+    monkeypatch.setattr(facade, "open_workspace", lambda path, **flags: opened(stocked, None, **flags))
 
     def run(*words: str) -> Result:
         return CliRunner().invoke(app, list(words))

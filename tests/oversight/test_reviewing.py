@@ -12,19 +12,19 @@ import pytest
 from notes import filled, opened
 from sqlalchemy import update
 
-from assay import reviewing
-from assay.access import LOCAL, Principal
-from assay.codec import dumps, to_json
-from assay.errors import Missing, UserError
-from assay.events import Answered, Gathered, ToolRan
-from assay.reviewing import Bench
-from assay.run import Run
-from assay.store import members, people, records, reviews
+from assay.core.access import LOCAL, Principal
+from assay.core.codec import dumps, to_json
+from assay.core.errors import Missing, UserError
+from assay.core.events import Answered, Decision, Edit, Gathered, Stakes, ToolRan
+from assay.core.run import Run
+from assay.core.types import Verdict
+from assay.store.access import grants, members
+from assay.store.runs import records, reviews
 from assay.store.schema import documents
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
-from assay.trust import Decision, Edit, Stakes
-from assay.types import Verdict
-from assay.workspace import Workspace
+from assay.workspace import review as reviewing
+from assay.workspace.facade import Workspace
+from assay.workspace.review import Bench
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 NOTES = {
@@ -44,7 +44,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with opened(folder) as whole:
         (base,) = whole.scope().bases
         for who in (ASKER, REVIEWER, SECOND):
-            people.share(whole.store, base, f"user:{who.id}")
+            grants.share(whole.store, base, f"user:{who.id}")
     return folder
 
 
@@ -254,7 +254,7 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
                 reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
         finally:
             with opened(stocked) as whole:
-                people.share(whole.store, whole.scope().bases[0], "user:reviewer")
+                grants.share(whole.store, whole.scope().bases[0], "user:reviewer")
         assert mine.run(run.id).held is not None
 
 
@@ -295,7 +295,7 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
 
 
 async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):
-    from assay.store import handover
+    from assay.store.access import handover
 
     with team(stocked, review_four_eyes=True, reviewers="user:second, user:reviewer") as mine:
         run = await asked(mine)
@@ -307,11 +307,11 @@ async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stoc
         finally:
             handover.hand_over(mine.store, mine.cache, "second", "asker")
             with opened(stocked) as whole:
-                people.share(whole.store, whole.scope().bases[0], "user:second")
+                grants.share(whole.store, whole.scope().bases[0], "user:second")
 
 
 def test_reviewers_are_named_as_users_and_groups():
-    from assay.oversight.gate import Reviewer, reviewers_in
+    from assay.governance.review.gate import Reviewer, reviewers_in
 
     names = reviewers_in("user:x, group:board")
     assert Reviewer(Principal("y", frozenset({"board"})), False, names).may_review

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from assay.codec import dumps, to_json
-from assay.events import (
+from assay.core.codec import dumps, to_json
+from assay.core.events import (
     Asked,
     Call,
     Checked,
     Consulted,
     Critiqued,
     Decided,
+    Decision,
     Drafted,
+    Edit,
     Event,
     Failed,
     Gathered,
+    Held,
+    Reviewed,
     Revised,
     Route,
     Routed,
+    Withheld,
 )
-from assay.oversight.sight import as_asked, for_asker
-from assay.run import Run
-from assay.trust import Decision, Edit, Held, Reviewed, Withheld
-from assay.types import Answer, Block, Claim, Outcome, Shape
+from assay.core.run import Run
+from assay.core.types import Answer, Block, Claim, Outcome, Shape
+from assay.governance.review.visibility import as_asked, for_asker
 
 SECRET = "the tower will be pulled down"
 CLAIM = Claim(SECRET, ("e1",))
@@ -62,7 +66,7 @@ def test_the_note_of_a_rejection_is_shown_and_why_an_answer_waits():
 
 
 def test_a_run_is_seen_without_its_draft_until_it_is_delivered():
-    from assay.events import Answered
+    from assay.core.events import Answered
 
     held = Run("r1", (ASKED, DRAFT[2], DRAFT[8]))
     assert isinstance(as_asked(held, watched=False).events[1], Withheld)

@@ -16,22 +16,23 @@ from notes import filled, opened
 from sqlalchemy import insert, select
 from starlette.testclient import TestClient
 
-from assay import branching, erasing, reaching, reviewing
-from assay.access import LOCAL, Principal
-from assay.audit import check
-from assay.audit.retention import erase_old
-from assay.events import Asked, Checked, ToolRan
-from assay.reviewing import Bench
-from assay.run import Run
+from assay.core.access import LOCAL, Principal
+from assay.core.events import Asked, Checked, Decision, Held, Narrowed, ToolRan
+from assay.core.run import Run
+from assay.core.types import Answer, Outcome
+from assay.governance.audit import check
+from assay.governance.audit.retention import erase_old
 from assay.serve.app import make_app
 from assay.serve.state import Server, Serving
-from assay.store import people, records, reviews, tokens
+from assay.store.access import grants, tokens
+from assay.store.access.withheld import GONE
+from assay.store.runs import records, reviews
 from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
-from assay.store.withheld import GONE
-from assay.trust import Decision, Held, Narrowed
-from assay.types import Answer, Outcome
-from assay.workspace import Workspace
+from assay.workspace import erase as erasing
+from assay.workspace import rerun, review, share
+from assay.workspace.facade import Workspace
+from assay.workspace.review import Bench
 
 NOTES = {
     "tower.txt": "The tower of the lighthouse at Carrow Point is 31 metres tall. It leans a little.",
@@ -48,7 +49,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with opened(folder) as whole:
         (base,) = whole.scope().bases
         for who in (ASKER, REVIEWER):
-            people.share(whole.store, base, f"user:{who.id}")
+            grants.share(whole.store, base, f"user:{who.id}")
     return folder
 
 
@@ -95,15 +96,15 @@ async def test_an_answer_that_waits_and_loses_a_document_waits_no_more_and_its_r
         run = await asked(seen)
         assert run.held and states(seen, run.id) == ["waiting"]
         await erase(seen, "survey.txt")
-        assert states(seen, run.id) == ["superseded"] and reviewing.queue(bench(seen))[0] == []
+        assert states(seen, run.id) == ["superseded"] and review.queue(bench(seen))[0] == []
         again = [now async for now, _ in seen.resume(run.id)][-1]
         assert again.held is not None and any(isinstance(event, Narrowed) for event in again.events)
         assert states(seen, run.id) == ["superseded", "waiting"]
-        (line,) = reviewing.queue(bench(seen))[0]
-        sheet = reviewing.shown(bench(seen), run.id)
+        (line,) = review.queue(bench(seen))[0]
+        sheet = review.shown(bench(seen), run.id)
         assert line.may_decide and sheet.seal == again.held.seal and sheet.claims
-        reviewing.decide(bench(seen), run.id, Decision.approve, sheet.seal)
-        done = [now async for now, _ in reviewing.carried_on(bench(seen), run.id)][-1]
+        review.decide(bench(seen), run.id, Decision.approve, sheet.seal)
+        done = [now async for now, _ in review.carried_on(bench(seen), run.id)][-1]
         assert done.answer is not None and not list(records.faults(seen.store, run.id))
 
 
@@ -112,12 +113,12 @@ async def test_an_answer_that_waits_when_access_is_taken_away_is_held_anew_when_
         run = await asked(seen)
         owner = seen.seen_by(LOCAL)
         (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
-        await reaching.change_document(owner, survey, "user:asker", False)
+        await share.change_document(owner, survey, "user:asker", False)
         again = [now async for now, _ in seen.resume(run.id)][-1]
         assert again.held is not None and states(seen, run.id) == ["superseded", "waiting"]
-        sheet = reviewing.shown(bench(seen), run.id)
-        reviewing.decide(bench(seen), run.id, Decision.approve, sheet.seal)
-        done = [now async for now, _ in reviewing.carried_on(bench(seen), run.id)][-1]
+        sheet = review.shown(bench(seen), run.id)
+        review.decide(bench(seen), run.id, Decision.approve, sheet.seal)
+        done = [now async for now, _ in review.carried_on(bench(seen), run.id)][-1]
         assert done.answer is not None and survey not in {each.passage.doc_id for each in done.evidence}
         assert reviews.latest(seen.store, run.id).state == "delivered"
 
@@ -129,7 +130,7 @@ async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_
         run = await stopped_after(steps, ToolRan)
         owner = seen.seen_by(LOCAL)
         (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
-        await reaching.change_document(owner, survey, "user:asker", False)
+        await share.change_document(owner, survey, "user:asker", False)
         done = [now async for now, _ in seen.resume(run)][-1]
         assert done.answer is not None and seen.run(run).answer == done.answer
         assert [event.since for event in done.events if isinstance(event, Narrowed)] == [0]
@@ -156,17 +157,17 @@ async def test_what_a_reviewer_has_or_has_rejected_is_not_to_be_had_by_beginning
     with team(folder) as seen:
         held = await asked(seen)
         place = held.kinds.index("Held")
-        reviewing.decide(bench(seen), held.id, Decision.reject, held.held.seal, "not like this")
+        review.decide(bench(seen), held.id, Decision.reject, held.held.seal, "not like this")
     with team(folder, review_always=False) as seen:
-        again = [now async for now, _ in branching.branch(seen, seen.run(held.id), place)][-1]
+        again = [now async for now, _ in rerun.branch(seen, seen.run(held.id), place)][-1]
         assert again.held is not None and again.answer is None
-        assert reviewing.watched(seen, again.id)
+        assert review.watched(seen, again.id)
 
 
 async def test_what_a_person_decided_as_a_reviewer_is_under_no_name_when_they_are_erased(folder: Path):
     with team(folder) as seen:
         run = await asked(seen)
-        reviewing.decide(bench(seen), run.id, Decision.reject, run.held.seal, "zqremark of mine")
+        review.decide(bench(seen), run.id, Decision.reject, run.held.seal, "zqremark of mine")
         with seen.store.write() as connection:
             connection.exec_driver_sql(
                 "INSERT INTO forecasts (run, kind, who, alike, foreseen, at) VALUES ('x', 'ask', 'reviewer', '', '{}', '')"
@@ -193,7 +194,7 @@ async def test_an_answer_that_waited_until_it_was_too_old_waits_no_more(folder: 
 async def test_a_reviewer_learns_nothing_of_the_knowledge_bases_and_records_of_others_from_a_trace(folder: Path):
     with team(folder) as seen:
         for who, about in ((ASKER, "zqplans of the asker"), (REVIEWER, "my own")):
-            people.make(seen.store, "plans", who, about)
+            grants.make(seen.store, "plans", who, about)
         run = await asked(seen)
         reviewer = Principal("reviewer")
         with seen.store.write() as connection:

@@ -7,8 +7,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.fence import fence, instructs, mark_of
-from assay.text import clean
+from assay.language.text import clean
+from assay.prompts.fence import fence, instructs, mark_of
 
 MARK = mark_of("r0123456789abcdef")
 NASTY = st.lists(

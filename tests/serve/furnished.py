@@ -19,10 +19,11 @@ import httpx
 from notes import filled
 from serving import QUESTION, Served, served, until
 
-from assay.access import LOCAL, Principal
-from assay.events import Asked, Failed
+from assay.core.access import LOCAL, Principal
+from assay.core.events import Asked, Failed
 from assay.serve.state import Server
-from assay.store import members, records, reviews
+from assay.store.access import members
+from assay.store.runs import records, reviews
 
 PDF = Path(__file__).parents[2] / "samples" / "corpus" / "incident-report-pellam.pdf"
 

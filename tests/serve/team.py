@@ -12,11 +12,11 @@ from unittest.mock import patch
 import httpx
 from serving import Served, served
 
-from assay.access import LOCAL
+from assay.core.access import LOCAL
 from assay.serve.state import Serving
-from assay.store import handover, members, tokens
+from assay.store.access import handover, members, tokens
 from assay.testing import ChatServer
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 PASSWORD = "a lamp on the pier"
 

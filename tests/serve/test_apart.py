@@ -12,8 +12,8 @@ import pytest
 from serving import QUESTION, until
 from team import Team, team
 
-from assay.access import Principal
-from assay.store import people
+from assay.core.access import Principal
+from assay.store.access import grants
 
 WORDS = ("Carrow", "orpiment", "tower", "lamp.txt", "beacon", "private")  # of the editor's documents and questions
 
@@ -168,11 +168,11 @@ def test_deleting_ones_own_base_stops_nothing_that_fills_anothers_of_the_same_na
 
 def test_both_bases_of_one_name_can_be_asked_where_one_of_them_is_shared(desk: Team):
     store = desk.at.server.workspace.store
-    (base,) = people.scope_of(store, Principal("editor")).bases
+    (base,) = grants.scope_of(store, Principal("editor")).bases
     with desk.as_("reader") as other:
         sent = other.post("/api/bases/default/documents", files={"files": ("own.txt", b"My tower is made of cards.")})
         until(lambda: other.get(f"/api/jobs/{sent.json()['id']}").json()["state"] == "done")
-        people.share(store, base, "user:reader")
+        grants.share(store, base, "user:reader")
         assert [each["name"] for each in other.get("/api/bases").json()] == ["default", "default (editor)"]
         assert other.get("/api/bases/default (editor)").json()["documents"] == 3
         found = {

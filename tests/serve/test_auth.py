@@ -10,12 +10,13 @@ import pytest
 from serving import served
 from team import PASSWORD, Team, team
 
-from assay.access import LOCAL, Principal
-from assay.errors import Missing
-from assay.serve import auth
+from assay.core.access import LOCAL, Principal
+from assay.core.errors import Missing
 from assay.serve.limits import FREE_TRIES, Tries
+from assay.serve.routes import auth
 from assay.serve.state import Serving
-from assay.store import facts, members, people, tokens
+from assay.store import facts
+from assay.store.access import grants, members, tokens
 
 SIGN_IN = {"name": "reader", "password": PASSWORD}
 
@@ -287,9 +288,9 @@ def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they
 
 def test_access_that_is_taken_away_is_gone_at_the_next_call(desk: Team):
     store = desk.at.server.workspace.store
-    (base,) = people.scope_of(store, Principal("editor")).bases
+    (base,) = grants.scope_of(store, Principal("editor")).bases
     members.set_groups(store, "reader", ["desk"])
-    people.share(store, base, "group:desk")
+    grants.share(store, base, "group:desk")
     with desk.as_("reader") as client:
         (document, *_) = client.get("/api/documents").json()["documents"]
         assert client.get(f"/api/documents/{document['id']}/text").status_code == 200
@@ -302,8 +303,8 @@ def test_access_that_is_taken_away_is_gone_at_the_next_call(desk: Team):
 
 def test_a_shared_base_is_read_and_not_changed(desk: Team):
     store = desk.at.server.workspace.store
-    (base,) = people.scope_of(store, Principal("editor")).bases
-    people.share(store, base, "user:reader")
+    (base,) = grants.scope_of(store, Principal("editor")).bases
+    grants.share(store, base, "user:reader")
     with desk.as_("reader") as client:
         (line,) = client.get("/api/bases").json()
         assert (line["owner"], line["yours"]) == ("editor", False)

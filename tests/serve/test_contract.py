@@ -29,7 +29,7 @@ from schemathesis.schemas import BaseSchema
 from serving import Served, served
 
 from assay.serve.state import Serving
-from assay.store import members, tokens
+from assay.store.access import members, tokens
 
 # Paths that another path takes as well: a base's name may hold a slash, and `forecast` could be a run. What they do not take
 # themselves is answered there.

@@ -12,8 +12,8 @@ from filelock import FileLock
 from sending import listed, pdf, read, send
 from serving import Served, served, until
 
-from assay.serve import reading, uploads
-from assay.store import listing
+from assay.serve.uploading import ingest_job, uploads
+from assay.store import document_list
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_document_says_everything_about_itself_but_its_text(client: httpx.Clie
 
 
 def test_a_text_comes_in_stretches_with_its_offsets(client: httpx.Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("assay.serve.documents.LONGEST", 10)
+    monkeypatch.setattr("assay.serve.routes.documents.LONGEST", 10)
     words = "Ünïcode — 😀 and more of it, beyond the end of a reply."
     read(client, [("long.txt", words.encode())])
     path = f"/api/documents/{listed(client, q='long')[0]['id']}/text"
@@ -185,12 +185,12 @@ def test_a_document_is_removed_by_its_id_and_by_nothing_else(client: httpx.Clien
 def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    async def forever(self: reading.Until, data: object, name: str) -> None:
+    async def forever(self: ingest_job.Until, data: object, name: str) -> None:
         await self.stop.wait()
-        raise reading.Stopped
+        raise ingest_job.Stopped
 
     document = listed(client)[0]["id"]
-    monkeypatch.setattr(reading.Until, "read", forever)
+    monkeypatch.setattr(ingest_job.Until, "read", forever)
     job = send(client, [("slow.txt", b"slow")]).json()["id"]
     until(lambda: client.get(f"/api/jobs/{job}").json()["state"] == "running")
     assert client.delete(f"/api/documents/{document}").status_code == 409
@@ -201,7 +201,7 @@ def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
 def test_a_reply_does_not_wait_for_another_process_that_fills_the_base(
     client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(reading, "PATIENCE", 0.1)
+    monkeypatch.setattr(ingest_job, "PATIENCE", 0.1)
     workspace = at.server.workspace
     (base,) = workspace.scope().bases
     places = ("/api/bases/default", f"/api/documents/{listed(client)[0]['id']}")
@@ -250,8 +250,8 @@ def test_a_page_of_a_listing_looks_at_few_documents_however_many_there_are(at: S
     from sqlalchemy import event
 
     event.listen(store.engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
-    listing.page(store, scope)
-    listing.counts(store, scope)
+    document_list.page(store, scope)
+    document_list.counts(store, scope)
     plans = []
     with store.engine.connect() as connection:
         for statement, values in [each for each in asked if "documents" in each[0]]:

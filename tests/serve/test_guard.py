@@ -17,13 +17,14 @@ from serving import QUESTION, Served, served, slow, until
 from starlette.responses import StreamingResponse
 from team import team
 
-from assay.serve import auth, limits
+from assay.serve import limits
 from assay.serve.guard import MOST_BODY, MOST_UPLOAD, address_of, among
 from assay.serve.limits import Buckets
+from assay.serve.routes import auth
 from assay.serve.state import Server, Serving
-from assay.store import tokens
+from assay.store.access import tokens
 from assay.testing import ChatServer
-from assay.workspace import Workspace
+from assay.workspace.facade import Workspace
 
 
 @pytest.fixture
@@ -326,7 +327,7 @@ async def test_a_request_that_breaks_down_says_nothing_of_where_and_still_has_th
 
 
 async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace, monkeypatch: pytest.MonkeyPatch):
-    from assay.errors import StoreError
+    from assay.core.errors import StoreError
 
     def locked(*_: object) -> None:
         raise StoreError("locked")

@@ -19,17 +19,18 @@ from serving import Served, served, until
 from sqlalchemy import update
 from team import team
 
-from assay.access import LOCAL, Principal
-from assay.errors import StoreError
+from assay.core.access import LOCAL, Principal
+from assay.core.errors import StoreError
 from assay.ingest.parsed import Parsed
-from assay.serve import reading, uploads, worker
 from assay.serve.live import Live
-from assay.serve.reading import Stopped, Until
-from assay.store import jobs, people
+from assay.serve.uploading import ingest_job, uploads, worker
+from assay.serve.uploading.ingest_job import Stopped, Until
+from assay.store import jobs
+from assay.store.access import grants
+from assay.store.database import Store
 from assay.store.jobs import File
-from assay.store.open import Store
 from assay.store.schema import bases
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 REAL = Until.read
 
@@ -279,7 +280,7 @@ def test_a_job_is_done_with_the_rights_that_its_person_has_by_then(folder: Path,
             assert job(editor, second)["error"] == "The knowledge base 'default' is not yours to change."
             assert job(editor, first)["state"] == "done"
             with desk.as_("reader") as reader:
-                people.share(server.workspace.store, base, "user:reader")
+                grants.share(server.workspace.store, base, "user:reader")
                 assert listed(reader, q="later.txt") == []
                 assert reader.get(f"/api/jobs/{first}").status_code == 404
                 assert reader.get(f"/api/jobs/{first}/events").status_code == 404
@@ -302,7 +303,7 @@ def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at:
 
 @pytest.mark.parametrize(
     ("error", "told"),
-    [(OSError(errno.ENOSPC, "full"), reading.FULL), (ValueError("secret words of a document"), reading.BROKEN)],
+    [(OSError(errno.ENOSPC, "full"), ingest_job.FULL), (ValueError("secret words of a document"), ingest_job.BROKEN)],
 )
 def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
     error: Exception, told: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch

@@ -26,15 +26,15 @@ from mcp_types import CallToolResult
 from notes import Plain, opened
 from serving import ANSWER, QUESTION, Served, script, until
 
-from assay.access import Principal
-from assay.errors import ModelError
-from assay.ingest.fetch import Source
-from assay.serve.mcp_shown import DATA
-from assay.serve.mcp_tools import PAGE
+from assay.core.access import Principal
+from assay.core.errors import ModelError
+from assay.ingest.sources import Source
+from assay.serve.mcp.results import DATA
+from assay.serve.mcp.tools import PAGE
 from assay.serve.state import Serving
-from assay.store import members, tokens
+from assay.store.access import members, tokens
 from assay.testing import ChatServer, Http
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]
 
@@ -258,14 +258,14 @@ async def test_what_fails_inside_is_not_told(serve: Serve, monkeypatch: pytest.M
             def broken(*_: object) -> None:
                 raise RuntimeError("a secret of the inside")
 
-            monkeypatch.setattr("assay.serve.mcp_tools._fits", broken)
+            monkeypatch.setattr("assay.serve.mcp.tools._fits", broken)
             result = await session.call_tool("sources", {})
             assert result.is_error and text(result) == "Error executing tool sources"
 
             def down(*_: object) -> None:
                 raise ModelError("a secret of the endpoint")
 
-            monkeypatch.setattr("assay.serve.mcp_tools._fits", down)
+            monkeypatch.setattr("assay.serve.mcp.tools._fits", down)
             result = await session.call_tool("sources", {})
             assert result.is_error and "Try again later" in text(result) and "secret" not in text(result)
 

@@ -16,17 +16,17 @@ from leaving import hangs_up, held
 from notes import Plain, opened
 from serving import Served, until
 
-from assay.access import Principal
-from assay.events import Checked, Drafted, Rephrased
-from assay.ingest.fetch import Source
-from assay.serve.asked import line_of
-from assay.serve.notes import marks, with_notes, without_notes
-from assay.serve.openai_shapes import Message
-from assay.serve.openai_turns import turns
+from assay.core.access import Principal
+from assay.core.events import Checked, Drafted, Rephrased
+from assay.core.types import Block, Claim, Exchange, Shape, Verdict
+from assay.ingest.sources import Source
+from assay.serve.openai.messages import turns
+from assay.serve.openai.openai_schemas import Message
 from assay.serve.state import Serving
-from assay.store import members, people, tokens
+from assay.serve.views.chat_markdown import marks, with_notes, without_notes
+from assay.serve.waiting import line_of
+from assay.store.access import grants, members, tokens
 from assay.testing import ChatServer, Http, Script, drops, keeps, lookup, research, supported, verdicts, writes
-from assay.types import Block, Claim, Exchange, Shape, Verdict
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."
@@ -73,7 +73,7 @@ async def test_modes_and_knowledge_bases_are_models(folder: Path, serve: Serve):
     strange = ["field notes", "a/b", "50% & more? #1", "..", "größe"]
     with opened(folder) as workspace:
         for name in strange:
-            people.base_named(workspace.store, name, workspace.principal)
+            grants.base_named(workspace.store, name, workspace.principal)
     with serve() as at:
         listed = {each.id for each in client(at).models.list()}
         assert {"assay", "assay-quick", "assay-thorough", "assay/default", "assay-quick/default"} <= listed

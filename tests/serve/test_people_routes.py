@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from team import team
 
-from assay.store import members
+from assay.store.access import members
 
 
 def test_administrators_manage_people_owners_access_and_everybody_their_keys(folder: Path):

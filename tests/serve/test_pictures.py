@@ -16,12 +16,12 @@ from sending import listed, pdf, read
 from serving import Served, served
 from team import team
 
-from assay.ingest import pdf as parser
 from assay.ingest.parsed import Limits, Unreadable
-from assay.ingest.turning import Turning
-from assay.serve import pages
-from assay.serve.pages import Pages
-from assay.store import people
+from assay.ingest.pdf import reader as parser
+from assay.ingest.pdf.page_images import Turning
+from assay.serve import page_cache
+from assay.serve.page_cache import Pages
+from assay.store.access import grants
 
 BOOK = [
     [f"Page {page}, line {line}: the keeper writes of storm {page * line}." for line in range(30)] for page in range(60)
@@ -117,10 +117,10 @@ def test_who_may_not_read_the_document_does_not_get_its_picture_from_memory(fold
         assert reader.get(path).status_code == 404
         assert reader.get(path, headers={"If-None-Match": tag}).status_code == 404
         store = desk.at.server.workspace.store
-        base = next(each for each in people.every_base(store) if each.name == "default")
-        people.share(store, base, "user:reader")
+        base = next(each for each in grants.every_base(store) if each.name == "default")
+        grants.share(store, base, "user:reader")
         assert reader.get(path).status_code == 200
-        people.stop_sharing(store, base, "user:reader")
+        grants.stop_sharing(store, base, "user:reader")
         assert reader.get(path).status_code == 404
 
 
@@ -249,7 +249,7 @@ async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: 
 async def test_only_so_many_pictures_are_kept(monkeypatch: pytest.MonkeyPatch):
     kept, slow = Pages(Limits()), Slow()
     monkeypatch.setattr(kept, "_turning", slow)
-    monkeypatch.setattr(pages, "MOST_BYTES", 35)
+    monkeypatch.setattr(page_cache, "MOST_BYTES", 35)
     for page in (1, 2, 3, 1, 4, 1):
         await kept.picture("digest", Path(), page, 400)
     assert slow.drawn == 4  # page 1 was asked for lately, and stayed; page 2 had to go

@@ -9,18 +9,18 @@ import pytest
 from serving import QUESTION, sent, slow, until
 from team import team
 
-from assay.access import Principal
+from assay.core.access import Principal
 from assay.serve import guard
-from assay.store import members, people, tokens
+from assay.store.access import grants, members, tokens
 from assay.testing import ChatServer
 
 
 def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folder: Path):
     with ChatServer(slow(0.4)) as model, team(folder, model) as desk, desk.as_("reader") as client:
         store = desk.at.server.workspace.store
-        (base,) = people.scope_of(store, Principal("editor")).bases
+        (base,) = grants.scope_of(store, Principal("editor")).bases
         members.set_groups(store, "reader", ["desk"])
-        people.share(store, base, "group:desk")
+        grants.share(store, base, "group:desk")
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
         members.set_groups(store, "reader", [])
         until(lambda: client.get(f"/api/runs/{run}").json()["state"] not in {"running"})
@@ -52,9 +52,9 @@ def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: p
 def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Path):
     with team(folder) as desk, desk.as_("reader") as client:
         server, store = desk.at.server, desk.at.server.workspace.store
-        (base,) = people.scope_of(store, Principal("editor")).bases
+        (base,) = grants.scope_of(store, Principal("editor")).bases
         members.set_groups(store, "reader", ["desk"])
-        people.share(store, base, "group:desk")
+        grants.share(store, base, "group:desk")
         run = client.post("/api/ask", json={"question": QUESTION}).json()["id"]
 
         async def bodies() -> str:

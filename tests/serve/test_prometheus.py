@@ -17,15 +17,16 @@ from prometheus_client.samples import Sample
 from serving import QUESTION, Served, followed, script
 from team import team
 
-from assay.audit import monitoring, reports
-from assay.audit.report_health import measured
-from assay.audit.thresholds import BY_NAME, THRESHOLDS
-from assay.serve.metrics import Meters
+from assay.core.events import Granted
+from assay.governance.reports import catalogue, monitoring
+from assay.governance.reports.health import measured
+from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS
+from assay.serve.routes.metrics import Meters
 from assay.serve.state import Server
-from assay.store import members, records
+from assay.store.access import members
+from assay.store.runs import records
 from assay.testing import ChatServer
-from assay.trust import Granted
-from assay.workspace import open_workspace
+from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]
 
@@ -180,7 +181,7 @@ def test_the_rules_and_the_report_on_health_come_to_the_same(serve: Serve):
         followed(client, client.post("/api/runs", json={"question": QUESTION, "mode": "quick"}).json()["run"])
         samples = read(client.get("/metrics").text)
         store = at.server.workspace.store
-        told = measured(list(reports.figures(reports.told.facts(store))))
+        told = measured(list(catalogue.figures(catalogue.told.facts(store))))
         assert client.get("/api/reports/health").json()["rows"][0][4] == "ok"
     assert told["iterations"] == values(samples, "assay_rounds_sum") / values(samples, "assay_rounds_count")
     assert told["trace_completeness"] == 1.0 and told["tool_errors"] == 0.0

@@ -12,8 +12,8 @@ import httpx
 from serving import QUESTION, Served, followed, script
 from team import team
 
-from assay.audit.reports import Kind
-from assay.store import members
+from assay.governance.reports.catalogue import Kind
+from assay.store.access import members
 from assay.testing import ChatServer
 
 Serve = Callable[..., AbstractContextManager[Served]]

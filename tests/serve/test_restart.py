@@ -20,12 +20,12 @@ from serving import followed, sent, slow, until
 from typer.testing import CliRunner
 
 from assay.cli.main import app
-from assay.cli.serve import on_this_machine
-from assay.errors import UserError
+from assay.cli.setup.serve import on_this_machine
+from assay.core.errors import UserError
 from assay.serve.process import Discreet
-from assay.store import underway
+from assay.store.runs import underway
 from assay.testing import ChatServer, keeps, writes
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 pytestmark = pytest.mark.timeout(300)  # each process that is started has its heavy parts to load
 

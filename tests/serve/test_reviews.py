@@ -19,12 +19,13 @@ from notes import filled
 from serving import NOTES, QUESTION, followed, served, until
 from team import Team, team
 
-from assay import reviewing
-from assay.access import LOCAL, Principal
-from assay.serve import telling
+from assay.core.access import LOCAL, Principal
+from assay.core.events import Decision
+from assay.serve import review_webhook
 from assay.serve.state import Serving
-from assay.store import people, reviews, underway
-from assay.trust import Decision
+from assay.store.access import grants
+from assay.store.runs import reviews, underway
+from assay.workspace import review
 
 TALL = "31 metres tall"
 REVIEWS = {"review_always": True, "reviewers": "user:reader"}
@@ -33,10 +34,10 @@ REVIEWS = {"review_always": True, "reviewers": "user:reader"}
 @pytest.fixture
 def shared(folder: Path) -> Path:
     """The notes, which the reader may read too."""
-    from assay.workspace import open_workspace
+    from assay.workspace.facade import open_workspace
 
     with open_workspace(folder) as opened:
-        people.share(opened.store, opened.scope().bases[0], "user:reader")
+        grants.share(opened.store, opened.scope().bases[0], "user:reader")
     return folder
 
 
@@ -127,8 +128,8 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
         whole = us.at.server.workspace.seen_by(Principal("reader"))
-        desk = reviewing.Bench(whole, False, lambda run, who: Principal(who))
-        reviewing.decide(desk, run, Decision.approve, held.seal)  # and dies before it goes on
+        desk = review.Bench(whole, False, lambda run, who: Principal(who))
+        review.decide(desk, run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"
         keys = us.keys
@@ -142,8 +143,8 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
 def test_what_was_asked_at_a_terminal_is_reviewed_where_people_sign_in(shared: Path):
     with people_of(shared) as (us, _, reviewer):
         whole = us.at.server.workspace
-        (base,) = people.scope_of(whole.store, Principal("editor")).bases
-        people.share(whole.store, base, f"user:{LOCAL.id}")
+        (base,) = grants.scope_of(whole.store, Principal("editor")).bases
+        grants.share(whole.store, base, f"user:{LOCAL.id}")
 
         async def asked() -> str:
             return [run.id async for run, _ in whole.seen_by(LOCAL).ask(QUESTION)][-1]
@@ -195,7 +196,7 @@ def listening(*statuses: int) -> Iterator[tuple[str, list[tuple[dict[str, str], 
 def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(telling, "LOOKS", 0.05)
+    monkeypatch.setattr(review_webhook, "LOOKS", 0.05)
     asyncio.run(filled(tmp_path / "workspace", NOTES))
     with listening(404) as (address, heard):
         flags = {"review_always": True, "review_webhook": address, "review_webhook_secret": "a lamp on the pier"}
@@ -203,7 +204,7 @@ def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_o
             run = ask(client)["id"]
             store = at.server.workspace.store
             until(lambda: not reviews.untold(store))
-            assert asyncio.run(reviewing.tell(at.server.workspace, 5.0)) == 0
+            assert asyncio.run(review.tell(at.server.workspace, 5.0)) == 0
     assert len(heard) == 2  # it was refused once, and not forgotten
     headers, body = heard[-1]
     assert json.loads(body) == {

@@ -15,15 +15,16 @@ import pytest
 from notes import opened
 from serving import ANSWER, QUESTION, Served, followed, script, sent, served, slow, until
 
-from assay.access import LOCAL
-from assay.errors import UserError
-from assay.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, Where
-from assay.serve.limiting import how_of
-from assay.serve.page import WEB
-from assay.serve.shapes import Ask
+from assay.core.access import LOCAL
+from assay.core.errors import UserError
+from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, Where
+from assay.serve.routes.page import WEB
+from assay.serve.schemas.run_schemas import Ask
 from assay.serve.state import Serving
-from assay.store import history, records, threads, underway
-from assay.store.open import Store
+from assay.serve.views.request_options import how_of
+from assay.store import threads
+from assay.store.database import Store
+from assay.store.runs import history, records, underway
 from assay.testing import ChatServer, Http
 
 Serve = Callable[..., AbstractContextManager[Served]]

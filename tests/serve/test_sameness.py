@@ -15,9 +15,9 @@ from furnished import Real, furnish, made, operations
 from notes import filled
 from serving import QUESTION, Served, served
 
-from assay.access import Principal
+from assay.core.access import Principal
 from assay.serve.state import Serving
-from assay.store import members, tokens
+from assay.store.access import members, tokens
 
 NOBODYS = {
     "name": "nothing",

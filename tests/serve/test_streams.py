@@ -20,7 +20,7 @@ from sqlalchemy import delete
 
 from assay.serve import live, stream
 from assay.serve.stream import sse
-from assay.store import withheld
+from assay.store.access import withheld
 from assay.store.schema import payloads
 from assay.testing import ChatServer
 

@@ -10,7 +10,7 @@ import pytest
 from sending import listed, read
 from serving import Served, served, until
 
-from assay.serve import synthesis
+from assay.serve.routes import synthesis
 
 
 @pytest.fixture

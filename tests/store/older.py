@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.codec import START, digest, dumps, to_json
-from assay.events import Event
-from assay.store.open import Store, engine_for
-from assay.store.records import link
+from assay.core.codec import START, digest, dumps, to_json
+from assay.core.events import Event
+from assay.store.database import Store, engine_for
+from assay.store.runs.records import link
 
 VERSION_3 = Path(__file__).with_name("version_3.sql")
 ADDED = {3: ("turns", "threads"), 2: ("spending",)}  # tables that came with a version

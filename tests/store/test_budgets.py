@@ -6,11 +6,11 @@ import pytest
 from older import older
 from sqlalchemy import inspect
 
-from assay.store import budgets
-from assay.store.budgets import Ceilings, Over, Place, What, Whose
-from assay.store.open import Store, open_store, version_of
+from assay.core.types import Usage
+from assay.store.database import Store, open_store, version_of
+from assay.store.runs import budgets
+from assay.store.runs.budgets import Ceilings, Over, Place, What, Whose
 from assay.store.schema import VERSION
-from assay.types import Usage
 
 DAY = "2024-05-17"
 

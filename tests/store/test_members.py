@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from assay.access import Principal
-from assay.errors import Missing, UserError
-from assay.store import members, people, tokens
-from assay.store.open import Store, open_store
+from assay.core.access import Principal
+from assay.core.errors import Missing, UserError
+from assay.store.access import grants, members, tokens
+from assay.store.database import Store, open_store
 
 PASSWORD = "a lamp on the pier"
 
@@ -211,11 +211,11 @@ def test_a_member_who_is_removed_has_no_key_no_session_and_no_share_of_others_an
     store: Store, reader: members.Member
 ):
     key, (token, _) = tokens.new_key(store, "reader"), tokens.begin(store, "reader", 60)
-    own = people.base_named(store, "own", reader.principal)
-    shared = people.base_named(store, "shared", Principal("editor"))
-    people.share(store, shared, "user:reader")
-    assert len(people.scope_of(store, Principal("reader")).bases) == 2
+    own = grants.base_named(store, "own", reader.principal)
+    shared = grants.base_named(store, "shared", Principal("editor"))
+    grants.share(store, shared, "user:reader")
+    assert len(grants.scope_of(store, Principal("reader")).bases) == 2
     members.remove(store, "reader")
     assert tokens.who_has(store, key) is None and tokens.find(store, token) is None
     assert tokens.listing(store) == []
-    assert people.scope_of(store, Principal("reader")).bases == (own,)
+    assert grants.scope_of(store, Principal("reader")).bases == (own,)

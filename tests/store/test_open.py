@@ -6,10 +6,10 @@ import pytest
 from older import older
 from sqlalchemy import Connection, inspect, text, update
 
-from assay.access import LOCAL
-from assay.errors import StoreError, UserError
-from assay.store import people
-from assay.store.open import MIGRATIONS, Store, open_store, version_of
+from assay.core.access import LOCAL
+from assay.core.errors import StoreError, UserError
+from assay.store.access import grants
+from assay.store.database import MIGRATIONS, Store, open_store, version_of
 from assay.store.schema import VERSION, facts
 
 
@@ -96,9 +96,9 @@ def test_what_a_workspace_of_version_3_held_is_still_there_and_still_refers_to_w
             connection.exec_driver_sql(statement)
     old.close()
     store = open_store(tmp_path / "state.db", create=False)
-    (base,) = people.scope_of(store, LOCAL).bases
+    (base,) = grants.scope_of(store, LOCAL).bases
     assert (base.id, base.name, base.owner, base.description) == ("b1", "notes", "local", "about")
-    assert people.embedder_of(store, base) == ("e", 3)
+    assert grants.embedder_of(store, base) == ("e", 3)
     with store.read() as connection:
         assert connection.execute(text("SELECT base FROM documents")).all() == [("b1",)]
         assert connection.execute(text("PRAGMA foreign_key_check")).all() == []

@@ -6,17 +6,16 @@ import pytest
 from older import older, with_a_run
 from sqlalchemy import delete, text, update
 
-from assay.access import Scope
-from assay.codec import START, linked
-from assay.errors import StoreError, UserError
-from assay.events import Answered, Asked, Routed
-from assay.events import Route as Way
-from assay.store import records
-from assay.store.open import Store, open_store
+from assay.core.access import Scope
+from assay.core.codec import START, linked
+from assay.core.errors import StoreError, UserError
+from assay.core.events import WORKSPACE, Answered, Asked, Erased, Routed
+from assay.core.events import Route as Way
+from assay.core.types import Answer, Outcome
+from assay.store.database import Store, open_store
+from assay.store.runs import records
 from assay.store.schema import payloads
 from assay.store.schema import records as table
-from assay.trust import WORKSPACE, Erased
-from assay.types import Answer, Outcome
 
 NOWHERE = Scope("local", (), frozenset())
 EVENTS = (

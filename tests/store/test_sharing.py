@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from assay.access import Base, Principal
-from assay.errors import Missing, UserError
-from assay.store import documents, handover, members, people, sharing, withheld
+from assay.core.access import Base, Principal
+from assay.core.errors import Missing, UserError
+from assay.core.types import Document
+from assay.store import documents
+from assay.store.access import document_access, handover, members, withheld
+from assay.store.access import grants as people
+from assay.store.database import Store, open_cache, open_store
 from assay.store.documents import Entry
-from assay.store.open import Store, open_cache, open_store
 from assay.store.schema import grants, payloads
-from assay.types import Document
 
 OWNER, READER, GUEST = Principal("owner"), Principal("reader"), Principal("guest", frozenset({"press"}))
 
@@ -62,10 +64,10 @@ def noted(store: Store) -> list[tuple[str, bool, str]]:
 def test_one_person_is_kept_from_one_document_and_reads_the_others(store: Store, base: Base, put: Callable[..., Entry]):
     first, second = put("d1"), put("d2", "notes/b.txt")
     assert may(store, READER, "d1") and may(store, READER, "d2")
-    sharing.change(store, base, first, "user:reader", False, "owner")
+    document_access.change(store, base, first, "user:reader", False, "owner")
     assert not may(store, READER, "d1") and may(store, READER, "d2") and may(store, OWNER, "d1")
-    assert sharing.readers(store, base, entry(store, base, "d1")) == ["user:owner"]
-    assert sharing.has_own_list(entry(store, base, "d1")) and not sharing.has_own_list(second)
+    assert document_access.readers(store, base, entry(store, base, "d1")) == ["user:owner"]
+    assert document_access.has_own_list(entry(store, base, "d1")) and not document_access.has_own_list(second)
     assert noted(store)[-1] == ("user:reader", False, "owner")
 
 
@@ -73,7 +75,7 @@ def test_one_document_is_shown_to_somebody_who_reads_nothing_else_there(
     store: Store, base: Base, put: Callable[..., Entry]
 ):
     first, _ = put("d1"), put("d2", "notes/b.txt")
-    sharing.change(store, base, first, "group:press", True, "owner")
+    document_access.change(store, base, first, "group:press", True, "owner")
     assert may(store, GUEST, "d1") and not may(store, GUEST, "d2") and may(store, READER, "d1")
     assert [each.name for each in people.scope_of(store, GUEST).bases] == ["reports"]
 
@@ -81,26 +83,26 @@ def test_one_document_is_shown_to_somebody_who_reads_nothing_else_there(
 def test_a_new_version_and_a_file_that_breaks_keep_the_list_of_the_old_one(
     store: Store, base: Base, put: Callable[..., Entry]
 ):
-    sharing.change(store, base, put("d1"), "user:reader", False, "owner")
+    document_access.change(store, base, put("d1"), "user:reader", False, "owner")
     put("d2")
     assert not may(store, READER, "d2") and not may(store, READER, "d1") and may(store, OWNER, "d2")
     documents.put_unreadable(store, base, "notes/a.txt", digest="x", size=1, status="unreadable", why="broken")
     assert {each.label for each in documents.all_of(store, base)} == {entry(store, base, "d1").label}
-    sharing.reset(store, base, entry(store, base, "d2"), "owner")
+    document_access.reset(store, base, entry(store, base, "d2"), "owner")
     assert may(store, READER, "d1") and may(store, READER, "d2")
 
 
 def test_a_pending_document_that_is_read_again_keeps_its_list(store: Store, base: Base, put: Callable[..., Entry]):
-    sharing.change(store, base, put("d1", ready=False), "user:reader", False, "owner")
+    document_access.change(store, base, put("d1", ready=False), "user:reader", False, "owner")
     put("d2")
     assert not may(store, READER, "d2")
 
 
 def test_going_back_to_the_bases_list_leaves_nothing_of_the_other(store: Store, base: Base, put: Callable[..., Entry]):
     first = put("d1")
-    sharing.change(store, base, first, "user:guest", True, "owner")
-    sharing.change(store, base, first, "user:reader", False, "owner")
-    sharing.reset(store, base, first, "owner")
+    document_access.change(store, base, first, "user:guest", True, "owner")
+    document_access.change(store, base, first, "user:reader", False, "owner")
+    document_access.reset(store, base, first, "owner")
     assert may(store, READER, "d1") and not may(store, Principal("guest"), "d1")
     assert noted(store)[-2:] == [("user:guest", False, "owner"), ("user:reader", True, "owner")]
     with store.read() as connection:
@@ -109,11 +111,11 @@ def test_going_back_to_the_bases_list_leaves_nothing_of_the_other(store: Store, 
 
 def test_who_owns_a_document_is_never_kept_from_it(store: Store, base: Base, put: Callable[..., Entry]):
     with pytest.raises(UserError, match="go on seeing it"):
-        sharing.change(store, base, put("d1"), "user:owner", False, "owner")
+        document_access.change(store, base, put("d1"), "user:owner", False, "owner")
     with pytest.raises(Missing, match="not shared with"):
-        sharing.change(store, base, entry(store, base, "d1"), "user:nobody", False, "owner")
+        document_access.change(store, base, entry(store, base, "d1"), "user:nobody", False, "owner")
     with pytest.raises(UserError, match="Access is given to"):
-        sharing.change(store, base, entry(store, base, "d1"), "reader", True, "owner")
+        document_access.change(store, base, entry(store, base, "d1"), "reader", True, "owner")
 
 
 def test_lists_go_along_when_a_person_leaves_or_hands_over(
@@ -121,7 +123,7 @@ def test_lists_go_along_when_a_person_leaves_or_hands_over(
 ):
     first = put("d1")
     members.add(store, "owner")
-    sharing.change(store, base, first, "user:reader", False, "owner")
+    document_access.change(store, base, first, "user:reader", False, "owner")
     members.remove(store, "owner")
     assert may(store, OWNER, "d1"), "what one owns stays"
     handover.hand_over(store, open_cache(tmp_path / "cache.db"), "owner", "heir")
@@ -132,14 +134,14 @@ def test_the_index_is_told_until_it_has_the_label_that_the_store_has(
     store: Store, base: Base, put: Callable[..., Entry]
 ):
     first = put("d1")
-    sharing.change(store, base, first, "user:reader", False, "owner")
-    (due,) = sharing.owed(store, base).items()
+    document_access.change(store, base, first, "user:reader", False, "owner")
+    (due,) = document_access.owed(store, base).items()
     assert due == ("d1", entry(store, base, "d1").label)
-    sharing.reset(store, base, first, "owner")
-    sharing.settled(store, [due])  # what was put into the index meanwhile is old already
-    assert sharing.owed(store, base) == {"d1": base.id}
-    sharing.settled(store, [("d1", base.id)])
-    assert sharing.owed(store, base) == {}
+    document_access.reset(store, base, first, "owner")
+    document_access.settled(store, [due])  # what was put into the index meanwhile is old already
+    assert document_access.owed(store, base) == {"d1": base.id}
+    document_access.settled(store, [("d1", base.id)])
+    assert document_access.owed(store, base) == {}
 
 
 @pytest.mark.parametrize(

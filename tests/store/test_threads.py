@@ -11,12 +11,13 @@ import pytest
 from older import older, with_a_run
 from sqlalchemy import func, inspect, select
 
-from assay.access import Scope
-from assay.archive import backup, restore
-from assay.errors import UserError
-from assay.events import Asked
-from assay.store import records, threads
-from assay.store.open import Store, engine_for, open_store, version_of
+from assay.core.access import Scope
+from assay.core.errors import UserError
+from assay.core.events import Asked
+from assay.governance.backup import backup, restore
+from assay.store import threads
+from assay.store.database import Store, engine_for, open_store, version_of
+from assay.store.runs import records
 from assay.store.schema import VERSION, runs
 from assay.store.schema import turns as turns_table
 

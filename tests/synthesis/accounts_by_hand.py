@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from assay.accounts import (
+from assay.core.account import (
     EXECUTIVE,
     EXPERT,
     PLAIN,
@@ -28,7 +28,7 @@ from assay.accounts import (
     Tie,
     Translation,
 )
-from assay.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote, Shape, Usage, Verdict
+from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote, Shape, Usage, Verdict
 
 RIVERS = ("Wend", "Oster", "Lavant", "Tarn", "Mole", "Ember", "Sile", "Brack", "Colne", "Yar")
 TOPICS = (

@@ -9,20 +9,33 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
-from assay.accounts import Brief, Insight, Kind, Pipeline, Portrait, Question, Relation
-from assay.agent import writing
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
+from assay.agent.steps import writing
 from assay.agent.tool import Desk
-from assay.events import Asked, Consulted, Event, Found, Gathered, Seat
-from assay.fence import instructs
+from assay.core.account import Brief, Insight, Kind, Pipeline, Portrait, Question, Relation
+from assay.core.events import (
+    Asked,
+    Consulted,
+    Described,
+    Drew,
+    Event,
+    Found,
+    Gathered,
+    Looked,
+    Merged,
+    Paired,
+    Related,
+    Seat,
+)
+from assay.core.run import Run
+from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.models.tokens import prompt_tokens
-from assay.run import Run
-from assay.stages import Described, Drew, Looked, Merged, Paired, Related
-from assay.synthesis import narrative, spine, views
+from assay.models.token_estimate import prompt_tokens
+from assay.prompts.fence import instructs
+from assay.synthesis import progress
+from assay.synthesis.stages import narrative, spine
 from assay.testing import WordEmbedder, passages_in
-from assay.types import Claim, Document, Evidence, Passage, Quote, Verdict
 
 PLACES = ["Ashby", "Birk", "Corley", "Dunholt", "Elmet", "Farrow", "Garth", "Holme", "Ingley", "Jarrow"]
 PARTS = [
@@ -52,7 +65,7 @@ def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
     at = source.text.index(words)
     passage = Passage(f"p-{source.id}-{at}", source.id, source.text, 0, len(source.text))
     quote = Quote(source.id, at, at + len(words), words)
-    return Evidence(views.key_of(quote), passage, quote, score, "", flagged=instructs(words))
+    return Evidence(progress.key_of(quote), passage, quote, score, "", flagged=instructs(words))
 
 
 def sentences(source: Document) -> list[str]:
@@ -147,7 +160,7 @@ async def carried(run: Run, kit: Kit, *stages: Callable[[Run, Kit], AsyncIterato
 
 async def told(run: Run, kit: Kit) -> Run:
     """From the insights to the answer: spine, narrative, check, revision, delivery."""
-    if views.brief(run).pipeline is Pipeline.synthesis:
+    if progress.brief(run).pipeline is Pipeline.synthesis:
         run = await carried(run, kit, spine.spin)
     run = await carried(run, kit, narrative.narrate, writing.check)
     if run.unsupported:

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from assay.accounts import Brief, Pipeline
-from assay.agent.desk import Desk
-from assay.agent.kit import Kit
-from assay.events import Asked, Event, Seat
+from assay.agent.context import Kit
+from assay.agent.tool_context import Desk
+from assay.core.account import Brief, Pipeline
+from assay.core.events import Asked, Event, Seat
+from assay.core.run import Run
+from assay.core.types import Document, Section
 from assay.models.llm import Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.run import Run
 from assay.testing import Script, WordEmbedder
-from assay.types import Document, Section
 
 PRUNING = """Pruning the old pear trees
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from notes import filled, opened  # noqa: F401
 
-from assay.run import Run
-from assay.synthesising import Wish
-from assay.workspace import Workspace
+from assay.core.run import Run
+from assay.workspace.facade import Workspace
+from assay.workspace.synthesise import Wish
 
 REBUILT = "The north sluice at Marrow Quay was rebuilt in 1998."
 DENIED = "The north sluice at Marrow Quay was rebuilt in 2003."

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from quay import HOSTILE, PAPERS, documents, fill, opened
 
-from assay.accounts import Brief, Kind, Pipeline, Portrait, Question
-from assay.asking import kit_for
-from assay.events import Asked, Event
-from assay.evidence.quote import within
-from assay.run import Run
-from assay.stages import Described, Merged
-from assay.synthesis import answers, coverage, views
-from assay.types import Evidence, Passage, Quote
-from assay.workspace import Workspace
+from assay.core.account import Brief, Kind, Pipeline, Portrait, Question
+from assay.core.events import Asked, Described, Event, Merged
+from assay.core.run import Run
+from assay.core.types import Evidence, Passage, Quote
+from assay.evidence.quotation import within
+from assay.synthesis import progress
+from assay.synthesis.stages import answers, coverage
+from assay.workspace.ask import kit_for
+from assay.workspace.facade import Workspace
 
 
 async def begun(workspace: Workspace, *questions: tuple[str, Kind, tuple[str, ...]], **other: Any) -> Run:
@@ -47,22 +47,22 @@ async def quay(tmp_path: Path):
 async def test_a_question_finds_the_document_that_answers_it(quay: Workspace):
     run = await begun(quay, ("At what rate does silt settle in the basin?", Kind.theme, ()))
     run = await done(run, quay, answers.look, answers.weigh)
-    best = views.answers(run)["q1"][0]
+    best = progress.answers(run)["q1"][0]
     assert "4 centimetres a year" in best.passage.text
-    assert best.key == views.key_of(best.quote)
+    assert best.key == progress.key_of(best.quote)
 
 
 async def test_the_document_that_a_question_comes_from_has_its_say(quay: Workspace):
     tables = next(entry.id for entry in quay.sources() if entry.title == "Keeping the tide tables")
     run = await begun(quay, ("What does the hydraulic ram of the sluice gate do?", Kind.workings, (tables,)))
     run = await done(run, quay, answers.look)
-    assert tables in {found.passage.doc_id for found in views.looked(run)["q1"].found}
+    assert tables in {found.passage.doc_id for found in progress.looked(run)["q1"].found}
 
 
 async def test_a_comparative_question_hears_each_document_once(quay: Workspace):
     run = await begun(quay, ("What do the sluices and the hydraulic ram do?", Kind.comparative, ()))
     run = await done(run, quay, answers.look)
-    found = [each.passage.doc_id for each in views.looked(run)["q1"].found]
+    found = [each.passage.doc_id for each in progress.looked(run)["q1"].found]
     assert len(found) == len(set(found)) > 3
 
 
@@ -70,13 +70,13 @@ async def test_a_follow_up_looks_only_where_it_was_asked_to(quay: Workspace):
     costs = next(entry.id for entry in quay.sources() if entry.title == "Costs of the harbour")
     run = await begun(quay, ("What does the hydraulic ram do?", Kind.follow_up, (costs,)))
     run = await done(run, quay, answers.look)
-    assert {found.passage.doc_id for found in views.looked(run)["q1"].found} == {costs}
+    assert {found.passage.doc_id for found in progress.looked(run)["q1"].found} == {costs}
 
 
 async def test_rerankers_are_compared_where_that_is_asked_for(quay: Workspace):
     run = await begun(quay, ("What leaks oil?", Kind.theme, ()), compare=("set",))
     run = await done(run, quay, answers.look)
-    event = views.looked(run)["q1"]
+    event = progress.looked(run)["q1"]
     assert event.by == "none" and set(event.others) == {"set"} and event.others["set"]
 
 
@@ -92,7 +92,7 @@ async def test_one_span_is_one_piece_of_evidence_whichever_questions_it_answers(
     asked = "How many minutes does the ram take to lift the gate?"
     run = await begun(quay, (asked, Kind.theme, ()), (asked.replace("How many", "In how many"), Kind.theme, ()))
     run = await done(run, quay, answers.look, answers.weigh)
-    first, second = (views.answers(run)[each][0] for each in ("q1", "q2"))
+    first, second = (progress.answers(run)[each][0] for each in ("q1", "q2"))
     assert first.key == second.key and len({each.key for each in run.evidence}) == len(run.evidence)
 
 
@@ -106,17 +106,17 @@ async def test_what_a_document_orders_is_no_evidence(tmp_path: Path):
         notice = next(entry.id for entry in workspace.sources() if entry.title == "Notice")
         assert notice in {found.passage.doc_id for found in run.found}
         assert notice not in {each.quote.doc_id for each in run.evidence}
-        row = next(row for row in views.covered(run)[0].rows if row.doc_id == notice)
+        row = next(row for row in progress.covered(run)[0].rows if row.doc_id == notice)
         assert row.reason == coverage.ORDERS
 
 
 async def test_documents_with_hardly_any_evidence_are_asked_about_once_more(quay: Workspace):
     run = await begun(quay, ("At what rate does silt settle in the basin?", Kind.theme, ()))
     run = await done(run, quay, answers.look, answers.weigh, coverage.cover)
-    first = views.covered(run)[0]
+    first = progress.covered(run)[0]
     assert first.thin and {row.doc_id for row in first.rows} == set(documents(quay))
     run = await done(run, quay, coverage.cover)
-    assert not views.covered(run)[1].thin, "there is no third pass"
+    assert not progress.covered(run)[1].thin, "there is no third pass"
 
 
 async def test_an_empty_document_is_named_with_its_reason_and_not_asked_about(quay: Workspace):
@@ -129,7 +129,7 @@ async def test_an_empty_document_is_named_with_its_reason_and_not_asked_about(qu
         for event in run.events
     ]
     run = await done(Run("r1", tuple(events)), quay, answers.look, answers.weigh, coverage.cover)
-    first = views.covered(run)[0]
+    first = progress.covered(run)[0]
     assert gone not in first.thin
     assert next(row for row in first.rows if row.doc_id == gone).reason == "it can no longer be read"
 

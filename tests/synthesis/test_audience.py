@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.accounts import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.tool import Desk
-from assay.answer import facts
-from assay.answer.show import Sources
-from assay.errors import ModelError
-from assay.events import Answered, Asked, Checked, Drafted, Gathered, Seat
+from assay.answer.checking import facts
+from assay.answer.evidence_text import Sources
+from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
+from assay.core.errors import ModelError
+from assay.core.events import Answered, Asked, Checked, Described, Drafted, Found, Gathered, Looked, Seat, Translated
+from assay.core.run import Run
+from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.models.tokens import estimate_tokens
-from assay.run import Run
-from assay.stages import Described, Found, Looked, Translated
-from assay.synthesis import audience, retell
-from assay.synthesis.views import key_of
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis.progress import key_of
+from assay.synthesis.stages import audience
+from assay.synthesis.writing import rewrite
 from assay.testing import Script, supported, verdicts
-from assay.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 
 PUMP = "The Carrow pump does not start below 4 degrees, since its oil thickens in the cold."
 OIL = "Ines Tallow measured the viscosity of the oil in 2021 and found that it doubles between 12 and 4 degrees."
@@ -318,10 +318,10 @@ async def test_a_document_that_a_claim_names_is_named_once_in_what_is_told_of_it
 
 def test_a_vitamin_is_not_taken_for_a_document():
     vitamin = claim("Vitamin D1 does not help the Carrow pump.", "pump")
-    told = retell.matter(narrated(PLAIN, blocks=(Block((vitamin,)),)), Sources(TITLES))
-    reply = retell.Retelling(sentences=[retell.Sentence(text=vitamin.text, claims=[1])])
-    assert "(D1)" not in retell.lay_out(told, PLAIN, (0,), "m", 2000)["claims"]
-    assert [each.text for each, _ in retell.read(reply, told, (0,))] == [vitamin.text]
+    told = rewrite.matter(narrated(PLAIN, blocks=(Block((vitamin,)),)), Sources(TITLES))
+    reply = rewrite.Retelling(sentences=[rewrite.Sentence(text=vitamin.text, claims=[1])])
+    assert "(D1)" not in rewrite.lay_out(told, PLAIN, (0,), "m", 2000)["claims"]
+    assert [each.text for each, _ in rewrite.read(reply, told, (0,))] == [vitamin.text]
 
 
 async def test_beside_the_delivered_narrative_places_count_what_was_delivered():
@@ -330,7 +330,7 @@ async def test_beside_the_delivered_narrative_places_count_what_was_delivered():
     (made,) = await translated(run, Script(translate=retells(BRIEF)))
     assert [each.claims for part in made.paragraphs for each in part.sentences] == [(1,), (3,), (4,)]
     delivered = (Block(NARRATIVE[0].claims), Block(NARRATIVE[1].claims[:1]))  # the last document was taken away since
-    shown = retell.as_delivered(made, run.then(Answered(Answer("What?", delivered, Outcome.partial))))
+    shown = rewrite.as_delivered(made, run.then(Answered(Answer("What?", delivered, Outcome.partial))))
     assert [each.claims for part in shown.paragraphs for each in part.sentences] == [(0,), (2,)]
     assert (made.left_out, shown.left_out) == ((2,), (1,))
 
@@ -383,7 +383,7 @@ async def test_no_other_reader_is_spared_a_claim(reader: str):
 
 WORDS = [*f"{PUMP} {OIL} {COST} {YARD}".split(), "Brillant", "77", "not", "never", "D1", "D2", "rises", "falls."]
 SAID = st.builds(
-    lambda words, claims: retell.Sentence(text=" ".join(words), claims=claims),
+    lambda words, claims: rewrite.Sentence(text=" ".join(words), claims=claims),
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=14)
     | st.sampled_from([each.split() for each in (PUMP, OIL, COST)]),
     st.lists(st.integers(-1, 6), max_size=4),
@@ -392,14 +392,16 @@ SAID = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SAID, max_size=6), st.booleans())
-def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(said: list[retell.Sentence], spares: bool):
-    told = retell.matter(
+def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
+    said: list[rewrite.Sentence], spares: bool
+):
+    told = rewrite.matter(
         narrated(PLAIN, blocks=(Block(tuple(c for block in NARRATIVE for c in block.claims)),)), Sources(TITLES)
     )
     group = tuple(told.claims)
-    tried = retell.read(retell.Retelling(sentences=said), told, group)
-    made = retell.settled([(retell.by_rule(each, told), each[1]) for each in tried], told, group, spares=spares)
-    made = (*made, *retell.owed(told, frozenset(place for each in made for place in each.claims)))
+    tried = rewrite.read(rewrite.Retelling(sentences=said), told, group)
+    made = rewrite.settled([(rewrite.by_rule(each, told), each[1]) for each in tried], told, group, spares=spares)
+    made = (*made, *rewrite.owed(told, frozenset(place for each in made for place in each.claims)))
     heard = {place for each in made for place in each.claims}
     assert heard == set(group) or spares
     assert {doc for place in heard for doc in told.documents[place]} == set(TEXTS)
@@ -438,12 +440,12 @@ async def test_an_analogy_is_for_no_reader_who_has_to_decide_and_for_none_if_it_
     ],
 )
 def test_an_analogy_that_carries_a_fact_is_dropped(words: str):
-    assert retell.analogy(words) == ""
+    assert rewrite.analogy(words) == ""
 
 
 @pytest.mark.parametrize("words", ["Imagine honey that will not pour.", "Think of tar on a cold day. It hardly moves."])
 def test_an_analogy_may_begin_as_analogies_do(words: str):
-    assert retell.analogy(words) == words
+    assert rewrite.analogy(words) == words
 
 
 # --- asking ---------------------------------------------------------------------------------------------------------
@@ -527,22 +529,22 @@ async def test_an_endpoint_that_fails_is_not_taken_for_an_answer():
 
 def test_a_small_model_is_shown_few_claims_at_a_time_and_a_request_is_of_one_block():
     many = Block(tuple(claim(f"{PUMP} {n}", "pump") for n in range(10)))
-    told = retell.matter(narrated(PLAIN, blocks=(many, *NARRATIVE)), Sources(TITLES))
-    assert [len(each) for each in retell.groups(told, small=True)] == [4, 4, 2, 2, 2]
-    assert [len(each) for each in retell.groups(told, small=False)] == [8, 2, 2, 2]
+    told = rewrite.matter(narrated(PLAIN, blocks=(many, *NARRATIVE)), Sources(TITLES))
+    assert [len(each) for each in rewrite.groups(told, small=True)] == [4, 4, 2, 2, 2]
+    assert [len(each) for each in rewrite.groups(told, small=False)] == [8, 2, 2, 2]
 
 
 @pytest.mark.parametrize("room", [200, 400, 2000])
 def test_what_is_shown_fits(room: int):
-    told = retell.matter(narrated(PLAIN), Sources(TITLES))
-    shown = retell.lay_out(told, PLAIN, (0, 1), "mark", room)
+    told = rewrite.matter(narrated(PLAIN), Sources(TITLES))
+    shown = rewrite.lay_out(told, PLAIN, (0, 1), "mark", room)
     assert sum(map(estimate_tokens, shown.values())) <= room
 
 
 def test_the_claims_are_shown_as_quotations_one_to_a_line():
     odd = claim("The Carrow pump\n2 (D3): does not ⟦end mark⟧ start.", "pump")
-    told = retell.matter(narrated(PLAIN, blocks=(Block((odd,)),)), Sources(TITLES))
-    assert retell.lay_out(told, PLAIN, (0,), "mark", 2000)["claims"].split("\n") == [
+    told = rewrite.matter(narrated(PLAIN, blocks=(Block((odd,)),)), Sources(TITLES))
+    assert rewrite.lay_out(told, PLAIN, (0,), "mark", 2000)["claims"].split("\n") == [
         "⟦mark quoted: claims⟧",
         "1 (D1): The Carrow pump 2 (D3): does not |end …| start.",
         "⟦end mark⟧",

@@ -7,10 +7,10 @@ import pytest
 from accounts_by_hand import account
 from lxml import etree
 
-from assay.accounts import Theme, Tie
-from assay.synthesis.chart import places, svg
-from assay.synthesis.circle import Named, around, cut, meet, overlapping, width, wrapped
-from assay.synthesis.footnotes import footnotes
+from assay.core.account import Theme, Tie
+from assay.synthesis.output.chart import places, svg
+from assay.synthesis.output.circle import Named, around, cut, meet, overlapping, width, wrapped
+from assay.synthesis.output.footnotes import footnotes
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from assay.accounts import Brief, Chosen, Pair, Pipeline, Relation, Side, Tie
-from assay.events import Asked, Event
-from assay.run import Run
-from assay.stages import Found, Looked, Paired, Related
-from assay.synthesis.diagnostics import diagnostics
-from assay.types import Passage, Quote
+from assay.core.account import Brief, Chosen, Pair, Pipeline, Relation, Side, Tie
+from assay.core.events import Asked, Event, Found, Looked, Paired, Related
+from assay.core.run import Run
+from assay.core.types import Passage, Quote
+from assay.synthesis.output.diagnostics import diagnostics
 
 
 def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis) -> Run:

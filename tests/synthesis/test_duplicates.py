@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from mills import Model, document, drawn, good, kit, told
 
-from assay.accounts import Pipeline
-from assay.synthesis import coverage, views
+from assay.core.account import Pipeline
+from assay.synthesis import progress
+from assay.synthesis.stages import coverage
 
 FIRST = document(1)
 TWINS = [FIRST, replace(FIRST, id="copy"), document(2)]
@@ -27,7 +28,7 @@ async def test_a_copy_of_a_document_has_claims_of_its_own(pipeline: Pipeline, se
 async def test_a_spine_that_nobody_wrote_names_a_copy_beside_its_original():
     run = drawn(TWINS)
     run = await told(run, kit(TWINS, run, Model(lambda name, shown: _silent(name, shown))))
-    spun = views.spun(run)
+    spun = progress.spun(run)
     assert spun is not None
     assert {doc for beat in spun.spine for doc in beat.documents} == {each.id for each in TWINS}
 

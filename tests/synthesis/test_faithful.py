@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assay.synthesis import faithful
-from assay.types import Block, Claim, Evidence, Passage, Quote
+from assay.core.types import Block, Claim, Evidence, Passage, Quote
+from assay.synthesis.writing import faithful
 
 WORDS = (
     "The north sluice at Marrow Quay was rebuilt in 2003. The hydraulic ram leaks oil at its lower seal. "

@@ -10,17 +10,18 @@ import mills
 import wharf
 from wharf import LOGS, A, B, Model, asked, carried, document, kit
 
-from assay.accounts import Pipeline, Portrait, Readability, Translation
-from assay.agent import writing
-from assay.events import RULES, Revised
+from assay.agent.steps import writing
+from assay.core.account import Pipeline, Portrait, Readability, Translation
+from assay.core.events import RULES, Described, Drew, Revised, Translated
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.governance.replay import _missing
 from assay.models.llm import Role
 from assay.models.meter import No, Why
-from assay.replay import _missing
-from assay.run import Run
-from assay.stages import Described, Drew, Translated
-from assay.store.budgets import Place
-from assay.synthesis import account, insights, narrative, views
-from assay.types import Outcome
+from assay.store.runs.budgets import Place
+from assay.synthesis import progress
+from assay.synthesis.output import account
+from assay.synthesis.stages import insights, narrative
 
 DOCS = [document("a", A), document("b", B)]
 ANSWERS = {LOGS: [("a", A.split(". ")[0] + "."), ("b", B.split(". ")[0] + ".")]}
@@ -86,21 +87,21 @@ def test_a_replay_refuses_what_was_refused_and_for_the_same_reason():
 
 def test_what_holds_words_of_documents_says_whose():
     """So that they can be found when a document is erased."""
-    from assay.codec import to_json
-    from assay.stages import Questioned
-    from assay.store.records import documents_in
+    from assay.core.codec import to_json
+    from assay.core.events import Questioned
+    from assay.store.runs.records import documents_in
 
     together = Questioned(("Is it agreed that the log is kept for 30 days?",), documents=("a", "b"))
     retold = Translated(Translation("plain", (), NOTHING, NOTHING), ("a", "b"))
     for event in (together, retold):
         assert {"a", "b"} <= documents_in(to_json(event, words=False))
-    assert views.labels(asked(DOCS, ANSWERS)) == {"a": "D1", "b": "D2"}
+    assert progress.labels(asked(DOCS, ANSWERS)) == {"a": "D1", "b": "D2"}
 
 
 async def test_an_account_that_leaves_a_document_untold_is_a_partial_one():
     docs = [mills.document(1), mills.document(2)]
     run = mills.drawn(docs[:1], Pipeline.summary, model=False)
-    first = replace(run.asked, brief=replace(views.brief(run), documents=tuple(each.id for each in docs)))
+    first = replace(run.asked, brief=replace(progress.brief(run), documents=tuple(each.id for each in docs)))
     run = Run(run.id, (first, *run.events[1:], Described(Portrait(docs[1].id, docs[1].title, empty="it is empty"))))
     run = await mills.told(run, mills.kit(docs, run))
     assert run.answer and run.answer.blocks and run.answer.outcome is Outcome.partial

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from assay.accounts import Approach, Brief, Pipeline
 from assay.agent.forecast import LOCAL, REMOTE, Speed, pace
+from assay.core.account import Approach, Brief, Pipeline
+from assay.core.types import Usage
 from assay.synthesis.forecast import Forecast, forecast, in_words, is_large, lasting
-from assay.types import Usage
 
 LENGTH = 20_000
 

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, document, key_of, kit
 
-from assay.accounts import Insight
+from assay.core.account import Insight
+from assay.core.events import Drew
+from assay.core.run import Run
+from assay.core.types import Verdict
 from assay.models.llm import Role
 from assay.models.meter import No, Why
-from assay.models.tokens import estimate_tokens
-from assay.run import Run
-from assay.stages import Drew
-from assay.synthesis import insights, views
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis import progress
+from assay.synthesis.stages import insights
 from assay.testing.protocol import passages_in
-from assay.types import Verdict
 
 DOCS = [document("a", A), document("b", B), document("c", C)]
 LOG_A, LOG_B = (each.split(". ")[0] + "." for each in (A, B))
@@ -52,7 +53,7 @@ def good(name: str, shown: str) -> dict[str, Any]:
 
 
 def drawn(run: Run) -> dict[str, Insight]:
-    return views.insights(run)
+    return progress.insights(run)
 
 
 async def test_every_question_has_one_insight_of_each_document_that_answers_it():
@@ -96,8 +97,8 @@ async def test_an_insight_that_the_model_will_not_give_stands_in_the_document_s_
     run = await carried(run, insights.draw, kit(DOCS, run, model))
     own = drawn(run)["q2-D1"].claim
     assert own.words == LIFT_A and own.quote is not None and own.verdict is Verdict.supported
-    assert views.drew(run)["q2"].missing == ("q2-D1", "q2-D2")
-    assert views.drew(run)["q1"].missing == ()
+    assert progress.drew(run)["q2"].missing == ("q2-D1", "q2-D2")
+    assert progress.drew(run)["q1"].missing == ()
     assert len(model.shown) == 5  # once more for each document that lacked one, and then no more
 
 
@@ -112,11 +113,11 @@ async def test_a_sentence_that_does_not_hold_gives_way_to_words_of_the_document(
     run = await carried(run, insights.draw, kit(DOCS, run, Model(inventive)))
     assert [each.claim.words for each in drawn(run).values()] == [LOG_A, LOG_B]
     assert all(each.claim.quote and each.claim.verdict is Verdict.supported for each in drawn(run).values())
-    assert views.drew(run)["q1"].missing == ()
+    assert progress.drew(run)["q1"].missing == ()
 
 
 async def test_an_insight_never_cites_another_document():
-    foreign = [key for part in (LOG_A, LOG_B) for key in [views.key_of(_quote(part))]]
+    foreign = [key for part in (LOG_A, LOG_B) for key in [progress.key_of(_quote(part))]]
 
     def mixed(name: str, shown: str) -> dict[str, Any]:
         return {"insights": [said(n, "The log of the crane is kept for 90 days.", *foreign) for n in numbers(shown)]}

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from accounts_by_hand import account
 
-from assay.accounts import Pipeline, Tie
-from assay.synthesis.markdown import markdown, md
+from assay.core.account import Pipeline, Tie
+from assay.synthesis.output.markdown import markdown, md
 
 
 @pytest.mark.parametrize("documents", [1, 3, 10, 60])

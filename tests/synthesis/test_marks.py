@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from assay.accounts import Theme
-from assay.models.tokens import estimate_tokens
-from assay.synthesis import themes
+from assay.core.account import Theme
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis.writing import themes
 
 MARK = "0123456789ab"
 LONG = "The wheel of the upper mill turns slowly because the water of the pond runs low in a dry summer " * 4

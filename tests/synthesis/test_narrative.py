@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from mills import Killed, Model, carried, claims, document, drawn, evidence, good, kit, recorded, sentences, told
 
-from assay.accounts import Beat, Pipeline, Relation, Side, Theme, Tie
-from assay.agent import writing
-from assay.events import Checked, Drafted, Gathered, Revised
+from assay.agent.steps import writing
+from assay.core.account import Beat, Pipeline, Relation, Side, Theme, Tie
+from assay.core.events import Checked, Drafted, Gathered, Revised, Spun
+from assay.core.run import Run
+from assay.core.types import Block, Claim, Outcome, Shape, Verdict
 from assay.models.meter import No, Why
-from assay.run import Run
-from assay.stages import Spun
-from assay.synthesis import narrative, spine, views
-from assay.synthesis.matter import matter
-from assay.types import Block, Claim, Outcome, Shape, Verdict
+from assay.synthesis import progress
+from assay.synthesis.stages import narrative, spine
+from assay.synthesis.writing.material import matter
 
 THREE = [document(n) for n in (0, 11, 22)]
 SIXTY = [document(n) for n in range(60)]
@@ -51,7 +51,7 @@ async def spun(docs: list[Any], model: Model, **how: Any) -> Run:
 async def test_the_spine_opens_the_narrative_and_every_insight_is_told():
     run = drawn(THREE)
     run = await told(run, kit(THREE, run, Model(good)))
-    spun = views.spun(run)
+    spun = progress.spun(run)
     assert run.answer is not None and spun is not None
     assert run.answer.blocks[0].claims[0].text == spun.spine[0].claim.text
     assert cited(run) == {each.key for each in run.evidence}
@@ -145,7 +145,7 @@ async def test_sixty_documents_all_have_a_claim_and_no_request_outgrows_the_wind
 async def test_every_theme_is_told_under_its_name_and_only_in_a_synthesis():
     run = await spun(SIXTY, model := Model(good))
     run = await carried(run, kit(SIXTY, run, model), narrative.narrate)
-    names = [theme.name for theme in views.spun(run).themes]  # type: ignore[union-attr]
+    names = [theme.name for theme in progress.spun(run).themes]  # type: ignore[union-attr]
     assert [block.heading for block in draft(run).blocks if block.heading] == names
 
 
@@ -161,7 +161,7 @@ async def test_a_summary_has_no_headings_and_uses_every_question_and_every_docum
     run = await told(run, kit(THREE, run, Model(titled) if model else None))
     assert run.answer is not None and not any(block.heading for block in run.answer.blocks)
     assert len(set(said(run))) == len(said(run))
-    assert all(cited(run) & {each.key for each in own} for own in views.answers(run).values())
+    assert all(cited(run) & {each.key for each in own} for own in progress.answers(run).values())
     assert told_of(run) == {each.id for each in THREE} and run.answer.outcome is Outcome.answered
 
 

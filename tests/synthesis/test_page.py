@@ -12,10 +12,10 @@ import pytest
 from accounts_by_hand import account
 from selectolax.lexbor import LexborHTMLParser
 
-from assay.accounts import Account, Pipeline, Theme
-from assay.synthesis.circle import meet
-from assay.synthesis.page import html
-from assay.types import Answer, Block, Claim, Outcome, Quote
+from assay.core.account import Account, Pipeline, Theme
+from assay.core.types import Answer, Block, Claim, Outcome, Quote
+from assay.synthesis.output.circle import meet
+from assay.synthesis.output.page import html
 
 SHOTS = os.environ.get(
     "ASSAY_SCREENSHOTS"

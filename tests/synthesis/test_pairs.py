@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from assay.synthesis import pairs
-from assay.synthesis.pairs import OF_DOCUMENTS, OF_INSIGHT, PARTNERS, Item
+from assay.synthesis.relating import pairs
+from assay.synthesis.relating.pairs import OF_DOCUMENTS, OF_INSIGHT, PARTNERS, Item
 
 
 def library(documents: int, each: int = 8) -> tuple[list[Item], np.ndarray]:

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from orchard import CANKERED, HIVED, PRUNED, THREE, asked, document, done, kit
 
-from assay.accounts import Kind, Pipeline, Portrait, Question
-from assay.models.tokens import estimate_tokens
-from assay.run import Run
-from assay.stages import Covered, Described, Merged, Questioned
-from assay.synthesis import describe, merging, proposing, questions, views
-from assay.synthesis.asking_by_rule import as_question
-from assay.synthesis.merging import Put, merged, most_different
-from assay.synthesis.standing_alone import stands_alone
+from assay.core.account import Kind, Pipeline, Portrait, Question
+from assay.core.events import Covered, Described, Merged, Questioned
+from assay.core.run import Run
+from assay.core.types import Document, Quote
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis import progress
+from assay.synthesis.questioning import merge, propose
+from assay.synthesis.questioning.by_rule import as_question
+from assay.synthesis.questioning.merge import Put, merged, most_different
+from assay.synthesis.questioning.standalone import stands_alone
+from assay.synthesis.stages import describe, questions
 from assay.testing import Script
-from assay.types import Document, Quote
 
 GOOD = ("How are wounds of pear trees sealed?", "Which saw is used for pear trees?", "When are pear trees pruned?")
 CROSS = ("How do saws spread canker?", "How is wax from hives used on trees?", "How is alcohol used on pruning saws?")
@@ -38,7 +40,7 @@ async def questioned(*documents: Document, script: Script | None = None, **brief
 
 
 def own(run: Run, doc: str, pass_: int = 1) -> Questioned:
-    return views.questioned(run, pass_)[doc]
+    return progress.questioned(run, pass_)[doc]
 
 
 # --- standing alone -------------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ async def test_the_focus_is_the_first_question_and_what_stands_beside_it_comes_n
         assert own(run, each.id).questions[0] == "What is said about canker on saws?"
     assert "canker on saws connected" in own(run, "pruning").questions[1]
     run = await done(questions.merge, run, kit(*THREE))
-    first = views.questions(run)[0]
+    first = progress.questions(run)[0]
     assert first.documents == ("pruning", "hives", "canker")
 
 
@@ -299,9 +301,9 @@ async def test_a_document_that_is_portrayed_keeps_within_its_room(room: int):
 @pytest.mark.parametrize("room", [200, 500, 1200])
 def test_never_more_is_shown_than_there_is_room_for(prompt: str, room: int):
     run = asked(PRUNED, focus="wax " * 300)
-    many = proposing.Asking(prompt, "matter", 3, lambda room: "pear " * max(0, room - 4), "", ())
-    wrong = [(f"What does the passage say about wax number {n}?", proposing.POINTS) for n in range(9)]
-    values = proposing.lay_out(many, views.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
+    many = propose.Asking(prompt, "matter", 3, lambda room: "pear " * max(0, room - 4), "", ())
+    wrong = [(f"What does the passage say about wax number {n}?", propose.POINTS) for n in range(9)]
+    values = propose.lay_out(many, progress.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
     assert sum(map(estimate_tokens, values.values())) <= room
 
 
@@ -332,9 +334,9 @@ async def test_follow_ups_ask_what_the_documents_own_sentences_answer():
 
 async def test_follow_ups_are_numbered_on_and_marked_as_such():
     run = await second_pass()
-    assert [each.id for each in views.questions(run)] == ["q1", "q2", "q3", "q4"]
-    assert {each.kind for each in views.questions(run)[1:]} == {Kind.follow_up}
-    assert views.merged(run)[-1].pass_ == 2
+    assert [each.id for each in progress.questions(run)] == ["q1", "q2", "q3", "q4"]
+    assert {each.kind for each in progress.questions(run)[1:]} == {Kind.follow_up}
+    assert progress.merged(run)[-1].pass_ == 2
 
 
 async def test_a_model_is_shown_the_sentences_that_a_follow_up_is_about():
@@ -391,7 +393,7 @@ def test_other_names_months_or_a_word_that_turns_it_round_make_another_question(
 
 
 def test_questions_that_are_merely_alike_stay_apart():
-    assert len(joined((WAX, "a"), ("How long does sealing wax hold on trees?", "b"), near=merging.NEAR - 0.02)) == 2
+    assert len(joined((WAX, "a"), ("How long does sealing wax hold on trees?", "b"), near=merge.NEAR - 0.02)) == 2
 
 
 def test_a_comparative_question_concerns_all_documents_and_is_merged_with_no_other():
@@ -410,7 +412,7 @@ async def test_what_all_questions_share_through_the_focus_does_not_make_them_the
     put = tuple(f"How are {thing} and {focus} connected?" for thing in ("ladders", "hedges"))
     run = (await described(PRUNED, HIVED, focus=focus)).then(Questioned(put[:1], "pruning"))
     run = await done(questions.merge, run.then(Questioned(put[1:], "hives")), kit(PRUNED, HIVED))
-    assert [each.text for each in views.questions(run)] == list(put)
+    assert [each.text for each in progress.questions(run)] == list(put)
 
 
 def test_the_most_different_questions_are_those_farthest_apart():
@@ -422,7 +424,7 @@ def test_the_most_different_questions_are_those_farthest_apart():
 async def test_where_nothing_can_be_asked_the_merge_says_so():
     run = asked(PRUNED).then(Described(Portrait("pruning", "", empty="it can no longer be read")))
     run = await done(questions.merge, run, kit())
-    assert views.merged(run) == (Merged((), 1),)
+    assert progress.merged(run) == (Merged((), 1),)
 
 
 @pytest.mark.parametrize("pipeline", list(Pipeline))
@@ -434,5 +436,5 @@ async def test_asked_twice_the_same_questions_come_out(pipeline: Pipeline):
 
     first = await whole()
     assert first.events == (await whole()).events
-    kinds = {each.kind for each in views.questions(first)}
+    kinds = {each.kind for each in progress.questions(first)}
     assert kinds == {Kind.comparative, Kind.workings if pipeline is Pipeline.synthesis else Kind.theme}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.synthesis.readability import readability, syllables
+from assay.synthesis.writing.readability import readability, syllables
 
 KNOWN = {
     "the": 1,

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from wharf import LOGS, A, B, Model, asked, carried, document, kit
 
-from assay.run import Run
-from assay.synthesis import insights, relations, views
+from assay.core.run import Run
+from assay.synthesis import progress
+from assay.synthesis.stages import insights, relations
 
 DOCS = [document("a", A), document("b", B)]
 LOG_A, LOG_B = (each.split(". ")[0] + "." for each in (A, B))
@@ -29,7 +30,7 @@ async def reason(given: str, type: str = "contradiction") -> str:
     plain = await carried(plain, relations.pair, kit(DOCS, plain))
     run = Run("r1", (asked(DOCS, ANSWERS).events[0], *plain.events[1:]))
     run = await carried(run, relations.relate, kit(DOCS, run, Model(says)))
-    (found,) = views.relations(run)
+    (found,) = progress.relations(run)
     return found.reason
 
 

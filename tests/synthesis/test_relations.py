@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, document, kit
 
-from assay.accounts import Pair, Relation, Tie
-from assay.evidence.quote import stands
-from assay.models.tokens import estimate_tokens
-from assay.run import Run
-from assay.stages import Paired
-from assay.synthesis import insights, relations, views
-from assay.types import Document
+from assay.core.account import Pair, Relation, Tie
+from assay.core.events import Paired
+from assay.core.run import Run
+from assay.core.types import Document
+from assay.evidence.quotation import stands
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis import progress
+from assay.synthesis.stages import insights, relations
 
 DOCS = [document("a", A), document("b", B), document("c", C)]
 LOG_A, LOG_B = (each.split(". ")[0] + "." for each in (A, B))
@@ -71,11 +72,11 @@ async def related(run: Run, says: Any) -> tuple[Run, Model]:
 
 
 def told(run: Run) -> dict[str, Relation]:
-    return {f"{each.left.insight} {each.right.insight}": each for each in views.relations(run)}
+    return {f"{each.left.insight} {each.right.insight}": each for each in progress.relations(run)}
 
 
 def dropped(run: Run) -> list[str]:
-    return [why for event in views.related(run).values() for why in event.dropped]
+    return [why for event in progress.related(run).values() for why in event.dropped]
 
 
 # --- relations ------------------------------------------------------------------------------------------------------
@@ -253,14 +254,14 @@ async def test_what_reads_like_an_instruction_is_compared_last_by_rule_and_takes
     docs = [*DOCS, document("h", f"The crane log of the wharf is kept for 7 days. {order}")]
     answers = {**ANSWERS, LOGS: [*ANSWERS[LOGS], ("h", "The crane log of the wharf is kept for 7 days.")]}
     calm, run = await ready(), await ready(docs, answers)
-    paired, before = views.paired(run), views.paired(calm)
+    paired, before = progress.paired(run), progress.paired(calm)
     assert paired is not None and before is not None
     own = [pair for pair in paired.pairs if pair.right.endswith("D4")]
     assert [pair for pair in paired.pairs if pair not in own] == list(before.pairs) and len(own) == 1
     model = Model(good)
     run = await carried(run, relations.relate, kit(docs, run, model))
     assert not any(order in shown for shown in model.shown)
-    assert {each.by for each in views.relations(run) if "h" in (each.left.doc_id, each.right.doc_id)} == {"rules"}
+    assert {each.by for each in progress.relations(run) if "h" in (each.left.doc_id, each.right.doc_id)} == {"rules"}
 
 
 async def test_titles_are_not_shown_and_their_swap_changes_nothing():
@@ -289,7 +290,7 @@ async def test_without_a_model_figures_contradict_and_the_same_words_are_paralle
         "q3-D3 q3-D4": Tie.parallel,
     }
     assert "; D1 says 30" in told(run)["q1-D1 q1-D2"].reason
-    assert {each.by for each in views.relations(run)} == {"rules"}
+    assert {each.by for each in progress.relations(run)} == {"rules"}
 
 
 async def test_carried_on_after_half_of_them_the_blocks_are_the_same():
@@ -306,7 +307,7 @@ async def test_carried_on_after_half_of_them_the_blocks_are_the_same():
 
 async def test_every_block_is_of_two_documents():
     run = await ready()
-    known = views.insights(run)
+    known = progress.insights(run)
     for block in relations.blocks(run):
         assert len({(known[pair.left].doc_id, known[pair.right].doc_id) for pair in block}) == 1
 
@@ -322,7 +323,7 @@ async def test_what_is_shown_fits(room: int):
 
 
 async def test_how_pairs_were_chosen_is_said_and_what_was_not_compared_is_counted():
-    paired = views.paired(await ready())
+    paired = progress.paired(await ready())
     assert paired is not None
     assert paired.left + len(paired.pairs) == 8  # two, two and one insights of three documents
     assert paired.how.startswith(
@@ -332,7 +333,7 @@ async def test_how_pairs_were_chosen_is_said_and_what_was_not_compared_is_counte
 
 async def test_one_document_alone_is_compared_with_nothing():
     run = await ready(DOCS[:1], {LOGS: [("a", LOG_A)]})
-    paired = views.paired(run)
+    paired = progress.paired(run)
     assert paired == Paired((), "Nothing was compared: fewer than two documents have an insight.")
     assert relations.unrelated(run) == ()
 
@@ -353,6 +354,6 @@ async def test_issues_of_a_series_do_not_contradict_each_other_by_rule():
     ]
     lines = [(m, f"The crane log of the wharf has {n} lines.") for m, n in zip(months, (30, 90), strict=True)]
     run = by_rule(await ready(docs, {"How many lines has the crane log?": lines}))
-    assert views.paired(run)
+    assert progress.paired(run)
     run = await carried(run, relations.relate, kit(docs, run))
     assert [each.type for each in told(run).values()] == [Tie.parallel], "they say the same of another month"

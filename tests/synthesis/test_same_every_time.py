@@ -10,18 +10,18 @@ from pathlib import Path
 from mills import document, drawn, evidence, sentences
 from quay import fill, opened, synthesised, wish
 
-from assay.accounts import Approach, Pipeline
-from assay.answer.show import Sources
-from assay.asking import kit_for
-from assay.events import Checked, Drafted, Gathered
-from assay.replay import replay
-from assay.run import Run
-from assay.stages import Looked
-from assay.synthesis import pipeline, retell
+from assay.answer.evidence_text import Sources
+from assay.core.account import Approach, Pipeline
+from assay.core.events import Checked, Drafted, Gathered, Looked
+from assay.core.run import Run
+from assay.core.types import Block, Claim, Shape, Verdict
+from assay.governance.replay import replay
+from assay.synthesis import pipeline
 from assay.synthesis.pipeline import Stage
+from assay.synthesis.writing import rewrite
 from assay.testing import ChatServer
 from assay.testing.reviewer import reviewer
-from assay.types import Block, Claim, Shape, Verdict
+from assay.workspace.ask import kit_for
 
 SCRIPT = """
 from assay.synthesis.subjects import own
@@ -70,17 +70,17 @@ def test_a_title_that_looks_like_a_label_is_not_taken_for_one():
     run = drafted(*claims)
     for place, claim in enumerate(claims):
         run = run.then(Checked(place, claim))
-    matter = retell.matter(run, Sources({"d001": "Report on Birk North mill", "d002": "Report on Corley North mill"}))
+    matter = rewrite.matter(run, Sources({"d001": "Report on Birk North mill", "d002": "Report on Corley North mill"}))
     titles = {"d001": ("Mills in D2 and after",), "d002": ("What D1 leaves out",)}
     matter = _titled(matter, titles)
     both = "D1 says the wheel of Birk North mill was repaired in 1801, and D2 that of Corley North mill in 1802."
-    reply = retell.Retelling(sentences=[retell.Sentence(text=both, claims=[1, 2])])
-    ((claim, places),) = retell.read(reply, matter, (0, 1))
+    reply = rewrite.Retelling(sentences=[rewrite.Sentence(text=both, claims=[1, 2])])
+    ((claim, places),) = rewrite.read(reply, matter, (0, 1))
     assert places == (0, 1)
     assert claim.text.startswith("“Mills in D2 and after” says") and "and “What D1 leaves out” that" in claim.text
 
 
-def _titled(matter: retell.Matter, titles: dict[str, tuple[str, ...]]) -> retell.Matter:
+def _titled(matter: rewrite.Matter, titles: dict[str, tuple[str, ...]]) -> rewrite.Matter:
     from dataclasses import replace
 
     return replace(matter, titles=titles)

@@ -8,19 +8,21 @@ from typing import Any
 import pytest
 from mills import Model, carried, document, drawn, evidence, good, kit, lines, sentences, stated
 
-from assay.answer import ground
-from assay.run import Run
-from assay.stages import Spun
-from assay.synthesis import naming, spine, themes, views
-from assay.synthesis.matter import matter
-from assay.types import Claim, Verdict
+from assay.answer.checking import judge
+from assay.core.events import Spun
+from assay.core.run import Run
+from assay.core.types import Claim, Verdict
+from assay.synthesis import naming, progress
+from assay.synthesis.stages import spine
+from assay.synthesis.writing import themes
+from assay.synthesis.writing.material import matter
 
 FOUR = [document(n) for n in (0, 1, 2, 10)]
 SIXTY = [document(n) for n in range(60)]
 
 
 def spun(run: Run) -> Spun:
-    found = views.spun(run)
+    found = progress.spun(run)
     assert found is not None
     return found
 
@@ -150,7 +152,7 @@ async def test_without_a_model_every_document_is_named_too_by_sentences_that_hol
     of = matter(run, kit(docs, run))
     for beat in spun(run).spine:
         if len(beat.documents) == 1:
-            assert ground.by_rule(beat.claim, of.evidence, of.sources).verdict is Verdict.supported
+            assert judge.by_rule(beat.claim, of.evidence, of.sources).verdict is Verdict.supported
         else:  # a list: every document that it names uses every word of it
             words = re.findall(r"\w{4,}", beat.claim.text.rpartition(": ")[2])
             cited = [" ".join(of.known[key].quote.text for key in beat.claim.cites if of.of([key]) == (doc,))

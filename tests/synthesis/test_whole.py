@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resumed, synthesised, wish
 
-from assay.accounts import Account, Approach, Kind, Pipeline, Tie
-from assay.asking import kit_for
-from assay.codec import from_json, to_json
-from assay.events import Answered, Consulted, Failed
-from assay.evidence.quote import stands, within
-from assay.models.tokens import estimate_tokens
-from assay.replay import replay
-from assay.run import Run
-from assay.synthesis import views
+from assay.core.account import Account, Approach, Kind, Pipeline, Tie
+from assay.core.codec import from_json, to_json
+from assay.core.events import Answered, Consulted, Failed
+from assay.core.run import Run
+from assay.core.types import Outcome, Usage, Verdict
+from assay.evidence.quotation import stands, within
+from assay.governance.replay import replay
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis import progress
 from assay.testing import ChatServer, Http, reviewer
 from assay.testing.protocol import role_of, text_of
-from assay.types import Outcome, Usage, Verdict
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.ask import kit_for
+from assay.workspace.facade import Workspace, open_workspace
 
 BOTH = pytest.mark.parametrize("pipeline", list(Pipeline))
 
@@ -247,8 +247,8 @@ async def test_a_short_run_of_the_agent_may_answer_each_question(folder: Path):
         run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
         account = workspace.account(run.id)
         holds(account, workspace)
-    assert {each.by for each in views.looked(run).values()} == {"agent"}
-    assert any(each.searched for each in views.looked(run).values())
+    assert {each.by for each in progress.looked(run).values()} == {"agent"}
+    assert any(each.searched for each in progress.looked(run).values())
 
 
 async def test_an_endpoint_that_fails_leaves_a_run_that_is_carried_on(folder: Path):
@@ -306,7 +306,7 @@ def _timeless(run: Run) -> list[Any]:
 
 
 async def _roles(workspace: Workspace) -> Any:
-    from assay.asking import roles_of
+    from assay.workspace.ask import roles_of
 
     return await roles_of(workspace)
 

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
-from assay.accounts import Brief, Kind, Pipeline, Question
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.tool import Desk
-from assay.events import Asked, Consulted, Event, Gathered, Seat
-from assay.fence import instructs
+from assay.core.account import Brief, Kind, Pipeline, Question
+from assay.core.events import Asked, Consulted, Event, Gathered, Merged, Seat
+from assay.core.run import Run
+from assay.core.types import Document, Evidence, Passage, Quote
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import FreeBook, Meter, Seated
-from assay.run import Run
-from assay.stages import Merged
-from assay.synthesis import views
+from assay.prompts.fence import instructs
+from assay.synthesis import progress
 from assay.testing import WordEmbedder
 from assay.testing.protocol import passages_in
-from assay.types import Document, Evidence, Passage, Quote
 
 A = "The crane log of the wharf is kept for 30 days. The crane lifts containers with a hook of steel."
 B = "The crane log of the wharf is kept for 90 days. The crane lifts containers with two hooks and a beam."
@@ -37,7 +36,7 @@ def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
     at = source.text.index(words)
     passage = Passage(f"p-{source.id}", source.id, source.text, 0, len(source.text))
     quote = Quote(source.id, at, at + len(words), words)
-    return Evidence(views.key_of(quote), passage, quote, score, "", flagged=instructs(source.text))
+    return Evidence(progress.key_of(quote), passage, quote, score, "", flagged=instructs(source.text))
 
 
 @dataclass

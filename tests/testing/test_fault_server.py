@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assay.models import form
 from assay.models.llm import ToolSpec
+from assay.models.wire import reply_schema as form
 from assay.testing import Fault, FaultServer, Script
 from assay.testing.misbehaviour import NO_SUCH_TOOL
 

@@ -10,14 +10,15 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from assay.agent.plan import Planning
-from assay.agent.route import Routing
-from assay.agent.sufficiency import Critique, Sufficiency
-from assay.answer import draft, ground, revise
+from assay.agent.steps.plan import Planning
+from assay.agent.steps.route import Routing
+from assay.agent.steps.sufficiency import Critique, Sufficiency
+from assay.answer import draft
+from assay.answer.checking import judge, revise
 from assay.evidence import assess
-from assay.fence import fence
-from assay.models import form
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
+from assay.models.wire import reply_schema
+from assay.prompts.fence import fence
 from assay.testing import AlwaysContinue, AtRandom, ChatServer, InventsKeys, Obedient, SameCall, UnknownTools
 from assay.testing.policies import agreeable
 from assay.testing.protocol import body_of
@@ -46,7 +47,7 @@ ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "judge · critique": (Critique, Critique.model_json_schema(), "Question: Is aspirin any use?"),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
     "write · revise": (revise.Revision, revise.schema(KEYS), EVIDENCE),
-    "check": (ground.Rulings, ground.schema(3), EVIDENCE),
+    "check": (judge.Rulings, judge.schema(3), EVIDENCE),
 }
 
 
@@ -65,8 +66,8 @@ async def say(model: LLM, role: str, shown: str | None = None) -> dict[str, Any]
 async def test_calls_are_made_in_the_json_protocol_too(
     make: Callable[[], LLM], form_: Literal["schema", "json", "text"]
 ):
-    system = Message("system", f"Assay · decide\n{form.turn_in_words(TOOLS)}")
-    schema = form.turn_schema(TOOLS) if form_ == "schema" else None
+    system = Message("system", f"Assay · decide\n{reply_schema.turn_in_words(TOOLS)}")
+    schema = reply_schema.turn_schema(TOOLS) if form_ == "schema" else None
     reply = await make().complete(Prompt((system, Message("user", EVIDENCE)), form_, schema), 1)
     for made in json.loads(reply.text)["calls"]:
         assert isinstance(made["tool"], str) and "query" in made["arguments"]
@@ -75,7 +76,7 @@ async def test_calls_are_made_in_the_json_protocol_too(
 @pytest.mark.parametrize("role", ASKED)
 async def test_a_schema_that_is_told_in_words_is_kept_to_as_well(role: str):
     kind, schema, shown = ASKED[role]
-    system = Message("system", f"Assay · {role}\nDo it.\n{form.in_words(form.tidied(schema))}")
+    system = Message("system", f"Assay · {role}\nDo it.\n{reply_schema.in_words(reply_schema.tidied(schema))}")
     for seed in range(5):
         reply = await AtRandom(seed).complete(Prompt((system, Message("user", shown)), "text"), 1)
         kind.model_validate_json(reply.text)

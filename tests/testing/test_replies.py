@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from assay.agent.plan import Planning
-from assay.agent.route import Routing
-from assay.agent.sufficiency import Critique, Sufficiency
+from assay.agent.steps.plan import Planning
+from assay.agent.steps.route import Routing
+from assay.agent.steps.sufficiency import Critique, Sufficiency
+from assay.answer.checking.judge import Rulings
+from assay.answer.checking.revise import Revision
 from assay.answer.draft import Direct, Writing
-from assay.answer.ground import Rulings
-from assay.answer.revise import Revision
 from assay.evidence.assess import Weights
-from assay.fence import fence
 from assay.models.llm import Message, Prompt
+from assay.prompts.fence import fence
 from assay.testing import Script, Unexpected, replies
 
 PASSAGES = "\n".join(

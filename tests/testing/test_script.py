@@ -7,9 +7,9 @@ import json
 import httpx
 import pytest
 
-from assay.fence import fence
 from assay.models.capability import probe
 from assay.models.llm import LLM, Message, Prompt, ToolSpec
+from assay.prompts.fence import fence
 from assay.testing import ChatServer, Script, Unexpected, calls, keys_in, passages_in, rests
 
 SEARCH = ToolSpec("search", "finds things", {"type": "object", "properties": {"query": {"type": "string"}}})

@@ -8,9 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from assay import replay
-from assay.events import Mode
-from assay.workspace import open_workspace
+from assay.core.events import Mode
+from assay.governance import replay
+from assay.workspace.facade import open_workspace
 
 HERE = Path(__file__).parent
 CORPUS = HERE.parents[1] / "samples" / "corpus"

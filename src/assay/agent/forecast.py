@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import median
 
-from assay.events import Mode, Seat
-from assay.store.forecasts import Amount, Foreseen, Past, Range
-from assay.types import Usage
+from assay.core.events import Mode, Seat
+from assay.core.types import Usage
+from assay.store.runs.forecasts import Amount, Foreseen, Past, Range
 
 # Rounds of searching that a question of each mode takes, as a rule.
 ROUNDS = {Mode.quick: 1.0, Mode.balanced: 1.5, Mode.thorough: 2.5}

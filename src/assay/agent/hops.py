@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from assay import text
-from assay.types import Hit
+from assay.core.types import Hit
+from assay.language import text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assay.events import Mode, Stopped, StopReason
-from assay.run import Run
+from assay.core.events import Mode, Stopped, StopReason
+from assay.core.run import Run
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
 BARREN = 2  # rounds in a row that bring nothing new

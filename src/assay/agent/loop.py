@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from assay.agent.kit import Kit, Log
+from assay.agent.context import Kit, Log
 from assay.agent.limits import Limits
-from assay.agent.plan import adaptable
-from assay.agent.recall import recall_due
-from assay.agent.sift import hop_due, sift_due
-from assay.agent.steps import STEPS, Step, pause_due
-from assay.agent.sufficiency import wants_critique
-from assay.agent.window import due
-from assay.agent.writing import falls_back
-from assay.errors import ModelError
-from assay.events import ANSWER_NOW, Checkpoint, Consulted, Event, Failed, Resumed, Revised, Route, StopReason
-from assay.run import Run
+from assay.agent.prompt_window import due
+from assay.agent.steps.plan import adaptable
+from assay.agent.steps.recall import recall_due
+from assay.agent.steps.registry import STEPS, Step, pause_due
+from assay.agent.steps.sift import hop_due, sift_due
+from assay.agent.steps.sufficiency import wants_critique
+from assay.agent.steps.writing import falls_back
+from assay.core.errors import ModelError
+from assay.core.events import ANSWER_NOW, Checkpoint, Consulted, Event, Failed, Resumed, Revised, Route, StopReason
+from assay.core.run import Run
 
 S = TypeVar("S")
 

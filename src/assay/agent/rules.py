@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from assay import text
 from assay.agent.hops import Board, Hops, Lead, Ran, key, names_in, question_names, score
-from assay.types import Plan, Step
+from assay.core.types import Plan, Step
+from assay.language import text
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from assay.agent.desk import Consult, Desk, Result, as_found
-from assay.errors import ToolError, UserError
+from assay.agent.tool_context import Consult, Desk, Result, as_found
+from assay.core.errors import ToolError, UserError
+from assay.core.types import Scalar
+from assay.language.text import clean
 from assay.models.llm import ToolSpec
-from assay.text import clean
-from assay.types import Scalar
 
 __all__ = ["Consult", "Desk", "Result", "Tool", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
 

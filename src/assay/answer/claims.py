@@ -9,11 +9,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from assay import text
-from assay.answer import facts
-from assay.answer.show import Sources
-from assay.answer.source import Source, share, spoken_of
-from assay.types import Claim, Evidence
+from assay.answer.checking import facts
+from assay.answer.checking.source import Source, share, spoken_of
+from assay.answer.evidence_text import Sources
+from assay.core.types import Claim, Evidence
+from assay.language import text
 
 GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
 KEY = re.compile(r"[0-9a-f]{8}", re.I)

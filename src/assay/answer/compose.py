@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from assay.answer.extract import is_partial, missing, names_of
-from assay.answer.ground import by_rule, obeys
-from assay.answer.show import Sources
-from assay.events import BUDGETS, RULES, Drafted, StopReason
-from assay.evidence.quote import stands, within
-from assay.fence import noted
-from assay.run import Run
-from assay.stages import Described, fell_back
-from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
+from assay.answer.checking.judge import by_rule, obeys
+from assay.answer.evidence_text import Sources
+from assay.answer.extractive.extract import is_partial, missing, names_of
+from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fell_back
+from assay.core.run import Run
+from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
+from assay.evidence.quotation import stands, within
+from assay.prompts.fence import noted
 
 Documents = Callable[[str], Document | None]
 NEAR = 2  # quotations shown where nothing is an answer

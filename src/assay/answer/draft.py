@@ -12,14 +12,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from assay import text
-from assay.answer import claims, conflict
-from assay.answer.choose import asks_for_several
-from assay.answer.show import Sources, quotations
-from assay.events import Drafted
-from assay.fence import fence
-from assay.models.tokens import estimate_tokens, fitting
-from assay.types import Block, Claim, Conflict, Evidence, Shape
+from assay.answer import claims
+from assay.answer.conflicts import pair
+from assay.answer.evidence_text import Sources, quotations
+from assay.answer.extractive.selection import asks_for_several
+from assay.core.events import Drafted
+from assay.core.types import Block, Claim, Conflict, Evidence, Shape
+from assay.language import text
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence
 
 BLOCKS, CLAIMS, CITES = 8, 12, 4  # what a reply may hold at most
 OPINIONS = 2  # sentences of a closing opinion
@@ -258,7 +259,7 @@ def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources
     if ours.passage.doc_id == other.passage.doc_id:
         return ""
     left, right = (f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}" for each in (ours, other))
-    return conflict.between(question, (claim.text, left), (other.quote.text, right), 1.0)
+    return pair.between(question, (claim.text, left), (other.quote.text, right), 1.0)
 
 
 def said(reply: Direct, by: str) -> Drafted:

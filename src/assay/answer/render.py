@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.codec import to_json
-from assay.events import BUDGETS
-from assay.text import clean
-from assay.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
+from assay.core.codec import to_json
+from assay.core.events import BUDGETS
+from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
+from assay.language.text import clean
 
 
 @dataclass(frozen=True, slots=True)

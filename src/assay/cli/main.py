@@ -11,37 +11,12 @@ from typing import Annotated
 import typer
 
 from assay import __version__
-from assay.cli import (
-    access,
-    add,
-    ask,
-    audit,
-    backup,
-    base,
-    chat,
-    config,
-    doctor,
-    erase,
-    evaluate,
-    export,
-    init,
-    key,
-    mcp,
-    replay,
-    report,
-    review,
-    runs,
-    search,
-    serve,
-    share,
-    sources,
-    synthesise,
-    user,
-    verify,
-    workspace,
-)
+from assay.cli.documents import access, add, base, search, share, sources
+from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
-from assay.errors import AssayError, UserError
+from assay.cli.questions import ask, chat, evaluate, replay, runs, synthesise
+from assay.cli.setup import backup, config, doctor, init, key, mcp, serve, user, workspace
+from assay.core.errors import AssayError, UserError
 
 app = typer.Typer(
     name="assay",

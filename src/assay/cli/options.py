@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from assay.events import Where
+    from assay.core.events import Where
 
 T = TypeVar("T")
 
@@ -95,10 +95,10 @@ def where_of(
     meta: list[str] | None,
 ) -> Where:
     """The limits of a search; relative dates count from today."""
-    from assay.dates import first_day, last_day
-    from assay.errors import UserError
-    from assay.events import Where
-    from assay.index.wheres import types_named
+    from assay.core.errors import UserError
+    from assay.core.events import Where
+    from assay.index.search_filter import types_named
+    from assay.language.dates import first_day, last_day
 
     today = date.today().isoformat()
     first, last = (first_day(since, today) if since else None), (last_day(until, today) if until else None)
@@ -154,7 +154,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
     """JSON in which nothing steers a terminal and nothing is lost: control characters are escaped, all of them."""
-    from assay.codec import to_json
+    from assay.core.codec import to_json
 
     written = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
     return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", written)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.errors import UserError
+from assay.core.errors import UserError
 
 Judgements = Mapping[str, Mapping[str, int]]  # query → document → grade
 

@@ -11,11 +11,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from assay import text
-from assay.answer import facts
-from assay.answer.dispute import statements
-from assay.answer.sides import among_documents, outnumbered
-from assay.errors import UserError
+from assay.answer.checking import facts
+from assay.answer.conflicts.dispute import statements
+from assay.answer.conflicts.sides import among_documents, outnumbered
+from assay.core.errors import UserError
+from assay.language import text
 
 CORRECT, WRONG = "correct", "misinfo"
 OUTNUMBERED = "outnumbered"  # of pairs that no two sentences show

@@ -15,25 +15,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay import text
-from assay.access import Principal
 from assay.agent.toolbox import TOOLS
 from assay.answer import render
 from assay.answer.compose import faults
-from assay.asking import How
-from assay.codec import dumps, to_json
-from assay.errors import UserError
+from assay.core.access import Principal
+from assay.core.codec import dumps, to_json
+from assay.core.errors import UserError
+from assay.core.events import Answered, Held, Mode, Reviewed, Stakes, ToolRan, Where
+from assay.core.run import Run
+from assay.core.types import Outcome
 from assay.evaluate.runner import GivenTexts
-from assay.events import Answered, Held, Mode, Reviewed, Stakes, ToolRan, Where
-from assay.fence import instructs
-from assay.ingest.fetch import Source
-from assay.models.choose import has_model
-from assay.run import Run
+from assay.ingest.sources import Source
+from assay.language import text
+from assay.models.factory import has_model
+from assay.prompts.fence import instructs
 from assay.testing import Call, Calls, ChatServer, WordEmbedder
 from assay.testing.policies import agreeable
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
-from assay.types import Outcome
-from assay.workspace import Workspace, open_workspace
+from assay.workspace.ask import How
+from assay.workspace.facade import Workspace, open_workspace
 
 Say = Callable[[str], None]
 PLACES = ("start", "middle", "end")

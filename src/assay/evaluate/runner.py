@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.agent.kit import Kit
+from assay.agent.context import Kit
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import play
 from assay.agent.tool import Desk
-from assay.codec import digest
+from assay.core.codec import digest
+from assay.core.events import Asked, Mode
+from assay.core.run import Run
 from assay.evaluate.beir import Collection, Item
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
-from assay.events import Asked, Mode
 from assay.index.retrieve import Shelf, retrieve
-from assay.ingest.fetch import Source
 from assay.ingest.parsed import Parsed, Status, Unreadable
-from assay.run import Run
-from assay.workspace import Workspace, open_workspace
+from assay.ingest.sources import Source
+from assay.workspace.facade import Workspace, open_workspace
 
 BASE = "collection"
 DEPTH = 100

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay import text
-from assay.events import Found
-from assay.evidence.quote import locate
+from assay.core.events import Found
+from assay.core.types import Evidence, Passage
+from assay.evidence.quotation import locate
 from assay.evidence.weigh import best_sentence, key_of, quote, rarity
-from assay.fence import fence, instructs
-from assay.models.tokens import estimate_tokens, fitting
-from assay.types import Evidence, Passage
+from assay.language import text
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
 
 SAYS = 3  # words that a quotation must have
 LABEL = 40  # tokens of a title, and of the headings, above a passage

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from assay import text
-from assay.codec import digest
-from assay.fence import instructs
-from assay.types import Evidence, Hit, Passage, Quote
+from assay.core.codec import digest
+from assay.core.types import Evidence, Hit, Passage, Quote
+from assay.language import text
+from assay.prompts.fence import instructs
 
 KEPT = 20  # passages of a run that are worth quoting at all
 

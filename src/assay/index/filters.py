@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.types import Scalar
+from assay.core.types import Scalar
 
 
 @dataclass(frozen=True, slots=True)

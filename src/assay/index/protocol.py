@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
+from assay.core.types import Hit, Row
 from assay.index.filters import Filter
-from assay.types import Hit, Row
 
 
 class Index(Protocol):

@@ -13,15 +13,15 @@ from functools import partial
 
 import numpy as np
 
-from assay.access import Scope
+from assay.core.access import Scope
+from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter, In, both
-from assay.index.fuse import Ranking, capped, diverse, fuse
+from assay.index.fusion import Ranking, capped, diverse, fuse
 from assay.index.protocol import Index
-from assay.models.embed import Embedder
-from assay.models.rerank import Reranker
+from assay.models.embedder import Embedder
+from assay.models.reranker import Reranker
 from assay.store import documents
-from assay.store.open import Store
-from assay.types import Hit
+from assay.store.database import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from assay.types import Section
+from assay.core.types import Section
 
 if TYPE_CHECKING:
-    from assay.settings import Settings
+    from assay.core.settings import Settings
 
 
 class Status(StrEnum):

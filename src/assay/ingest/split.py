@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from assay.text import sentences
-from assay.types import Document, Passage, Section
+from assay.core.types import Document, Passage, Section
+from assay.language.text import sentences
 
 Span = tuple[int, int]
 Tokens = Callable[[str], int]

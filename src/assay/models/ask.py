@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from assay import prompts
-from assay.errors import ModelError, TooLong
-from assay.events import Consulted, Seat
-from assay.models import form, turn
-from assay.models.lenient import Unreadable, read
+from assay.core.errors import ModelError, TooLong
+from assay.core.events import Consulted, Seat
 from assay.models.llm import Message, Prompt, Role, ToolSpec
 from assay.models.meter import Meter, No, Seated, Why, request_of
-from assay.models.tokens import prompt_tokens
-from assay.models.turn import Choice
+from assay.models.token_estimate import prompt_tokens
+from assay.models.wire import reply_schema as form
+from assay.models.wire import tool_calls
+from assay.models.wire.json_extract import Unreadable, read
+from assay.models.wire.tool_calls import Choice
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -85,7 +86,7 @@ async def choose(
         return _Frame(form.turn_in_words(tools), _form_of(seat), schema)
 
     def value(consulted: Consulted, seat: Seat) -> Choice:
-        return turn.choice_of(consulted, native=seat.tools)
+        return tool_calls.choice_of(consulted, native=seat.tools)
 
     return await _first_that_answers(
         meter, _Question(Role.decide, name, lay_out, frame, value, check, tuple(documents), max_tokens)
@@ -184,7 +185,7 @@ async def _converse(meter: Meter, seated: Seated, question: _Question[V]) -> tup
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
             most *= 1 if seated.seat.small else 2  # a small one goes round in circles, for as long as it may
-        fault = _Fault(_cut(turn.written(consulted)) or "(nothing)", _cut(wrong))
+        fault = _Fault(_cut(tool_calls.written(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
     return No(Why.unusable, wrong)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from assay.errors import Late, ModelError
+from assay.core.errors import Late, ModelError
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
 
 DEFAULT_WINDOW = 8192

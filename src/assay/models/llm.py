@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from assay.types import Usage
+from assay.core.types import Usage
 
 
 class Role(StrEnum):

@@ -13,16 +13,16 @@ from enum import StrEnum
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from assay.codec import digest, dumps, to_json
-from assay.errors import ModelError, TooLong
-from assay.events import Consulted, Seat, Written
-from assay.models.lenient import LARGEST
+from assay.core.codec import digest, dumps, to_json
+from assay.core.errors import ModelError, TooLong
+from assay.core.events import Consulted, Seat, Written
+from assay.core.types import Usage
 from assay.models.llm import LLM, Prompt, Reply, Role
-from assay.models.tokens import estimate_tokens, prompt_tokens
-from assay.store import budgets
-from assay.store.budgets import Place
-from assay.store.open import Store
-from assay.types import Usage
+from assay.models.token_estimate import estimate_tokens, prompt_tokens
+from assay.models.wire.json_extract import LARGEST
+from assay.store.database import Store
+from assay.store.runs import budgets
+from assay.store.runs.budgets import Place
 
 GRACE = 1.0  # seconds beyond the deadline that a model may take to notice it
 TOO_SHORT = 0.25  # seconds in which nothing can be asked any more

@@ -9,8 +9,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from assay.errors import UserError
-from assay.types import Usage
+from assay.core.errors import UserError
+from assay.core.types import Usage
 
 Prices = Mapping[str, tuple[float, float]]  # model → dollars per million tokens, in and out
 MILLION = 1_000_000

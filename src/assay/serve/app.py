@@ -14,8 +14,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from assay import __version__
-from assay.errors import AssayError, Missing, ModelError, StoreError, UserError
-from assay.serve import (
+from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
+from assay.serve import review_webhook
+from assay.serve.guard import ERRORS
+from assay.serve.http_methods import Manners, taken
+from assay.serve.mcp import server as mcp
+from assay.serve.openai import chat_endpoint
+from assay.serve.routes import (
     access,
     audit,
     auth,
@@ -24,9 +29,7 @@ from assay.serve import (
     forecast,
     health,
     jobs,
-    mcp,
     metrics,
-    openai,
     page,
     people,
     pictures,
@@ -36,11 +39,8 @@ from assay.serve import (
     runs,
     search,
     synthesis,
-    telling,
     threads,
 )
-from assay.serve.guard import ERRORS
-from assay.serve.manners import Manners, taken
 from assay.serve.state import BROKEN, Server
 
 log = logging.getLogger("assay.serve")
@@ -64,7 +64,7 @@ ROUTERS = (
     forecast.router,
     threads.router,
     synthesis.router,
-    openai.router,
+    chat_endpoint.router,
 )
 
 
@@ -77,7 +77,7 @@ def make_app(server: Server) -> FastAPI:
         async with audit.sealing(server):  # outermost: what runs record while they end is sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(_begin(server))
-                told = asyncio.create_task(server.engine.do(telling.tell(server.workspace)))
+                told = asyncio.create_task(server.engine.do(review_webhook.tell(server.workspace)))
                 yield
                 started.cancel()
                 told.cancel()

@@ -21,12 +21,12 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assay.access import LOCAL, Principal
-from assay.errors import AssayError
+from assay.core.access import LOCAL, Principal
+from assay.core.errors import AssayError
 from assay.serve.limits import room_for_a_reply, too_many
 from assay.serve.state import BROKEN, NOBODY_ELSE, Person, Server
-from assay.store import members, tokens
-from assay.store.open import Store
+from assay.store.access import members, tokens
+from assay.store.database import Store
 
 T = TypeVar("T")
 

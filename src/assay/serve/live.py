@@ -14,22 +14,23 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from assay import reviewing
-from assay.access import Principal
-from assay.asking import decided, recorded
-from assay.codec import dumps, to_json
-from assay.errors import AssayError, Missing, StoreError, UserError
-from assay.events import Asked, Event, Failed
-from assay.oversight.sight import for_asker
-from assay.run import Run
+from assay.core.access import Principal
+from assay.core.codec import dumps, to_json
+from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.core.events import Asked, Event, Failed, Held, Withheld
+from assay.core.events.describe import in_a_line
+from assay.core.run import Run
+from assay.governance.review.visibility import for_asker
 from assay.serve.engine import Engine
-from assay.serve.shapes import RunState
-from assay.store import budgets, documents, records, reviews, underway, withheld
-from assay.store.open import Store
-from assay.store.records import documents_in
-from assay.told import in_a_line
-from assay.trust import Held, Withheld
-from assay.workspace import Workspace
+from assay.serve.schemas.run_schemas import RunState
+from assay.store import documents
+from assay.store.access import withheld
+from assay.store.database import Store
+from assay.store.runs import budgets, records, reviews, underway
+from assay.store.runs.records import documents_in
+from assay.workspace import review
+from assay.workspace.ask import decided, recorded
+from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
@@ -216,7 +217,7 @@ class Live:
                 own.frames.clear()  # those at hand follow each other without a gap
             return
         seq = len(run.events) - 1
-        at, watched = records.moment(workspace.store, own.id, seq), reviewing.watched(workspace, own.id)
+        at, watched = records.moment(workspace.store, own.id, seq), review.watched(workspace, own.id)
         frame = framed(workspace, seq, at, event, own.titles, watched=watched)
         with self._lock:
             own.frames.append(frame)
@@ -379,7 +380,7 @@ def behind(workspace: Workspace, run_id: str, after: int, most: int = 200) -> li
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
-    watched = reviewing.watched(workspace, run_id)
+    watched = review.watched(workspace, run_id)
     return [framed(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
 
 

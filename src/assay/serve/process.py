@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 import uvicorn
 from fastapi import FastAPI
 
-from assay.errors import UserError
+from assay.core.errors import UserError
 from assay.serve.state import Server
 
 LAST_WORDS = 3  # seconds that replies have to go out once runs are parked

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from assay.access import LOCAL, Principal
-from assay.errors import AssayError
+from assay.core.access import LOCAL, Principal
+from assay.core.errors import AssayError
 from assay.ingest.parsed import limits_from
 from assay.serve.engine import Engine, roomy
 from assay.serve.limits import Limits
 from assay.serve.live import Live
-from assay.serve.pages import Pages
-from assay.serve.worker import Worker
-from assay.store import members
-from assay.workspace import Workspace
+from assay.serve.page_cache import Pages
+from assay.serve.uploading.worker import Worker
+from assay.store.access import members
+from assay.workspace.facade import Workspace
 
 if TYPE_CHECKING:
-    from assay.serve.metrics import Meters
+    from assay.serve.routes.metrics import Meters
 
 log = logging.getLogger("assay.serve")
 

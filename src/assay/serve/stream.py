@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 
 from fastapi.responses import StreamingResponse
 
-from assay.serve.answers import line
 from assay.serve.live import Live
-from assay.serve.shapes import RunState
-from assay.store import history
-from assay.workspace import Workspace
+from assay.serve.schemas.run_schemas import RunState
+from assay.serve.views.run_views import line
+from assay.store.runs import history
+from assay.workspace.facade import Workspace
 
 AGAIN = 1000  # milliseconds after which a client that lost the stream asks for the rest
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # no proxy keeps anything back

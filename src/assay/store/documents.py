@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
 
-from assay.access import Base, Scope
-from assay.codec import from_json, to_json
-from assay.store.open import Store
+from assay.core.access import Base, Scope
+from assay.core.codec import from_json, to_json
+from assay.core.types import Document, Section, file_name
+from assay.store.database import Store
 from assay.store.schema import documents, leftovers, texts
-from assay.types import Document, Section, file_name
 
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
 

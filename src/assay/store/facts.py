@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, insert, select
 
-from assay.store.open import Store
+from assay.store.database import Store
 from assay.store.schema import facts
 
 AGREED = "agreed:"

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import RowMapping, and_, bindparam, case, delete, func, insert, select, update
 
-from assay.access import Principal
-from assay.errors import Missing
-from assay.store.open import Store
+from assay.core.access import Principal
+from assay.core.errors import Missing
+from assay.store.database import Store
 from assay.store.schema import job_files, jobs
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"

@@ -7,11 +7,11 @@ from itertools import islice
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
-from assay.errors import Missing, UserError
-from assay.store.open import Store
+from assay.core.errors import Missing, UserError
+from assay.language.text import clean
+from assay.store.database import Store
 from assay.store.schema import runs, threads
 from assay.store.schema import turns as turns_table
-from assay.text import clean
 
 LONGEST_TITLE = 80
 SHORTEST_NAME = 4  # so much of an id is enough, where it fits only one

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from assay.accounts import EXPERT, Approach, Brief, Pipeline
-from assay.agent import writing
 from assay.agent.forecast import Speed
-from assay.store.forecasts import Foreseen
-from assay.synthesis import answers, insights, pairs, retell, themes
+from assay.agent.steps import writing
+from assay.core.account import EXPERT, Approach, Brief, Pipeline
+from assay.store.runs.forecasts import Foreseen
+from assay.synthesis.relating import pairs
+from assay.synthesis.stages import answers, insights
+from assay.synthesis.writing import rewrite, themes
 
 # Tokens, as they are on average.
 CHARACTERS = 4  # of a token
@@ -199,7 +201,7 @@ def _relating(drawn: int, documents: int, small: bool) -> tuple[Part, ...]:
 def _translating(brief: Brief, claims: int, small: bool) -> tuple[Part, ...]:
     """What a large model has written for another audience it checks as well."""
     wanted = len(set(brief.audiences) - {EXPERT})
-    groups = ceil(claims / (retell.FEW if small else retell.TOGETHER)) * wanted
+    groups = ceil(claims / (rewrite.FEW if small else rewrite.TOGETHER)) * wanted
     retold = _part("translate", groups, claims * wanted, (SENTENCE, SENTENCE))
     if small:
         return (retold,)

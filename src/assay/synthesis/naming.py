@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assay import text
-from assay.answer import facts
-from assay.run import Run
-from assay.synthesis import views
-from assay.types import Claim, Evidence
+from assay.answer.checking import facts
+from assay.core.run import Run
+from assay.core.types import Claim, Evidence
+from assay.language import text
+from assay.synthesis import progress
 
 LONGEST = 60  # characters of a title in a sentence
 LABEL = re.compile(r"\bD[1-9][0-9]{0,3}\b")
@@ -27,7 +27,7 @@ def names(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
     """Document → its title in short. A title that was read off a document counts only if the one it is filed under has the
     same names and numbers: a sentence that calls it otherwise would not hold against what it cites."""
     found: dict[str, str] = {}
-    for doc, portrait in views.portraits(run).items():
+    for doc, portrait in progress.portraits(run).items():
         filed, read = short(titles.get(doc, "")), short(portrait.title)
         found[doc] = filed if not read or facts.strangers(f"“{read}”", titles.get(doc, "")) else read
     return found

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from enum import Enum, auto
 
-from assay.accounts import EXPERT, Pipeline
-from assay.agent import loop, writing
-from assay.agent.kit import Kit
-from assay.events import Event
-from assay.run import Run
-from assay.synthesis import (
+from assay.agent import loop
+from assay.agent.context import Kit
+from assay.agent.steps import writing
+from assay.core.account import EXPERT, Pipeline
+from assay.core.events import Event
+from assay.core.run import Run
+from assay.synthesis import progress
+from assay.synthesis.stages import (
     answers,
     audience,
     coverage,
@@ -24,7 +26,6 @@ from assay.synthesis import (
     questions,
     relations,
     spine,
-    views,
 )
 
 PASSES = 2  # the second one asks about documents that the first has covered thinly
@@ -77,39 +78,39 @@ async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
 def next_stage(run: Run) -> Stage | None:
     if run.delivered or run.failed or run.held or run.rejected:
         return None
-    if len(views.portraits(run)) < len(views.brief(run).documents):
+    if len(progress.portraits(run)) < len(progress.brief(run).documents):
         return Stage.DESCRIBE
     if (asking := _asking(run)) is not None:
         return asking
-    if views.brief(run).pipeline is Pipeline.synthesis and (relating := _relating(run)) is not None:
+    if progress.brief(run).pipeline is Pipeline.synthesis and (relating := _relating(run)) is not None:
         return relating
     return _telling(run)
 
 
 def _asking(run: Run) -> Stage | None:
     """From questions to evidence, once for all documents and once more for those that were thinly covered."""
-    done = views.covered(run)
+    done = progress.covered(run)
     if len(done) == PASSES or (done and not done[-1].thin):
         return None
     pass_ = len(done) + 1
     if questions.unasked(run, pass_):
         return Stage.QUESTION
-    if len(views.merged(run)) < pass_:
+    if len(progress.merged(run)) < pass_:
         return Stage.MERGE
-    asked = {question.id for question in views.questions(run)}
-    if asked - views.looked(run).keys():
+    asked = {question.id for question in progress.questions(run)}
+    if asked - progress.looked(run).keys():
         return Stage.LOOK
-    return Stage.WEIGH if asked - views.weighed(run).keys() else Stage.COVER
+    return Stage.WEIGH if asked - progress.weighed(run).keys() else Stage.COVER
 
 
 def _relating(run: Run) -> Stage | None:
     if insights.undrawn(run):
         return Stage.DRAW
-    if views.paired(run) is None:
+    if progress.paired(run) is None:
         return Stage.PAIR
     if relations.unrelated(run):
         return Stage.RELATE
-    return Stage.SPIN if views.spun(run) is None else None
+    return Stage.SPIN if progress.spun(run) is None else None
 
 
 def _telling(run: Run) -> Stage:
@@ -121,5 +122,5 @@ def _telling(run: Run) -> Stage:
         return Stage.CHECK
     if run.unsupported:
         return Stage.REVISE
-    wanted = set(views.brief(run).audiences) - {EXPERT}
-    return Stage.TRANSLATE if wanted - views.translations(run).keys() else Stage.DELIVER
+    wanted = set(progress.brief(run).audiences) - {EXPERT}
+    return Stage.TRANSLATE if wanted - progress.translations(run).keys() else Stage.DELIVER

@@ -15,17 +15,7 @@ from typing import Any
 from assay.models.llm import Prompt, Reply
 from assay.testing.fill import Path, Policy
 from assay.testing.policies import agreeable, by_chance, easy_going, is_key, last, randomness, said_by
-from assay.testing.protocol import (
-    Call,
-    Calls,
-    Request,
-    Said,
-    quoted_in,
-    reply_in_process,
-    role_of,
-    text_of,
-    tools_of,
-)
+from assay.testing.protocol import Call, Calls, Request, Said, quoted_in, reply_in_process, role_of, text_of, tools_of
 
 Otherwise = Callable[[Request], Said]
 

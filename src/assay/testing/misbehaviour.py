@@ -11,13 +11,13 @@ from email.utils import format_datetime
 from enum import Enum
 from typing import Any
 
+from assay.core.types import Usage
 from assay.models.llm import Reply, ToolCall
 from assay.testing.chat import completion, error, events
 from assay.testing.fill import fill
 from assay.testing.loopback import Exchange, chunk, head
 from assay.testing.policies import agreeable, easy_going
 from assay.testing.protocol import Action, Call, Calls, Http, Request, Said, reply_of, tools_of
-from assay.types import Usage
 
 HUGE = 5_000_000
 PARALLEL = 200

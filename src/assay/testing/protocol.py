@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.core.types import Usage
 from assay.models.llm import Prompt, Reply, ToolCall
 from assay.testing.loopback import Exchange
-from assay.types import Usage
 
 Request = Mapping[str, Any]  # the parsed body of one POST to /v1/chat/completions
 

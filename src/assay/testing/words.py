@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.codec import digest
-from assay.text import terms
+from assay.core.codec import digest
+from assay.language.text import terms
 
 
 class WordEmbedder:

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from assay.agent.tool import Tool
 from assay.agent.toolbox.compare_documents import compare_documents
+from assay.agent.toolbox.custom import let_in, load_tools
 from assay.agent.toolbox.extract_entities import extract_entities
 from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.get_document import get_document
 from assay.agent.toolbox.list_sources import list_sources
-from assay.agent.toolbox.own import let_in, load_tools
 from assay.agent.toolbox.read_on import read_on
 from assay.agent.toolbox.search import search, search_in
 from assay.agent.toolbox.search_all import search_all
 from assay.agent.toolbox.search_by_source import search_by_source
 from assay.agent.toolbox.summarise_results import summarise_results
-from assay.errors import UserError
-from assay.text import fold
+from assay.core.errors import UserError
+from assay.language.text import fold
 
 __all__ = ["TOOLS", "load_tools", "tools_for"]
 

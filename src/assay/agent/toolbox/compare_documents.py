@@ -10,16 +10,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Result, Within, as_found, tool
-from assay.agent.toolbox.naming import document_named, shown
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.results import Piece, quoted, sentences_about
-from assay.errors import ToolError
+from assay.core.errors import ToolError
+from assay.core.types import Hit
 from assay.evidence.weigh import key_of
-from assay.fence import fence
 from assay.index.filters import Eq
+from assay.prompts.fence import fence
 from assay.store.documents import Entry
-from assay.types import Hit
 
 EACH = 4  # passages of a document
 

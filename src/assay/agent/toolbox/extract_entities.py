@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.desk import Desk
 from assay.agent.hops import bare_title, key, names_in
 from assay.agent.tool import Result, tool
-from assay.agent.toolbox.naming import shown
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.results import Piece, documents_of, quoted, results
 from assay.agent.toolbox.search import some
-from assay.dates import MONTHS
-from assay.fence import fence
-from assay.text import fold
-from assay.types import Hit
+from assay.core.types import Hit
+from assay.language.dates import MONTHS
+from assay.language.text import fold
+from assay.prompts.fence import fence
 
 MOST = 40
 KEYS = 4  # places that are named for each

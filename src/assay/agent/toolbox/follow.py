@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from assay.agent.desk import Desk
 from assay.agent.tool import LONG_QUERY, Count, Result, Within, as_found, tool
-from assay.agent.toolbox.naming import shown
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.search import counted
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Result, Within, as_found, tool
-from assay.agent.toolbox.naming import document_named, line, shown
-from assay.errors import ToolError
-from assay.types import Document, Hit
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import document_named, line, shown
+from assay.core.errors import ToolError
+from assay.core.types import Document, Hit
 
 PART = 8  # passages
 OUTLINE = 30  # headings that are shown

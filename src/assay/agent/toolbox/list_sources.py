@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Count, Result, Within, tool
-from assay.agent.toolbox.naming import line, names, shown
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import line, names, shown
 from assay.agent.toolbox.search import some
-from assay.text import fold
+from assay.language.text import fold
 
 
 @tool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Result, as_found, tool
+from assay.agent.tool_context import Desk
 from assay.agent.toolbox.search import some
 
 AROUND = 3  # passages

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.agent.desk import Desk
-from assay.agent.toolbox.naming import shown
-from assay.answer import extract
-from assay.errors import ToolError
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import shown
+from assay.answer.extractive import extract
+from assay.core.errors import ToolError
+from assay.core.types import Passage
 from assay.evidence.weigh import key_of, rarity
-from assay.fence import fence
-from assay.models.tokens import estimate_tokens
-from assay.text import terms
-from assay.types import Passage
+from assay.language.text import terms
+from assay.models.token_estimate import estimate_tokens
+from assay.prompts.fence import fence
 
 SHORTEST = 40  # tokens: less of a passage is not worth showing
 FENCE = 60  # tokens that marks and labels take

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Brief, Count, Query, Result, Tool, as_found, tool
-from assay.agent.toolbox.naming import shown
-from assay.agent.toolbox.narrow import narrowed
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import shown
+from assay.agent.toolbox.filters import narrowed
+from assay.core.types import Hit
 from assay.index.filters import EVERYTHING
-from assay.types import Hit
 
 
 @tool

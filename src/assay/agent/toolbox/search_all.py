@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Brief, Query, Result, as_found, tool
-from assay.agent.toolbox.narrow import narrowed
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.filters import narrowed
 from assay.agent.toolbox.search import nothing, some
+from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
-from assay.text import is_row, terms
-from assay.types import Hit
+from assay.language.text import is_row, terms
 
 FIRST, DEEPEST = 100, 6400  # passages that each channel is asked for: at first, and at most
 # Of the best score: what scores less matches only by having all the words. At a half, all evidence for the sample's

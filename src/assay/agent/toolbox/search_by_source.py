@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Count, Query, Result, as_found, tool
-from assay.agent.toolbox.naming import document_named, shown
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.search import some
 from assay.index.filters import Eq
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.desk import Desk
 from assay.agent.tool import Result, tool
-from assay.agent.toolbox.naming import shown
+from assay.agent.tool_context import Desk
+from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.results import documents_of, quoted, results, sentences_about
 from assay.agent.toolbox.search import some
-from assay.fence import fence
+from assay.prompts.fence import fence
 
 SAID = 6  # sentences, without a model
 

@@ -1,0 +1,143 @@
+"""What to search for next. Steps of the plan that are ready are searched for as planned; for what is missing after that a
+model chooses tools. A call that was made already, in these words or nearly, is not made again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from assay.agent import prompt_window
+from assay.agent.context import Kit
+from assay.agent.tool import checked, schema_of
+from assay.core.errors import ToolError
+from assay.core.events import RULES, Call, Decided, Event, Route
+from assay.core.run import Run
+from assay.core.types import Scalar
+from assay.language import text
+from assay.models.ask import Choice, choose
+from assay.models.meter import No
+
+WIDE, WIDTH = (
+    50,
+    20,
+)  # passages of the search for the question itself, which are also a sample of the words; and of others
+AT_ONCE = 6  # calls of one round, at most
+
+
+async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The next calls of a run that has a model."""
+    planned = as_planned(run)
+    if planned:
+        yield Decided(planned, "as planned")
+        return
+    reply = await _chosen(run, kit)
+    if isinstance(reply, No):
+        yield Decided((), f"{reply.why}: {reply.detail}")
+        return
+    choice, by = reply
+    calls, refused = _new(
+        run, [(name, checked(kit.tools[name], given)) for name, given in choice.calls if name in kit.tools]
+    )
+    if not calls and not run.calls:
+        calls = (Call("c1", "search", {"query": run.question, "k": WIDE}),)  # nobody answers unsearched
+        yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
+        return
+    if calls:
+        why = choice.why.strip() or "as the model chose"
+    else:
+        why = f"repeated: {'; '.join(refused)}" if refused else choice.why.strip() or "nothing left worth trying"
+    yield Decided(calls, why, by, refused=refused)
+
+
+def as_planned(run: Run) -> tuple[Call, ...]:
+    """A search for each step that is ready and was not searched for yet, side by side; and for what the search was opened
+    again for."""
+    if run.every and not run.calls:
+        return (Call("c1", "search_all", {"query": run.question}),)
+    wanted = [prompt_window.filled(step.query or step.question, run) for step in prompt_window.ready(run)]
+    if again := prompt_window.wish(run):
+        wanted.insert(0, again)
+    if not run.calls:
+        wanted = [run.question] if run.route is Route.lookup else [run.question, *wanted]
+    asked = [query for query in wanted if not prompt_window.PLACE.search(query)]
+    calls, _ = _new(
+        run, [("search", {"query": query, "k": WIDE if query == run.question else WIDTH}) for query in asked]
+    )
+    return calls
+
+
+async def _chosen(run: Run, kit: Kit) -> tuple[Choice, str] | No:
+    titles = kit.titles(run)
+    known = {found.passage.doc_id for found in run.found}
+
+    def lay_out(room: int) -> Mapping[str, str]:
+        left = max(1, kit.limits.rounds - run.rounds)
+        fixed = {
+            "bases": prompt_window.bases(run),
+            "question": run.question,
+            "steps": prompt_window.steps(run),
+            "missing": prompt_window.missing(run),
+            "left": f"{left} more round{'s' if left > 1 else ''} of calls can be made.",
+        }
+        rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
+        return fixed | {
+            "evidence": prompt_window.evidence(run, titles, rest * 2 // 3),
+            "searched": prompt_window.searched(run, rest // 3),
+        }
+
+    def wrong(choice: Choice) -> str:
+        """The exact error of the first call that cannot be made."""
+        for name, given in choice.calls:
+            tool = kit.tools.get(name)
+            try:
+                if tool is None:
+                    raise ToolError(f"There is no tool called {name!r}. There are: {', '.join(sorted(kit.tools))}.")
+                checked(tool, given)
+            except ToolError as error:
+                return str(error)
+        return ""
+
+    assert kit.meter is not None
+    tools = [schema_of(tool) for tool in kit.tools.values()]
+    return await choose(kit.meter, "decide", lay_out, tools, check=wrong, documents=sorted(known), max_tokens=400)
+
+
+def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tuple[Call, ...], tuple[str, ...]]:
+    """Those calls that are new, numbered, and the others in words."""
+    calls: list[Call] = []
+    refused: list[str] = []
+    for name, given in wanted:
+        # In the order in which the record keeps them: what a model is shown next must be the same after a restart.
+        call = Call(f"c{len(run.calls) + len(calls) + 1}", name, dict(sorted(given.items())))
+        if len(calls) >= AT_ONCE:
+            refused.append(f"{prompt_window.spelled(call)} was one call too many")
+        elif same := next((each for each in (*run.calls, *calls) if alike(each, call)), None):
+            refused.append(f"{prompt_window.spelled(call)} was made before as {same.id}")
+        else:
+            calls.append(call)
+    return tuple(calls), tuple(refused)
+
+
+def made_before(run: Run, call: Call) -> bool:
+    return any(alike(each, call) for each in run.calls)
+
+
+def alike(one: Call, other: Call) -> bool:
+    """Whether two calls are the same but for the order and form of their words. How many passages are wanted does not
+    make a difference: a search that found nothing among eight finds nothing among nine."""
+    if one.tool != other.tool:
+        return False
+    left, right = _said(one), _said(other)
+    return left == right
+
+
+def _said(call: Call) -> tuple[frozenset[str], str]:
+    free = {name: value for name, value in call.arguments.items() if name != "k"}
+    query = str(free.pop("query", ""))
+    terms = frozenset(text.terms(query)) - {"s"} or frozenset({text.fold(query)})  # "the site's" says "of the site"
+    return terms, json.dumps(_plain(free), sort_keys=True)
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Scalar | list[str]]:
+    return {name: list(value) if isinstance(value, list | tuple) else value for name, value in given.items()}

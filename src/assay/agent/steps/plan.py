@@ -1,0 +1,106 @@
+"""The question as steps: a DAG whose later steps use what earlier ones found. A model proposes; what is no DAG is made one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent import prompt_window, rules
+from assay.agent.context import Kit
+from assay.core.events import Event, Planned, Route
+from assay.core.run import Run
+from assay.core.types import Plan, Step
+from assay.language import text
+from assay.models.llm import Role
+from assay.models.meter import No
+
+MOST = 6  # steps of a plan
+PLANS = 3  # plans of a run, at most: it adapts, and does not dither
+
+Short = Annotated[str, Field(max_length=300)]
+
+
+class Proposed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: Annotated[str, Field(pattern=r"^s[1-9]$")]
+    question: Annotated[str, Field(min_length=1, max_length=400)]
+    query: Short
+    needs: list[Annotated[str, Field(pattern=r"^s[1-9]$")]] = Field(default_factory=list, max_length=MOST)
+    binds: Annotated[str, Field(max_length=60)] = ""
+
+
+class Planning(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    steps: list[Proposed] = Field(min_length=1, max_length=MOST)
+
+
+async def plan(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """One step where one search is to do; otherwise the model's steps, or those the rules can tell."""
+    if not run.asked.has_model:
+        yield Planned(rules.steps(run.question))
+    elif run.route is Route.lookup or run.every:
+        yield Planned(Plan((Step("s1", run.question, query=run.question),)))
+    elif len(run.readings) > 1:
+        yield Planned(Plan(tuple(Step(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
+    else:
+        reply = await kit.ask(Role.plan, "plan", Planning, lambda room: _lay_out(run, kit, room), max_tokens=500)
+        if isinstance(reply, No):
+            yield Planned(Plan((Step("s1", run.question, query=run.question),)))
+        else:
+            proposed, by = reply
+            made = planned(proposed)
+            yield Planned(made if made.steps else Plan((Step("s1", run.question, query=run.question),)), by)
+
+
+def _lay_out(run: Run, kit: Kit, room: int) -> dict[str, str]:
+    before = ""
+    if run.plan is not None:
+        found = prompt_window.evidence(run, kit.titles(run), room // 2)
+        before = f"An earlier plan did not fit.\n{prompt_window.steps(run)}\n{prompt_window.missing(run)}\nEvidence so far:\n{found}\n"
+    question = run.question if len(run.readings) != 1 else run.readings[0]
+    return {"bases": prompt_window.bases(run), "so_far": before, "question": question}
+
+
+def planned(proposed: Planning) -> Plan:
+    """The steps in an order in which each comes after what it needs. What cannot be is left out rather than argued about:
+    needs of steps that are not there or go round in a circle, steps that ask the same, places that nothing fills."""
+    wanted = {step.id: step for step in reversed(proposed.steps)}
+    ordered: list[Proposed] = []
+    while wanted:
+        done = {step.id for step in ordered}
+        ready = [id for id, step in wanted.items() if not (set(step.needs) & wanted.keys()) - done - {id}]
+        ordered.append(wanted.pop(min(ready or wanted)))
+    seen: dict[tuple[str, ...], None] = {}
+    steps: list[Step] = []
+    for each in ordered:
+        earlier = {step.id for step in steps}
+        needs = tuple(dict.fromkeys(need for need in each.needs if need in earlier))
+        binds = {step.binds: step.id for step in steps if step.id in needs and step.binds}
+        places = set(prompt_window.PLACE.findall(f"{each.question} {each.query}"))
+        if places - set(needs) - binds.keys() or tuple(text.terms(each.question)) in seen:
+            continue
+        seen[tuple(text.terms(each.question))] = None
+        steps.append(Step(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip()))
+    return Plan(tuple(steps))
+
+
+def adaptable(run: Run) -> bool:
+    """Whether the plan is to be made anew: retrieval surprised, and there is a plan left to make."""
+    plans: Sequence[Event] = [event for event in run.events if isinstance(event, Planned)]
+    judged = run.judged
+    return (
+        judged is not None and judged.surprise and not judged.enough and len(plans) < PLANS and not _planned_since(run)
+    )
+
+
+def _planned_since(run: Run) -> bool:
+    for event in reversed(run.events):
+        if isinstance(event, Planned):
+            return True
+        if event is run.judged:
+            return False
+    return False

@@ -1,0 +1,141 @@
+"""A turn of a conversation as a question that stands alone. A model proposes; what names something that nobody has named is not
+believed, and then, as without a model, the rules fill in what "it" and "and in 2024?" leave out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.context import Kit, mark
+from assay.answer.checking import facts
+from assay.core.events import RULES, Event, Rephrased
+from assay.core.run import Run
+from assay.core.types import Exchange
+from assay.language import text
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+
+SHOWN = 1200  # tokens of the conversation that a model is shown
+LONGEST = 400  # characters of a question
+POINTS_BACK = re.compile(
+    r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|ones?|same|former|latter)\b",
+    re.I,
+)
+CARRIES_ON = re.compile(
+    r"^\W*(?:(?:and|but|so|or|also|what about|how about|what if|since when|more|anything else|go on|explain)\b"
+    r"|(?:why(?: not)?|how(?: so)?|when|where|who|which(?: one)?)\W*$)",
+    re.I,
+)
+WHOLE = re.compile(
+    r"^(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|can|could|may|must|should|has|have)\b",
+    re.I,
+)
+OPENER = re.compile(r"^\W*(?:and|but|so|or|also|what about|how about|then)\b[\s,]*", re.I)
+
+
+class Alone(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    question: Annotated[str, Field(max_length=LONGEST)]
+
+
+async def rephrase(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """What is asked, as somebody would ask who has not heard the conversation."""
+    asked, history = run.asked.question, run.asked.history
+    if not run.asked.has_model:
+        yield by_rule(asked, history)
+        return
+    reply = await kit.ask(
+        Role.plan,
+        "standalone",
+        Alone,
+        lambda room: _lay_out(asked, history, mark(run), min(room, SHOWN)),
+        documents=sorted({doc for turn in history for doc in turn.documents}),
+        max_tokens=150,
+    )
+    if isinstance(reply, No):
+        yield by_rule(asked, history)
+        return
+    proposed, by = reply
+    alone = " ".join(proposed.question.split())
+    if not sound(alone, asked, history):
+        ruled = by_rule(asked, history)
+        yield Rephrased(ruled.question, f"what the model made of it names what nobody has named; {ruled.why}", RULES)
+        return
+    yield Rephrased(alone, "" if alone != asked else "it stands alone", by)
+
+
+def sound(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
+    """Whether a question says no more than the turn and what came before it: it is one, it names and numbers nothing new, and
+    it drops no number and no name that was asked for."""
+    known = "\n".join((asked, *(f"{turn.question}\n{turn.answer}" for turn in history)))
+    if not text.terms(alone) or instructs(alone) or len(text.sentences(alone)) > 2:
+        return False
+    return not facts.strangers(alone, known) and not facts.strangers(asked, alone, facts.in_small_letters(asked))
+
+
+def _lay_out(asked: str, history: Sequence[Exchange], mark: str, room: int) -> dict[str, str]:
+    """The latest turns first of all: what does not fit is the oldest."""
+    left = room - estimate_tokens(asked) - 40
+    shown: list[str] = []
+    for number, turn in reversed(list(enumerate(history, 1))):
+        words = fence(mark, f"turn {number}", f"Asked: {turn.question}\nSaid: {fitting(turn.answer, 160)}")
+        if (cost := estimate_tokens(words) + 1) > left:
+            break
+        shown.insert(0, words)
+        left -= cost
+    return {"history": "\n".join(shown), "question": fitting(" ".join(asked.split()), max(room // 3, 32))}
+
+
+# --- by rule --------------------------------------------------------------------------------------------------------
+
+
+def by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
+    """The question with what it leaves out: the subject of the last turn in the place of a pronoun, or, where it only names
+    something else, the last question with that in its place."""
+    last = history[-1].question if history else ""
+    if not last or not leans(asked):
+        return Rephrased(asked, "it stands alone")
+    bare = OPENER.sub("", asked).strip() or asked
+    if WHOLE.search(bare) and len(text.terms(bare)) > 1 and not POINTS_BACK.search(bare):
+        return Rephrased(bare[0].upper() + bare[1:], "it stands alone")
+    if CARRIES_ON.search(asked) and not POINTS_BACK.search(bare):
+        if swapped := _swapped(bare, last):
+            return Rephrased(swapped, "the last question, of something else")
+        return Rephrased(f"{bare.rstrip('?. ')}: {last}", "it carries on the last question")
+    subject = _subject(last)
+    if subject and (match := POINTS_BACK.search(bare)):
+        whose = f"{subject}'s" if match[0].lower() in {"its", "their", "his", "her"} else subject
+        return Rephrased(bare[: match.start()] + whose + bare[match.end() :], f"“{match[0]}” is {subject}")
+    return Rephrased(f"{bare.rstrip('?. ')}: {last}", "it carries on the last question")
+
+
+def leans(asked: str) -> bool:
+    """Whether a question needs what came before it: it carries on, or points back and names nothing itself."""
+    if CARRIES_ON.search(asked):
+        return True
+    return POINTS_BACK.search(asked) is not None and not text.names(asked)
+
+
+def _subject(question: str) -> str:
+    """What a question is about: its last name, or else its longest run of words that carry meaning."""
+    if names := text.names(question):
+        return names[-1].text
+    runs = [
+        each.strip()
+        for each in re.split(r"[^\w' -]+|\b(?:" + "|".join(sorted(text.STOP_WORDS)) + r")\b", question, flags=re.I)
+    ]
+    return max((each for each in runs if each and text.terms(each)), key=lambda each: len(each.split()), default="")
+
+
+def _swapped(bare: str, last: str) -> str:
+    """The last question with another name in the place of its own."""
+    own, before = text.names(bare), text.names(last)
+    if len(own) != 1 or not before or len(text.terms(bare)) > len(text.terms(own[0].text)) + 1:
+        return ""
+    return last.replace(before[-1].text, own[0].text)

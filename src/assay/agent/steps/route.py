@@ -1,0 +1,130 @@
+"""How a question is dealt with: directly, by one look-up, or by research. A model proposes; the rules have the last word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent import prompt_window
+from assay.agent.context import Kit
+from assay.answer.extractive.selection import asks_for_several
+from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
+from assay.core.run import Run
+from assay.language import dates, text
+from assay.models.llm import Role
+from assay.models.meter import No
+
+HINTS = {
+    Eagerness.sparing: "The person wants few searches: prefer lookup.",
+    Eagerness.normal: "",
+    Eagerness.eager: "The person wants everything that can be found: prefer research.",
+}
+
+
+ALL = re.compile(
+    r"^\W*(?:[Ll]ist|[Ee]numerate|[Nn]ame (?:all|every|each))\b|\b[Ww]hich all\b|\b(?:complete|full|whole) list\b"
+    r"|\b(?:[Ee]very|[Ee]ach) (?:single )?[a-z]+ (?:that|which|who|whose|with|in|of|at|for|from|on|under)\b"
+    r"|\b[Aa]ll (?:of )?(?:the|our|my|these|those|their) [a-z]+(?: [a-z]+)?s\b",
+)
+
+
+class Routing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    route: Literal["direct", "lookup", "research"]
+    every: bool = False
+    readings: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=4)
+    why: Annotated[str, Field(max_length=300)] = ""
+
+
+async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The person's own wish goes first; then the model's proposal, as far as the rules let it; without one, research."""
+    asked = run.asked
+    days = dates.span_of(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
+    since, until = (days[0].since, days[0].until) if days else (None, None)
+    limited = f"; no documents dated outside {since} to {until}, since it says {days[1]!r}" if days else ""
+    if not asked.has_model:
+        yield Routed(asked.route or Route.research, f"no model: researched by rule{limited}", since, until)
+        return
+    if asked.route is not None:
+        every = asks_for_all(run.question)
+        yield Routed(asked.route, f"as the person asked{limited}", since, until, every)
+        return
+    reply = await kit.ask(Role.route, "route", Routing, lambda room: _lay_out(run, kit), max_tokens=220)
+    if isinstance(reply, No):
+        yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
+        return
+    proposed, by = reply
+    chosen, why = await _allowed(run, kit, proposed)
+    every = (
+        proposed.every and chosen is not Route.direct and (asks_for_all(run.question) or asks_for_several(run.question))
+    )
+    every = every or (chosen is not Route.direct and asks_for_all(run.question))
+    readings = distinct(run.question, proposed.readings) if chosen is not Route.direct else ()
+    if every:
+        chosen = Route.research
+    yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
+
+
+def _lay_out(run: Run, kit: Kit) -> dict[str, str]:
+    return {
+        "bases": prompt_window.bases(run),
+        "today": run.asked.today,
+        "eagerness": HINTS[run.asked.eagerness],
+        "question": run.question,
+    }
+
+
+async def _allowed(run: Run, kit: Kit, proposed: Routing) -> tuple[Route, str]:
+    """What becomes of the proposal. Nothing that the documents speak of is answered without them."""
+    why = proposed.why.strip() or "as the model judged"
+    if proposed.route == "direct":
+        if not kit.general:
+            return Route.lookup, "answers that are not from the documents are switched off"
+        if known := await spoken_of(run.question, kit):
+            return Route.lookup, f"the documents speak of {known}"
+        return Route.direct, why
+    if run.asked.eagerness is Eagerness.eager:
+        return Route.research, why
+    return Route(proposed.route), why
+
+
+async def spoken_of(question: str, kit: Kit) -> str:
+    """A name or a number of the question that the documents hold; nothing where it has none that they do."""
+    named = [name.text for name in text.names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
+    for name in named[:3]:
+        wanted = text.fold(name.strip("?!.,;:"))
+        for hit in await kit.desk.retrieve(name, 3):
+            if wanted in text.fold(f"{hit.title} {hit.passage.text}"):
+                return name.strip("?!.,;:")
+    return ""
+
+
+def asks_for_all(question: str) -> bool:
+    """Whether a whole set is asked for, in so many words. "How many" alone may ask for a number that stands somewhere."""
+    return ALL.search(question) is not None
+
+
+def distinct(question: str, readings: list[str]) -> tuple[str, ...]:
+    """Readings that deserve the name: whole questions that keep the question's words, add some, and differ. A question that
+    names what it is about has one reading; and one reading alone is none."""
+    asked = frozenset(text.terms(question))
+    if text.names(question) or len(asked) > 4:
+        return ()
+    kept: dict[frozenset[str], str] = {}
+    for reading in (each.strip() for each in readings):
+        terms = frozenset(text.terms(reading))
+        if asked & terms and terms - asked and len(reading.split()) >= 4:
+            kept.setdefault(terms, reading)
+    return tuple(kept.values()) if len(kept) > 1 else ()
+
+
+def reading_due(run: Run) -> bool:
+    """Whether the person is to be asked what is meant: the question has several readings, they want to be asked, and have
+    not been."""
+    asked, routed = run.asked, run.routed
+    wanted = Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
+    return wanted and routed is not None and bool(routed.readings) and Checkpoint.reading not in run.pauses

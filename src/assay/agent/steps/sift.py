@@ -1,0 +1,77 @@
+"""Retrieval is cheap and a model's attention is not: names in what was found are followed by rule, and of all that came
+back only what these rules think best is shown to a model. See docs/decisions/0008-cost.md."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from assay.agent import hops, rules
+from assay.agent.context import Kit
+from assay.agent.steps.by_rule import calls_for, searches
+from assay.core.events import Decided, Event, Found, Gathered, Mode, ToolRan
+from assay.core.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """How many passages of a round are weighed, at most: the best of the run, and the best of each call that was decided on."""
+
+    of_run: int
+    of_call: int
+    read: int = 8  # of a call that reads in one document
+
+
+SIEVES = {Mode.quick: Sieve(6, 3), Mode.balanced: Sieve(12, 4), Mode.thorough: Sieve(16, 6)}
+READING = frozenset({"get_document", "read_on", "search_by_source"})
+
+
+def hop_due(run: Run) -> bool:
+    """Whether the names in what was found are still to be followed: once after each decision that brought something."""
+    if run.every or run.stopped is not None:
+        return False
+    for event in reversed(run.events):
+        if isinstance(event, Decided):
+            return bool(event.calls) and event.is_round
+        if isinstance(event, Gathered):
+            return False
+    return False
+
+
+async def hop(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Searches that the names in the best passages suggest; none is a decision too."""
+    following = rules.next_searches(run.question, await searches(run, kit), kit.hops)
+    why = "; ".join(lead.reason for lead in following.leads) or following.stop
+    yield Decided(calls_for(run, following.leads), why, hops=True)
+
+
+def sift_due(run: Run) -> bool:
+    """Whether there is more to weigh than is worth it, and nobody has chosen yet since it came back."""
+    if run.every or len(run.unweighed) < 2:
+        return False
+    last = next((event for event in reversed(run.events) if isinstance(event, Gathered | ToolRan)), None)
+    return isinstance(last, ToolRan)
+
+
+async def sift(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Pass over what is hopeless; what is left is weighed next."""
+    sieve = SIEVES[run.asked.mode]
+    waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
+    ranked = hops.order(run.question, await searches(run, kit), kit.hops)
+    # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
+    best = [each.hit.passage.id for each in ranked[: sieve.of_run] if each.hit.passage.id in waiting]
+    for result, called in _of_this_round(run):
+        most = sieve.read if called in READING else sieve.of_call
+        best += [found.passage.id for found in result if found.passage.id in waiting][:most]
+    kept = set(best)
+    yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
+
+
+def _of_this_round(run: Run) -> list[tuple[Sequence[Found], str]]:
+    """Results of the calls that were last decided on, other than by following names."""
+    decided = next(
+        (event for event in reversed(run.events) if isinstance(event, Decided) and event.calls and not event.hops), None
+    )
+    results: dict[str, ToolRan] = run.results
+    calls = decided.calls if decided else ()
+    return [(results[call.id].found, call.tool) for call in calls if call.id in results]

@@ -1,0 +1,56 @@
+"""Documents as tools speak of them: by file name, with their titles cleaned. Whatever a document says of itself is data."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from assay.agent.tool_context import Desk
+from assay.core.errors import ToolError
+from assay.language.text import clean, fold
+from assay.store.documents import Entry
+
+NAMED = 5  # candidates that an error lists
+
+
+def shown(words: str, most: int = 120) -> str:
+    """Words that a document controls, fit for a line: nothing unseen, no line ends, not too long."""
+    line = " ".join(clean(words).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def names(entries: Sequence[Entry]) -> dict[str, str]:
+    """What each document is called, by id: its file's name, or its whole place where two have the same name."""
+    count = Counter(entry.name for entry in entries)
+    return {entry.id: shown(entry.name if count[entry.name] == 1 else entry.uri, 300) for entry in entries}
+
+
+def line(entry: Entry, name: str) -> str:
+    """A document in one line."""
+    about = ", ".join(part for part in (entry.kind, entry.date or "no date") if part)
+    title = shown(entry.title)
+    plain = (re.sub(r"[-_\s]+", " ", fold(each)) for each in (title, PurePath(entry.name).stem))
+    same = len(set(plain)) == 1  # the name says it already
+    return f"{name} ({about})" if not title or same else f"{name}: {title} ({about})"
+
+
+def document_named(desk: Desk, source: str, entries: Sequence[Entry] | None = None) -> Entry:
+    """The one document that goes by this name. What is not there and what is not theirs look the same."""
+    entries = desk.sources() if entries is None else entries
+    called = names(entries)
+    wanted = fold(shown(source, 500)).strip()
+    for fits in (
+        lambda entry: wanted in {fold(entry.id), fold(entry.uri), fold(called[entry.id])},
+        lambda entry: wanted in {fold(entry.name), fold(shown(entry.title, 500)), fold(PurePath(entry.name).stem)},
+        lambda entry: bool(wanted) and (wanted in fold(entry.name) or wanted in fold(entry.title)),
+    ):
+        found = [entry for entry in entries if fits(entry)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            some = ", ".join(called[entry.id] for entry in found[:NAMED])
+            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+            raise ToolError(f"{shown(source)!r} fits {len(found)} documents: {some}{more}. Use one of these names.")
+    raise ToolError(f"There is no document called {shown(source)!r}. list_sources shows what there is.")

@@ -1,0 +1,302 @@
+"""Whether a claim follows from what it cites: the `Judge` seam. By rule always; by a model where mode or risk asks for it.
+
+A rule that finds a claim wrong is final. A model may find fault with anything, and may only vouch for what the rules leave
+open. Thresholds are measured: docs/decisions/0007-grounding.md. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.answer.checking import facts
+from assay.answer.checking.source import Grounding, Source, beyond, orders, share, spoken_of
+from assay.answer.evidence_text import Sources, quotations
+from assay.core.events import Mode
+from assay.core.types import Claim, Evidence, Verdict
+from assay.language import polarity, text
+from assay.models.token_estimate import estimate_tokens
+from assay.prompts.fence import RESTS, fence, instructs, noted
+
+HEDGE = "The documents suggest, but do not state, that "
+BATCH = 4  # claims that share a request
+
+SENTENCE = 4  # words of a statement that names and counts nothing
+
+
+class Judge(Protocol):
+    """How claims are judged. `evidence` is all that the run has; what a claim cites of it is what counts."""
+
+    name: str  # what events call it
+
+    async def judge(self, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources) -> tuple[Claim, ...]:
+        """The same claims, each with its verdict and why."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The judge that needs no model."""
+
+    name: str = "rules"
+
+    async def judge(self, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources) -> tuple[Claim, ...]:
+        return tuple(by_rule(claim, evidence, sources) for claim in claims)
+
+
+# --- by rule --------------------------------------------------------------------------------------------------------
+
+
+DEFAULT = Grounding()
+
+
+def by_rule(
+    claim: Claim,
+    evidence: Sequence[Evidence],
+    sources: Sources | None = None,
+    *,
+    opinion: bool = False,
+    by: Grounding = DEFAULT,
+) -> Claim:
+    """The claim with its verdict, and with what it rests on said where that reads like an instruction."""
+    return noted(_ruled(claim, evidence, sources, opinion=opinion, by=by), evidence)
+
+
+def _ruled(
+    claim: Claim,
+    evidence: Sequence[Evidence],
+    sources: Sources | None,
+    *,
+    opinion: bool,
+    by: Grounding,
+) -> Claim:
+    """The claim with its verdict. Its keys are evidence of this run; its numbers, dates and names stand in what it cites; it
+    denies what that denies and points the way it points; and it says little that is not there. Of an opinion, and of what
+    is said to be uncertain, less of the wording is asked."""
+    cited = [each for each in evidence if each.key in claim.cites]
+    if not claim.cites:
+        return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
+    if {each.key for each in cited} != set(claim.cites):
+        return _not(claim, "it cites evidence that this run did not gather")
+    words = claim.text.removeprefix(HEDGE)
+    source = Source.of(cited, sources or Sources())
+    strange = _strange(words, source.words, evidence)
+    if wrong := [each for each in strange if not _counted(each, claim)]:
+        return _not(claim, f"“{wrong[0]}” is not in what it cites")
+    terms = spoken_of(words)
+    if len(terms) + sum(sign.isdigit() for sign in words) < 2:
+        return _not(claim, "it says nothing that could be checked")
+    if len(words.split()) < SENTENCE and not facts.names(words) and not any(sign.isdigit() for sign in words):
+        return _not(claim, "it is no statement")
+    if words.rstrip(" ”’\"')").endswith(("?", "？")):
+        return _not(claim, "it asks, and states nothing")
+    if instructs(words):
+        return _not(claim, "it reads like an instruction")
+    if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):
+        return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
+    whole, hedged = share(terms, source.terms), words != claim.text
+    if whole < (by.hedged if hedged else by.least):
+        return _not(claim, f"only {whole:.0%} of its words are in what it cites")
+    near, aligned = source.nearest(terms, by)
+    denied, turned = polarity.denial(words, aligned), polarity.turn(words, aligned)
+    if bool(denied) != bool(turned):
+        why = f"it says “{turned}” the other way round" if turned else f"one of the two denies “{denied}”"
+        return replace(claim, verdict=Verdict.contradicted, why=why)
+    if opinion:
+        return replace(claim, verdict=Verdict.supported, why="an opinion; the facts in it are in what it cites")
+    common = _common(evidence, len(cited)) if len(cited) > 1 else frozenset()
+    doubt = _doubt(words, source, aligned, near, denied, "".join(strange[:1]), common, by)
+    if doubt and any(each.flagged for each in cited):  # no model settles that
+        return _not(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
+    if not doubt or hedged:
+        return replace(claim, verdict=Verdict.supported, why="its words and facts are in what it cites")
+    return replace(claim, verdict=Verdict.partial, why=doubt)
+
+
+def _doubt(
+    words: str,
+    source: Source,
+    aligned: str,
+    near: float,
+    denied: str,
+    counted: str,
+    common: frozenset[str],
+    by: Grounding,
+) -> str:
+    """Why rules alone cannot vouch for a claim."""
+    terms = spoken_of(words)
+    if denied:
+        return f"it turns “{denied}” round twice"
+    if counted:
+        return f"“{counted}” is counted, not quoted"
+    if source.untied(words, terms, common, by):
+        return "each piece says a part of it, and nothing that both name ties them together"
+    if near < by.near:
+        return f"{near:.0%} of its words are in the sentences it is nearest to"
+    if cause := source.unreasoned(words, terms):
+        return f"it says “{cause}”, and nothing that it cites says why"
+    if source.miscounted(words, terms):
+        return "it denies more or less than the sentence that it repeats"
+    if pointing := polarity.unclear(words, aligned):
+        return f"what it cites points both ways, and it says “{pointing}”"
+    return source.apart(words, terms, near * by.beside)
+
+
+def _common(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
+    """Words that more of this run's evidence has than a claim cites: they tie nothing to anything."""
+    counts = Counter(term for each in evidence for term in _terms(each.passage.text))
+    return frozenset(term for term, count in counts.items() if count > cited)
+
+
+def _strange(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
+    """Facts of the claim that are nowhere in what it cites. The rest of the evidence tells names from words that merely open a
+    sentence; it is read only if it matters."""
+    if not facts.strangers(words, cited):
+        return []
+    ordinary = frozenset[str]().union(*(_in_small_letters(each.passage.text) for each in evidence))
+    return facts.strangers(words, cited, ordinary)
+
+
+# Every claim of a long account is held against all evidence: each passage is read once.
+_in_small_letters = lru_cache(maxsize=4096)(facts.in_small_letters)
+
+
+@lru_cache(maxsize=4096)
+def _terms(passage: str) -> frozenset[str]:
+    return frozenset(text.terms(passage))
+
+
+def _ordered(added: frozenset[str], passages: Iterable[str]) -> bool:
+    """Whether what a claim adds to its sources is what some passage orders a model to say."""
+    return bool(added) and any(added <= order for each in passages for order in orders(each))
+
+
+def obeys(claim: Claim, evidence: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
+    """Whether a claim adds to what it cites what one of these passages orders a model to say: kept as evidence or not, a model
+    has read it, and then no model's verdict settles the claim."""
+    source = Source.of([each for each in evidence if each.key in claim.cites], sources)
+    return _ordered(beyond(spoken_of(claim.text.removeprefix(HEDGE)), source.terms), passages)
+
+
+def _not(claim: Claim, why: str) -> Claim:
+    return replace(claim, verdict=Verdict.unsupported, why=why)
+
+
+def _counted(strange: str, claim: Claim) -> bool:
+    """ "Three suppliers …", citing three pieces of evidence: counted rather than read."""
+    (number, *others) = facts.numbers(strange) or [None]
+    return number is not None and not others and len(set(claim.cites)) > 1 and len(set(claim.cites)) in number.values
+
+
+# --- by a model -----------------------------------------------------------------------------------------------------
+
+
+class Ruling(BaseModel):
+    """A verdict on one claim, by its number in the request."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    claim: int
+    why: str = ""
+    verdict: Literal["supported", "partial", "unsupported", "contradicted"]
+
+
+class Rulings(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    rulings: list[Ruling]
+
+
+def needs_model(claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False) -> bool:
+    """Whether a claim that was judged by rule goes to a model: what the rules leave open; and, when thorough, whatever they
+    let pass. So does, unless in haste, what rests on a passage that reads like an instruction. Nobody can check an
+    opinion beyond its facts."""
+    if claim.quote is not None or opinion:
+        return False
+    if claim.verdict is Verdict.partial:
+        return True
+    if claim.verdict is not Verdict.supported:
+        return False
+    flagged = any(each.flagged for each in evidence if each.key in claim.cites)
+    return mode is Mode.thorough or (flagged and mode is Mode.balanced)
+
+
+def schema(count: int) -> dict[str, Any]:
+    """The form of a reply about `count` claims."""
+    ruling = {
+        "type": "object",
+        "properties": {
+            "claim": {"type": "integer", "enum": list(range(1, count + 1))},
+            "why": {"type": "string"},
+            "verdict": {"type": "string", "enum": ["supported", "partial", "unsupported", "contradicted"]},
+        },
+        "required": ["claim", "why", "verdict"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"rulings": {"type": "array", "items": ruling, "minItems": count, "maxItems": count}},
+        "required": ["rulings"],
+        "additionalProperties": False,
+    }
+
+
+def lay_out(
+    claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+) -> dict[str, str]:
+    """The values of the prompt `check`, in at most `room` tokens: each set of citations once, and below it the claims on it."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, claim in enumerate(claims, 1):
+        groups.setdefault(tuple(sorted(claim.cites)), []).append(number)
+    listed = {
+        keys: fence(mark, "claims", "\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))
+        for keys, own in groups.items()
+    }
+    left = room - sum(estimate_tokens(words) + 4 for words in listed.values()) - 8
+    parts: list[str] = []
+    for place, (keys, words) in enumerate(listed.items()):
+        cited = [each for each in evidence if each.key in keys]
+        shown, _ = quotations(cited, sources, mark, max(left, 0) // (len(listed) - place))
+        left -= estimate_tokens(shown)
+        parts.append(f"{shown}\n{words}")
+    return {"claims": "\n\n".join(parts), "count": str(len(claims))}
+
+
+def _flat(claim: Claim) -> str:
+    """A claim in one line: what it says is never another claim's number."""
+    return " ".join(claim.text.removeprefix(HEDGE).split())
+
+
+RANK = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
+
+
+def read(reply: Rulings | None, claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    """The claims with the model's verdict joined to that of the rules. What was not ruled on counts against the claim; of two
+    rulings on one claim the worse one holds."""
+    found: dict[int, Ruling] = {}
+    for ruling in reply.rulings if reply else ():
+        before = found.get(ruling.claim)
+        if before is None or RANK.index(Verdict(ruling.verdict)) < RANK.index(Verdict(before.verdict)):
+            found[ruling.claim] = ruling
+    return tuple(
+        combine(claim, Verdict(own.verdict), own.why)
+        if (own := found.get(number))
+        else combine(claim, Verdict.unsupported, "no verdict was given")
+        for number, claim in enumerate(claims, 1)
+    )
+
+
+def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
+    """A model can lower what the rules found, or settle what they left open; what they found wrong stays wrong."""
+    if claim.verdict not in (Verdict.supported, Verdict.partial):
+        return claim
+    if verdict is Verdict.partial and claim.text.startswith(HEDGE):
+        verdict = Verdict.supported  # it claims no more than that
+    said = " ".join(why.split())[:200] or claim.why
+    kept = f"; {RESTS}" if RESTS in claim.why and RESTS not in said else ""  # no model takes that away
+    return replace(claim, verdict=verdict, why=f"{said}{kept}")

@@ -1,0 +1,167 @@
+"""A claim that did not hold gets one chance: written anew, hedged, replaced by the words of the document, or dropped. Pure.
+
+Whatever comes out is checked again, as everything is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.answer import claims
+from assay.answer.checking import facts
+from assay.answer.checking.judge import HEDGE, by_rule, spoken_of
+from assay.answer.evidence_text import Sources, quotations
+from assay.answer.extractive.extract import pieces, says_something
+from assay.core.events import RULES, Revised
+from assay.core.run import Run
+from assay.core.types import Claim, Evidence, Verdict
+from assay.evidence.weigh import quote
+from assay.language import text
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import commands, fence
+
+AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
+TELLING = 2  # words that a further piece of evidence must add
+MEANT = 0.6  # the same, where it must also have all names and numbers
+CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
+
+
+class Revision(BaseModel):
+    """What is to become of the claim."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    action: Literal["rewrite", "hedge", "drop"]
+    text: str = ""
+    cites: list[str] = []
+
+
+def schema(keys: Sequence[str]) -> dict[str, Any]:
+    """The form of a reply, in which nothing can be cited but what was shown."""
+    return {
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": ["rewrite", "hedge", "drop"]},
+            "text": {"type": "string"},
+            "cites": {"type": "array", "items": {"type": "string", "enum": list(keys)}, "minItems": 0, "maxItems": 4},
+        },
+        "required": ["action", "text", "cites"],
+        "additionalProperties": False,
+    }
+
+
+def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """What a claim is put right from: what it cites, and then what speaks most of the same, also what was found since."""
+    cited = [each for each in evidence if each.key in claim.cites]
+    terms = spoken_of(claim.words)
+    others = [each for each in evidence if each.key not in claim.cites]
+    others.sort(key=lambda each: (-len(terms & frozenset(text.terms(each.passage.text))), -each.score, each.key))
+    return (*cited, *others[:AT_HAND])
+
+
+def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
+    """The same claim with the evidence that does say it, where the writer has named the wrong piece, or one too few."""
+    if claim.quote is not None or not claim.words.strip():
+        return None
+    for each in relevant(claim, evidence):
+        tried = replace(claim, cites=(each.key,), verdict=None, why="")
+        if each.key not in claim.cites and by_rule(tried, evidence, sources).verdict is Verdict.supported:
+            return tried
+    more = completed(claim, evidence, sources)
+    return replace(more, verdict=None, why="") if more else None
+
+
+def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
+    """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
+    at least two of the words that the first has not."""
+    cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
+    lacking = spoken_of(claim.words) - frozenset(text.terms(cited))
+    for each in relevant(claim, evidence):
+        if each.key not in claim.cites and len(lacking & frozenset(text.terms(each.passage.text))) >= TELLING:
+            tried = by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
+            if tried.verdict is Verdict.supported:
+                return tried
+    return None
+
+
+def lay_out(
+    question: str, claim: Claim, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+) -> dict[str, str]:
+    """The values of the prompt `revise`, in at most `room` tokens."""
+    said = fitting(" ".join(claim.words.split()), max(room // 6, 16))
+    why = fitting(" ".join(claim.why.split()) or "nobody can tell where it comes from", max(room // 8, 16))
+    told = {
+        "question": fitting(" ".join(question.split()), max(room // 6, 16)),
+        "claim": fence(mark, "claim", f"Claim: {said}\nWrong with it: {why}"),
+    }
+    left = room - sum(estimate_tokens(words) for words in told.values())
+    return {**told, "evidence": quotations(evidence, sources, mark, left)[0]}
+
+
+def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
+    """The claim as it now reads. It is one sentence that cites evidence of this run; what says the same again is dropped."""
+    if reply.action == "drop":
+        return Revised(place, None, claim.why, by)
+    found, _ = claims.split(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
+    if not found or not found[0].cites:
+        return Revised(place, None, "what was written instead cites nothing", by)
+    new = claims.pruned(found[0], evidence, Sources())
+    if reply.action == "hedge":
+        return Revised(place, Claim(_hedged(new.text), new.cites), "only suggested", by)
+    if new.text == claim.text and set(new.cites) == set(claim.cites):
+        return Revised(place, None, claim.why, by)
+    return Revised(place, new, claim.why, by)
+
+
+def _hedged(words: str) -> str:
+    """The sentence as something that is only suggested; its first word keeps its capital if it is a name."""
+    first = words.split(maxsplit=1)[0].lower()
+    plain = first in text.STOP_WORDS or facts.is_plain(first)
+    return HEDGE + (words[:1].lower() + words[1:] if plain else words)
+
+
+def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
+    """The sentence of the evidence that is closest to the claim, as it stands; or nothing, if none is close. A claim that
+    cites nothing is compared with all there is."""
+    if claim.quote is not None:
+        return Revised(place, None, claim.why, RULES)
+    known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
+    said = {other.quote for own, other in run.written.items() if own != place and other.quote}
+    best = closest(claim, known, run.question, sources)
+    if best is None or best.quote in said:
+        return Revised(place, None, claim.why, RULES)
+    return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
+
+
+def in_its_words(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
+    """What a small model meant to say, in the document's own words: a sentence that has all the names and numbers of the
+    claim and most of its words. It would only say the same again if it were asked to write it anew."""
+    best = closest(claim, run.evidence, run.question, sources, MEANT)
+    if best is None or facts.strangers(claim.words, best.words):
+        return Revised(place, None, claim.why, RULES)
+    return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
+
+
+def closest(
+    claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
+) -> Claim | None:
+    """The closest sentence as a quotation; it must speak of what was asked, too."""
+    terms, asked = spoken_of(claim.words), frozenset(text.terms(question))
+    best: tuple[float, Claim] | None = None
+    for each in evidence:
+        above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}"
+        for start, end in pieces(each.passage.text):
+            words = each.passage.text[start:end]
+            spoken = frozenset(text.terms(words))
+            share = len(terms & spoken) / len(terms) if terms else 0.0
+            if share < close or not asked & (spoken | frozenset(text.terms(above))):
+                continue
+            if not says_something(words) or commands(words):
+                continue
+            if best is None or share > best[0]:
+                best = share, Claim("", (each.key,), quote=quote(each.passage, start, end))
+    return best[1] if best else None

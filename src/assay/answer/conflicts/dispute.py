@@ -1,0 +1,252 @@
+"""What two documents disagree about: a value in the same place, two answers to one question, or a denial. Pure, and slow to
+accuse: what may be said of two things of one name, or of two times, is no dispute. See decision 10."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from assay.answer.conflicts import pair as conflict
+from assay.answer.conflicts.slots import Lined, Piece, Slot, apart, lined_up, pieces, same
+from assay.answer.extractive import question_kind
+from assay.language import polarity, text
+
+ALIKE = 0.5  # by meaning; below this two sentences speak of different things
+KIN = 0.5  # of the particulars of the passage that has fewer, so many must be in the other
+TWIN = 0.75  # so many, and one passage retells the other
+MANY = 5  # particulars in both passages before it says something that few are shared
+BESIDE = 4  # words beside a place, without a gap, that are the same
+COPIED = 0.75  # of the shorter sentence: one is a copy of the other, and a word that differs was changed
+LINED = 0.6  # of the shorter sentence: they say the same sentence, and one denies it
+SAID = 5  # words that two sentences must share before one can deny the other
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, the passage it stands in, and the title of its document."""
+
+    words: str
+    around: str = ""
+    title: str = ""
+
+    @property
+    def passage(self) -> str:
+        return self.around or self.words
+
+
+def statements(words: str, title: str = "") -> tuple[Statement, ...]:
+    """The sentences of a passage."""
+    return tuple(Statement(words[start:end], words, title) for start, end in text.sentences(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """Two statements that cannot both be right. `kind` is number, date, time, name, word or negation."""
+
+    left: Statement
+    right: Statement
+    about: str  # as both say it: "30 days / 90 days"
+    kind: str
+    weight: float  # how many words bear it out
+
+
+def disputed(left: Statement, right: Statement, alike: float, question: str = "") -> str:
+    """What they disagree about in few words, "30 days / 90 days"; nothing if they do not, or speak of different things."""
+    found = between(left, right, alike, question)
+    return found.about if found else ""
+
+
+def between_documents(
+    question: str,
+    left: Sequence[Statement],
+    right: Sequence[Statement],
+    alike: Callable[[Statement, Statement], float] = lambda *_: 1.0,
+) -> Dispute | None:
+    """The dispute of two documents that the most words bear out; None if they have none that bears on the question."""
+    found = [each for one in left for other in right if (each := between(one, other, alike(one, other), question))]
+    return max(found, key=lambda each: each.weight, default=None)
+
+
+def between(left: Statement, right: Statement, alike: float, question: str = "") -> Dispute | None:
+    """The dispute of two sentences; nothing said of rows of tables, of issues of a series, or of two things of one name."""
+    if alike < ALIKE or text.is_row(left.words) or text.is_row(right.words) or conflict.series(left.title, right.title):
+        return None
+    if not same_thing(left, right, question):
+        return None
+    if _another_thing(lined_up(left.words, right.words), question):
+        return None
+    found = [*_changed(left, right, question), *_two_answers(left, right, question), *_denied(left, right)]
+    return max(found, key=lambda each: each.weight, default=None)
+
+
+# --- a value in the same place --------------------------------------------------------------------------------------
+
+
+def _changed(left: Statement, right: Statement, question: str) -> list[Dispute]:
+    lined = lined_up(left.words, right.words)
+    found: list[Dispute] = []
+    for slot in lined.slots:
+        kind, about = _difference(slot, lined, left, right, question)
+        if kind:
+            found.append(Dispute(left, right, about, kind, slot.beside + 10 * _bears(left, right, question)))
+    return found
+
+
+def _difference(slot: Slot, lined: Lined, left: Statement, right: Statement, question: str) -> tuple[str, str]:
+    """The kind of what differs, and both sides as written; nothing where it is no dispute about the question."""
+    wanted = question_kind.kind(question)
+    copied = lined.share >= COPIED
+    if slot.in_words:
+        about = _other_words(slot) if copied and question_kind.wants_a_word(question) else ""
+        return ("word", about) if about else ("", "")
+    if slot.values is None or slot.beside < BESIDE:
+        return "", ""
+    ours, theirs = slot.values
+    if not apart(ours, theirs) or _holds(right.words, ours) or _holds(left.words, theirs):
+        return "", ""
+    if wanted and not (ours.kind == wanted or (ours.kind, wanted) == ("time", "date")):
+        return "", ""
+    if question and not wanted and not copied:
+        return "", ""
+    if wanted in ("date", "number") and not _bears(left, right, question) and nearness(left, right, question) < TWIN:
+        return "", ""
+    if ours.kind == "number" and _dated(left) != _dated(right):  # a rule and what happened once
+        return "", ""
+    return ours.kind, f"{ours.said} / {theirs.said}"
+
+
+def _other_words(slot: Slot) -> str:
+    """ "defender / forward"; nothing where a verb or an adverb differs, which may mean the same: residing, living."""
+    ours, theirs = (" ".join(each.said for each in side) for side in (slot.left, slot.right))
+    mine, other = frozenset(text.terms(ours)), frozenset(text.terms(theirs))
+    if slot.beside < BESIDE + 2 or mine <= other or other <= mine or VERB.search(ours) or VERB.search(theirs):
+        return ""
+    return f"{ours} / {theirs}"
+
+
+VERB = re.compile(r"(?:ing|ed|ly)\b", re.I)
+
+
+def _bears(left: Statement, right: Statement, question: str) -> bool:
+    """Whether both sentences have a word of what is asked, or one that means the same."""
+    about = question_kind.focus(question)
+    return all(about & frozenset(text.terms(each.words)) for each in (left, right))
+
+
+def _holds(words: str, value: Piece) -> bool:
+    """Whether the value stands somewhere in the words: the order differs, not the value."""
+    told = [each for each in pieces(words) if each.kind == value.kind]
+    return any(each.meaning == value.meaning if value.kind == "name" else same(each, value) for each in told)
+
+
+def _dated(statement: Statement) -> bool:
+    return any(each.kind in ("date", "time") for each in pieces(statement.words))
+
+
+def _another_thing(lined: Lined, question: str) -> bool:
+    """More particulars differ than agree: the same form, filled in for two things. Without a question only one may differ."""
+    values = [slot.values for slot in lined.slots if slot.values]
+    counted = [pair for pair in values if not question or pair[0].kind != "name" or not apart(*pair)]
+    differ = {(ours.said, theirs.said) for ours, theirs in counted}
+    return len(differ) > 1 and (not question or len(differ) > lined.agree)
+
+
+# --- two answers, a denial ------------------------------------------------------------------------------------------
+
+
+def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispute]:
+    """Both answer the question, and neither passage has the other's answer anywhere."""
+    wanted = question_kind.kind(question)
+    if not wanted:
+        return []
+    ours, theirs = question_kind.answers(left.words, question), question_kind.answers(right.words, question)
+    if not ours or not theirs or not apart(ours[0], theirs[0]):
+        return []
+    subject = question_kind.subject(question)
+    if wanted == "name" and any(
+        2 * len(subject & frozenset(text.terms(each.words))) <= len(subject) for each in (left, right)
+    ):
+        return []
+    for mine, other in ((ours, right), (theirs, left)):
+        there = [each for each in pieces(other.passage) if each.kind == wanted]
+        if any(same(one, each) for one in mine for each in there):
+            return []
+    return [Dispute(left, right, f"{ours[0].said} / {theirs[0].said}", wanted, 1.0)]
+
+
+def _denied(left: Statement, right: Statement) -> list[Dispute]:
+    """The same sentence, but for a "not" or a word that points the other way."""
+    lined = lined_up(left.words, right.words)
+    if lined.share < LINED or lined.equal < SAID or any(slot.values for slot in lined.slots):
+        return []
+    about = polarity.denial(left.words, right.words) or polarity.turn(left.words, right.words)
+    return [Dispute(left, right, about, "negation", float(lined.equal))] if about else []
+
+
+# --- the same thing -------------------------------------------------------------------------------------------------
+
+
+def same_thing(left: Statement, right: Statement, question: str) -> bool:
+    """Whether both passages are about one thing: they share many of their particulars, or one that hardly two things have; and
+    they do not give what the question names two different longer names, unless one retells the other."""
+    near = nearness(left, right, question)
+    if near < KIN and not telling(left.passage) & telling(right.passage):
+        return False
+    return near >= TWIN or not _rivals(left, right, question)
+
+
+def nearness(left: Statement, right: Statement, question: str) -> float:
+    """Of the particulars of the passage that has fewer, the share that the other has too. With few it says nothing: half."""
+    ours, theirs = (particulars(each.passage, question) for each in (left, right))
+    fewer = min(len(ours), len(theirs))
+    return len(ours & theirs) / fewer if fewer >= MANY else 0.5
+
+
+@lru_cache(maxsize=20_000)
+def particulars(words: str, question: str) -> frozenset[Any]:
+    """Numbers, dates and the words of names, without those that the question has already."""
+    known = frozenset(text.terms(question))
+    found: set[Any] = set()
+    for piece in pieces(words):
+        if piece.kind == "name":
+            found |= piece.meaning - known
+        elif piece.kind:
+            found.add(piece.meaning)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=20_000)
+def telling(words: str) -> frozenset[Any]:
+    """Particulars that hardly two things share: a day of a year, a number of four figures that is not round."""
+    found: set[Any] = set()
+    for piece in pieces(words):
+        if piece.kind == "date" and all(day[0] and day[2] for day in piece.meaning):
+            found.add(piece.meaning)
+        if piece.kind == "number" and all(len(value.normalize().as_tuple().digits) > 3 for value, _ in piece.meaning):
+            found.add(frozenset(value for value, _ in piece.meaning))
+    return frozenset(found)
+
+
+def _rivals(left: Statement, right: Statement, question: str) -> bool:
+    """ "When was Senator Bloomer born?": Asa Bloomer and Robert Bloomer are two."""
+    ours, theirs = (_bynames(f"{each.title}\n{each.passage}", question) for each in (left, right))
+    return bool(ours and theirs and not ours & theirs)
+
+
+ASIDE = re.compile(r"(?<!\s)\s*+\(\s*+([^()]{2,60}?)\s*+\)")
+
+
+@lru_cache(maxsize=20_000)
+def _bynames(words: str, question: str) -> frozenset[str]:
+    """What is added to the name that the question has, within the name or in brackets after it."""
+    subject, known = question_kind.subject(question), frozenset(text.terms(question))
+    found: set[str] = set()
+    for name in text.names(words):
+        own = frozenset(text.terms(name.text))
+        if own & subject and 2 * len(own & subject) >= len(subject):
+            aside = ASIDE.match(words, name.end)
+            found |= own.union(text.terms(aside[1]) if aside else ()) - known
+    return frozenset(found)

@@ -1,0 +1,115 @@
+"""The disputes among several documents: what each pair disputes by itself, and who else says what one side says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+from assay.answer.checking import facts
+from assay.answer.conflicts.dispute import Dispute, Statement, between_documents, nearness
+from assay.answer.conflicts.slots import Piece, pieces, same
+from assay.language import text
+
+HALF = 0.5  # of a question's words in one sentence: the document speaks to it
+RELATED = 0.2  # of the particulars: enough for a document that says the same value to stand beside another one
+
+Pair = tuple[int, int]  # places of two documents, the smaller first
+Alike = Callable[[Statement, Statement], float]
+
+
+def among_documents(
+    question: str, documents: Sequence[Sequence[Statement]], alike: Alike = lambda *_: 1.0
+) -> dict[Pair, Dispute]:
+    """Each pair that disagrees, with both sentences. A document that says what one side of a dispute says, and nowhere what the
+    other says, is on that side, though its own words are too different to be compared with the other's."""
+    found: dict[Pair, Dispute] = {}
+    for one, other in combinations(range(len(documents)), 2):
+        if dispute := between_documents(question, documents[one], documents[other], alike):
+            found[one, other] = dispute
+    joined: dict[Pair, Dispute] = {}
+    for (one, other), dispute in found.items():
+        for place in range(len(documents)):
+            for against, beside, turned in ((one, other, False), (other, one, True)):
+                pair = (min(against, place), max(against, place))
+                if place in (one, other) or pair in found or pair in joined:
+                    continue
+                said = _joins(documents[place], documents[beside], dispute, question, turned=turned)
+                if said is not None:
+                    joined[pair] = _dispute(dispute, said, against < place, turned=turned)
+    return found | joined
+
+
+def outnumbered(question: str, documents: Sequence[Sequence[Statement]], disputes: Mapping[Pair, Dispute]) -> set[Pair]:
+    """Further pairs that are at odds on a question, though no two sentences show it: a document whose value more documents
+    dispute than share stands alone, against each that speaks to the question and does not say so too."""
+    found: set[Pair] = set()
+    for (one, other), dispute in disputes.items():
+        ours, theirs = _values(dispute)
+        if ours is None or theirs is None:
+            continue
+        share, dissent = (sum(any(_says(each, value) for each in own) for own in documents) for value in (ours, theirs))
+        if share == dissent:
+            continue  # nobody can tell who is alone
+        alone, value = (one, ours) if share < dissent else (other, theirs)
+        for place, own in enumerate(documents):
+            if place != alone and _to_the_point(question, own) and not any(_says(each, value) for each in own):
+                found.add((min(alone, place), max(alone, place)))
+    return found - disputes.keys()
+
+
+def _to_the_point(question: str, document: Sequence[Statement]) -> bool:
+    """Whether one of its sentences has half of the question's words."""
+    asked = frozenset(text.terms(question))
+    return any(len(asked & frozenset(text.terms(each.words))) >= HALF * len(asked) for each in document)
+
+
+def _joins(
+    document: Sequence[Statement], beside: Sequence[Statement], dispute: Dispute, question: str, *, turned: bool
+) -> Statement | None:
+    """The sentence with which a document takes the right side of a dispute (the left one if `turned`); None if it does not."""
+    against, own = _values(dispute)[:: -1 if turned else 1]
+    if against is None or own is None or any(_says(each, against) for each in document):
+        return None
+    said = next((each for each in document if _says(each, own) and _says_all(each, own)), None)
+    return said if said and nearness(said, beside[0], question) >= RELATED else None
+
+
+Value = Piece | frozenset[str]  # a particular, or the stems of plain words
+
+
+def _values(dispute: Dispute) -> tuple[Value | None, Value | None]:
+    return _value(dispute, dispute.left, 0), _value(dispute, dispute.right, 1)
+
+
+def _value(dispute: Dispute, statement: Statement, side: int) -> Value | None:
+    said = dispute.about.split(" / ")[side:][:1]
+    if not said or dispute.kind == "negation":
+        return None
+    if dispute.kind == "word":
+        return frozenset(text.terms(said[0]))
+    return next((each for each in pieces(statement.words) if (each.kind, each.said) == (dispute.kind, said[0])), None)
+
+
+def _says(statement: Statement, value: Value) -> bool:
+    if isinstance(value, frozenset):
+        return value <= frozenset(text.terms(statement.words))
+    told = (each for each in pieces(statement.words) if each.kind == value.kind)
+    return any(value.meaning <= each.meaning if value.kind == "name" else same(value, each) for each in told)
+
+
+def _says_all(statement: Statement, value: Value) -> bool:
+    """Whether the sentence has a day where the value is a day: 1900 alone does not say 14 August 1900."""
+    if isinstance(value, frozenset) or value.kind != "date":
+        return True
+    return not facts.date_missing(
+        value.meaning, [each.meaning for each in pieces(statement.words) if each.kind == "date"]
+    )
+
+
+def _dispute(found: Dispute, said: Statement, first: bool, *, turned: bool) -> Dispute:
+    """The same dispute with the sentence of the document that joined; the document that comes first stands left."""
+    mine = found.right if turned else found.left
+    ours, theirs = found.about.split(" / ")[:: -1 if turned else 1]
+    left, right = (mine, said) if first else (said, mine)
+    about = f"{ours} / {theirs}" if first else f"{theirs} / {ours}"
+    return Dispute(left, right, about, found.kind, 0.0)

@@ -1,0 +1,220 @@
+"""The particulars of a sentence in their places (numbers, dates, times, names), and which particulars of two sentences stand in
+the same place. Pure; `dispute.py` weighs what differs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Any
+
+from assay.answer.checking import facts
+from assay.answer.conflicts import pair
+from assay.language import text
+
+YEAR = re.compile(r"(?<![\w.,$€£-])(1[0-9]{3}|20[0-9]{2})(?![\w%]|[.,:]\d|-\d)")
+TIME = re.compile(r"(?<![\w:.])([01]?\d|2[0-3]):([0-5]\d)(?![\w:])")
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+ORDINAL = re.compile("|".join(facts.ORDINALS), re.I)  # "the second largest" counts nothing
+HUNDREDS = 2  # zeros at its end, and a number may be a round one
+SHORT = 3  # words: what is longer and differs was written anew, not changed
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A word, or a particular with its kind: number, date, time or name. `meaning` is what makes two of them the same."""
+
+    said: str
+    kind: str = ""
+    meaning: frozenset[Any] = frozenset()
+
+    @property
+    def place(self) -> str:
+        """What it lines up with: the same word, or any particular of its kind."""
+        return f"\x00{self.kind}" if self.kind else text.stem(text.fold(self.said))
+
+
+@lru_cache(maxsize=20_000)
+def pieces(words: str) -> tuple[Piece, ...]:
+    """The words in their order, each particular in one piece; the number of a clause is left out."""
+    words = pair.CLAUSE.sub("", words)
+    put: list[Piece] = []
+    ahead = 0
+    for start, end, piece in _particulars(words):
+        put += [Piece(match[0]) for match in WORD.finditer(words, ahead, start)]
+        put.append(piece)
+        ahead = end
+    return (*put, *(Piece(match[0]) for match in WORD.finditer(words, ahead)))
+
+
+def _particulars(words: str) -> list[tuple[int, int, Piece]]:
+    """Dates first, then times, years, numbers and names, each in what the others left."""
+    found: list[tuple[int, int, Piece]] = []
+    rest = words
+
+    def take(start: int, end: int, kind: str, meaning: frozenset[Any]) -> None:
+        nonlocal rest
+        found.append((start, end, Piece(words[start:end].strip(), kind, meaning)))
+        rest = rest[:start] + " " * (end - start) + rest[end:]
+
+    for match in facts.DATED.finditer(words):
+        if days := facts.dates(match[0]):
+            take(*match.span(), "date", days[0])
+    for match in TIME.finditer(rest):
+        take(*match.span(), "time", frozenset({(int(match[1]), int(match[2]))}))
+    for match in YEAR.finditer(rest):
+        unit = facts.UNIT.match(rest, match.end())
+        if not unit or unit[1].lower() not in facts.UNITS:
+            take(*match.span(), "date", frozenset({(int(match[1]), 0, 0)}))
+    ahead = 0
+    for number in facts.numbers(rest):
+        start = rest.find(number.said, ahead)
+        if start < 0 or ORDINAL.fullmatch(number.said):
+            continue
+        ahead = start + len(number.said)
+        unit = facts.UNIT.match(rest, ahead) if number.unit else None
+        ahead = unit.end() if unit and unit[1].lower() in facts.UNITS else ahead
+        take(start, ahead, "number", frozenset((value, number.unit) for value in number.values))
+    for name in _names(words):
+        if rest[name.start : name.end] == name.text:
+            take(name.start, name.end, "name", frozenset(text.terms(name.text)))
+    return sorted(found, key=lambda each: each[:2])
+
+
+def _names(words: str) -> list[text.Name]:
+    """Without what is capitalised only because it opens a sentence."""
+    starts = {start for start, _ in text.sentences(words)}
+    found: list[text.Name] = []
+    for name in text.names(words):
+        first = WORD.match(name.text)
+        if first and name.start in starts and facts.is_plain(first[0].lower()):
+            own = name.text[first.end() :].lstrip(" -")
+            if not own[:1].isupper():
+                continue
+            name = text.Name(own, name.end - len(own), name.end)
+        if text.terms(name.text):
+            found.append(name)
+    return found
+
+
+# --- same or not ----------------------------------------------------------------------------------------------------
+
+
+def same(left: Piece, right: Piece) -> bool:
+    """Whether both may mean one thing: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
+    if left.kind != right.kind:
+        return False
+    pairs = [(mine, theirs) for mine in left.meaning for theirs in right.meaning]
+    match left.kind:
+        case "date":
+            return any(
+                all(not a or not b or a == b for a, b in zip(mine, theirs, strict=True)) for mine, theirs in pairs
+            )
+        case "number":
+            return any(
+                _as_good_as(mine, theirs) and (not unit or not other or unit == other)
+                for (mine, unit), (theirs, other) in pairs
+            )
+        case "name":
+            return left.meaning <= right.meaning or right.meaning <= left.meaning or _short_for(left.said, right.said)
+        case _:
+            return left.meaning == right.meaning
+
+
+def apart(left: Piece, right: Piece) -> bool:
+    """Whether they cannot mean one thing. Names that share a word may, whatever else they have: that is left open. So are
+    numbers of different units."""
+    if left.kind != right.kind or same(left, right):
+        return False
+    if left.kind == "name":
+        return not left.meaning & right.meaning
+    if left.kind == "number":
+        return {unit for _, unit in left.meaning} == {unit for _, unit in right.meaning}
+    return True
+
+
+def _as_good_as(one: Decimal, other: Decimal) -> bool:
+    """Equal, or one is the other rounded: 93.9 and 94, 1,417 and 1,400. But 90 is no round number for 93."""
+    fine, coarse = sorted((one, other), key=_last_figure)
+    place = _last_figure(coarse)
+    unit = Decimal(1).scaleb(0 if 0 < place < HUNDREDS else place)
+    return one == other or round(fine / unit) * unit == coarse
+
+
+def _last_figure(number: Decimal) -> int:
+    """The place of the last figure that is no zero: -1 for 93.9, 0 for 94, 2 for 1,400."""
+    exponent = number.normalize().as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
+
+
+def _short_for(left: str, right: str) -> bool:
+    """ "NBA" and "National Basketball Association"."""
+    pairs = ((left, right), (right, left))
+    return any(short.isupper() and text.fold(short) in facts.short_forms(long) for short, long in pairs)
+
+
+# --- side by side ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What differs in the same place of two sentences, and how many words beside it are the same, without a gap."""
+
+    left: tuple[Piece, ...]
+    right: tuple[Piece, ...]
+    beside: int
+
+    @property
+    def values(self) -> tuple[Piece, Piece] | None:
+        """The two particulars of one kind that stand here; None if it is not one on each side."""
+        ours, theirs = ([each for each in side if each.kind] for side in (self.left, self.right))
+        if len(ours) == len(theirs) == 1 and ours[0].kind == theirs[0].kind:
+            return ours[0], theirs[0]
+        return None
+
+    @property
+    def in_words(self) -> bool:
+        return not any(each.kind for each in (*self.left, *self.right))
+
+
+@dataclass(frozen=True, slots=True)
+class Lined:
+    """Two sentences side by side: what differs in the same places, and how many pieces are the same, particulars among them."""
+
+    slots: tuple[Slot, ...]
+    equal: int
+    agree: int
+    share: float  # of the shorter one that is the same
+
+
+@lru_cache(maxsize=20_000)
+def lined_up(left: str, right: str) -> Lined:
+    ours, theirs = pieces(left), pieces(right)
+    a, b = [each.place for each in ours], [each.place for each in theirs]
+    equal: set[tuple[int, int]] = set()
+    broken: list[tuple[int, int, int, int]] = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+                if not ours[i].kind or same(ours[i], theirs[j]):
+                    equal.add((i, j))
+                else:
+                    broken.append((i, i + 1, j, j + 1))
+        elif tag == "replace" and max(i2 - i1, j2 - j1) <= SHORT:
+            broken.append((i1, i2, j1, j2))
+    slots = tuple(
+        Slot(ours[i1:i2], theirs[j1:j2], _run(equal, i1 - 1, j1 - 1, -1) + _run(equal, i2, j2, 1))
+        for i1, i2, j1, j2 in broken
+    )
+    agree = sum(bool(ours[i].kind) for i, _ in equal)
+    return Lined(slots, len(equal), agree, len(equal) / max(min(len(a), len(b)), 1))
+
+
+def _run(equal: set[tuple[int, int]], i: int, j: int, step: int) -> int:
+    """How far it is the same from here on."""
+    long = 0
+    while (i, j) in equal:
+        long, i, j = long + 1, i + step, j + step
+    return long

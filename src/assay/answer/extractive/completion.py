@@ -1,0 +1,50 @@
+"""What an answer leaves open though the evidence has it: a sentence that continues it by a name, quoted after it. Pure.
+
+Small models stop half-way: asked for the model of a sensor, they name the sensor. The name leads to the sentence that has
+the rest, as it does in the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from assay.answer.checking import facts
+from assay.answer.evidence_text import Sources
+from assay.answer.extractive.extract import missing, pieces, says_something
+from assay.core.events import Drafted
+from assay.core.types import Block, Claim, Evidence
+from assay.evidence.weigh import quote
+from assay.language import text
+from assay.prompts.fence import commands
+
+
+def completed(draft: Drafted, question: str, evidence: Sequence[Evidence], sources: Sources) -> Drafted:
+    """The draft with one quotation more, where one is needed and there is one."""
+    claims = [claim for block in draft.blocks for claim in block.claims]
+    further = continuation(question, claims, evidence, sources)
+    return replace(draft, blocks=(*draft.blocks, Block((further,)))) if further else draft
+
+
+def continuation(
+    question: str, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources
+) -> Claim | None:
+    """The sentence that speaks of most of what the claims and their sources leave open, and of a name that they bring up."""
+    cited = {key for claim in claims for key in claim.cites}
+    own = [each for each in evidence if each.key in cited]
+    if not own:
+        return None
+    open_ = {term for word in missing(question, own, (), sources.titles) for term in text.terms(word)}
+    known = text.fold(question)
+    led = [name for claim in claims for name in facts.names(claim.words) if text.fold(name) not in known]
+    best: tuple[tuple[int, float], Claim] | None = None
+    for each in evidence if open_ and led else ():
+        for start, end in pieces(each.passage.text):
+            words = each.passage.text[start:end]
+            holds = len(open_ & frozenset(text.terms(words)))
+            linked = any(text.fold(name) in text.fold(words) for name in led)
+            if holds and linked and each.key not in cited and says_something(words) and not commands(words):
+                rank = (holds, each.score)
+                if best is None or rank > best[0]:
+                    best = rank, Claim("", (each.key,), quote=quote(each.passage, start, end))
+    return best[1] if best else None

@@ -1,0 +1,221 @@
+"""An answer with no model: the sentences that answer, as they stand. Nothing is written that is not a quotation. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from assay.answer.conflicts.pair import MONTHS
+from assay.answer.extractive.selection import Candidate, Extraction, Field, choose, clash, field, in_order
+from assay.core.events import Drafted
+from assay.core.types import Block, Claim, Conflict, Evidence, Shape
+from assay.evidence.weigh import quote
+from assay.language import text
+from assay.prompts.fence import commands
+
+DEFAULT = Extraction()
+NEAR = 2  # sentences shown where none is an answer
+
+
+def candidates(
+    evidence: Sequence[Evidence],
+    ties: Sequence[tuple[str, str, str]],
+    titles: Mapping[str, str] | None = None,
+    by: Extraction = DEFAULT,
+) -> list[Candidate]:
+    """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` by document.
+
+    Overlapping passages of a document share sentences; each counts once, where it stands best.
+    """
+    best = evidence[: by.passages]
+    top = max((_worth(each) for each in best), default=0.0) or 1.0
+    found: dict[tuple[str, int], Candidate] = {}
+    for each in best:
+        came = {source: name for passage, source, name in ties if passage == each.passage.id}
+        title = (titles or {}).get(each.passage.doc_id, "")
+        heading = each.passage.heading
+        label = heading if heading.startswith(title) else " › ".join(part for part in (title, heading) if part)
+        opens = each.passage.start == 0
+        said = [span for span in pieces(each.passage.text) if _may_be_said(each.passage.text[slice(*span)])]
+        for number, (start, end) in enumerate(said):
+            words = quote(each.passage, start, end)
+            candidate = Candidate(
+                words, each.key, each.passage.id, _worth(each) / top, opens and number == 0, label, came
+            )
+            found.setdefault((words.doc_id, words.start), candidate)
+    return list(found.values())
+
+
+def _worth(evidence: Evidence) -> float:
+    """What the searches made of a passage, on the scale they use: the score on evidence is flat at its upper end."""
+    return -math.log(max(1e-4, 1 - evidence.score / 10))
+
+
+def pieces(body: str) -> list[text.Span]:
+    """Sentences; and where several rows of a table read as one sentence, its rows."""
+    found: list[text.Span] = []
+    for start, end in text.sentences(body):
+        lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
+        rows = len(lines) > 1 and all(text.is_row(body[slice(*line)]) for line in lines[-2:])
+        found += lines if rows else [(start, end)]
+    return found
+
+
+def _may_be_said(sentence: str) -> bool:
+    """Words that a document addresses to a model are not about anything, and never an answer."""
+    return says_something(sentence) and not commands(sentence)
+
+
+def says_something(sentence: str) -> bool:
+    """Not a heading, a lone number or a fragment of a table."""
+    words = sentence.split()
+    return len(words) >= 5 or (len(words) >= 3 and any(sign.isdigit() for sign in sentence)) or text.is_wide(sentence)
+
+
+def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:
+    """What would be said: quotations that answer, or, when they are too weak, those that came nearest.
+
+    `vectors` are those of the question and of each candidate.
+    """
+    if not found:
+        return Drafted((), Shape.list)
+    of = field(question, found, vectors, by)
+    chosen = choose(question, of, by)
+    if strength(question, of, chosen, by) < 0:
+        return Drafted((), Shape.list, near=tuple(_claim(found[place]) for place in chosen[:NEAR]))
+    claims = tuple(_claim(each) for each in in_order([found[place] for place in chosen]))
+    return Drafted(
+        (Block(claims),), Shape.list if len(claims) > 1 else Shape.sentence, _conflicts(question, of, chosen)
+    )
+
+
+def only_if_whole(draft: Drafted, question: str, evidence: Sequence[Evidence], titles: Mapping[str, str]) -> Drafted:
+    """The draft, if it speaks of all that was asked; otherwise its sentences are what came nearest. For where a model has
+    tried and failed: then a part is more likely to be beside the point."""
+    claims = [claim for block in draft.blocks for claim in block.claims]
+    if not claims or not missing(question, evidence, claims, titles):
+        return draft
+    return replace(draft, blocks=(), conflicts=(), near=tuple(claims[:NEAR]))
+
+
+def _claim(candidate: Candidate) -> Claim:
+    return Claim("", (candidate.key,), quote=candidate.quote)
+
+
+def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = DEFAULT) -> float:
+    """How much like an answer the chosen sentences are, whatever else was found: log-odds.
+
+    Three things tell: how near the nearest of them is, how much of the question they speak of, and whether they name what
+    the question names.
+    """
+    near = max((float(of.near[place]) for place in chosen), default=0.0)
+    return (
+        by.bias
+        + by.of_nearness * near
+        + by.of_words * of.spoken(chosen)
+        + by.of_names * named(question, [of.found[place] for place in chosen])
+    )
+
+
+def named(question: str, chosen: Sequence[Candidate]) -> float:
+    """How far the chosen sentences name what the question names; 1 where it names nothing."""
+    wanted = [own for name in text.names(question) if (own := frozenset(text.terms(name.text)))]
+    said = [frozenset(text.terms(f"{each.label} {each.quote.text}")) for each in chosen]
+    shares = [max((len(own & words) / len(own) for words in said), default=0.0) for own in wanted]
+    return sum(shares) / len(shares) if shares else 1.0
+
+
+def _conflicts(question: str, of: Field, chosen: Sequence[int]) -> tuple[Conflict, ...]:
+    return tuple(
+        Conflict(of.found[one].key, of.found[other].key, about)
+        for place, one in enumerate(chosen)
+        for other in chosen[place + 1 :]
+        if (about := clash(question, of, one, other))
+    )
+
+
+# --- gaps -----------------------------------------------------------------------------------------------------------
+
+# Words that ask, relate or qualify: a document can answer without ever using them.
+ASKING = frozenset(
+    (
+        "accord actually add also apart ask average base become begin belong best better big bring call can "
+        "cause change come compare concern consider contain correct cover current date day describe different "
+        "difference do early end exact example exist expect explain fact far fast few find first follow "
+        "forward full general get give go good great happen hear help high hold important include instead "
+        "involve keep kind know large last late latest lead least leave level list little live long look lot "
+        "low main mean mention month name need new next nothing number often old open order part people "
+        "person place please point possible present prevent previous provide raise rate rather reach reason "
+        "recent recommend refer relate respect result right say second see serve set several short show "
+        "similar small soon specific start state stay still stop sure take tell thing third time today total "
+        "true try turn type use usual want way well wide work write wrong year brought came gave gone got "
+        "held kept knew known led left made meant met saw seen sent shown spoke stood taken told took went "
+        "written wrote born based called named found both two three four five six seven eight nine ten "
+        "various common later original besides alongside fellow relevant responsible familiar real begin began occur meet "
+        "perform participate instance basis share attend amount"
+    ).split()
+)
+ASKING_STEMS = frozenset(text.stem(word) for word in ASKING)
+WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
+
+
+def missing(
+    question: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = (), titles: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """What the question speaks of and none of the best evidence does: its names, numbers and nouns, not its verbs.
+
+    Of an answer more is asked: its passages must hold each name of the question, and its sentences (or the headings they
+    stand under) each month, since the reading of March is no answer about January.
+    """
+    cited = [each for each in evidence if any(each.key in claim.cites for claim in claims)]
+    above = {each.key: f"{(titles or {}).get(each.passage.doc_id, '')} {each.passage.heading}" for each in evidence}
+    found = _spoken(f"{above[each.key]} {each.passage.text}" for each in evidence[: DEFAULT.passages])
+    quoted = _spoken(f"{above[each.key]} {each.passage.text}" for each in cited) if claims else found
+    stated = _spoken([claim.words for claim in claims] + [above[each.key] for each in cited]) if claims else found
+    named = names_of(question)
+
+    def spoken(word: str) -> bool:
+        where = stated if word.lower() in MONTHS else quoted if word in named else found
+        return any(_is_spoken(term, where) for term in text.terms(word))
+
+    asked = (word for word in WORD.findall(question) if text.terms(word) and (word in named or _means(word)))
+    return tuple(dict.fromkeys(word for word in asked if not spoken(word)))
+
+
+def names_of(question: str) -> frozenset[str]:
+    """The words of the question that name: names, designations, months and years. An initial is none, nor is the word
+    that merely opens the question."""
+    words = WORD.findall(question)
+    named = {word for name in text.names(question) for word in WORD.findall(name.text)}
+    dated = {word for word in words if word[0].isupper() and word.lower() in MONTHS}
+    named |= {word for word in words if any(sign.isdigit() for sign in word)} | dated
+    named -= {word for word in words[:1] if text.stem(word.lower()) in ASKING_STEMS}
+    return frozenset(word for word in named if word[0].isdigit() or (word[0].isupper() and len(word) > 1))
+
+
+def is_partial(question: str, gaps: Sequence[str]) -> bool:
+    """Whether so much is missing that what was found is only part of an answer: something named, or a quarter of it."""
+    named = names_of(question)
+    return any(gap in named for gap in gaps) or len(gaps) * 4 >= max(4, len(set(text.terms(question))))
+
+
+def _spoken(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(term for each in texts for term in text.terms(each))
+
+
+def _means(word: str) -> bool:
+    """Whether somebody would look for this word. What ends like a verb, an adverb or a comparison only says how it is
+    asked."""
+    return len(word) > 1 and text.stem(word.lower()) not in ASKING_STEMS and not FORM.search(word)
+
+
+def _is_spoken(term: str, spoken: frozenset[str]) -> bool:
+    """Also in another form: leakage where it says leaks."""
+    if term in spoken or len(term) < 4 or term.isdigit():
+        return term in spoken
+    return any(len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in spoken)

@@ -1,1 +1,0 @@
-"""Whether the record is what was recorded: signed heads, their witness in a second place, verification, bundles."""

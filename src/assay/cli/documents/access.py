@@ -1,0 +1,140 @@
+"""`assay access`: who may read a knowledge base, or one document of it. Reading is by list, changing the list by ownership."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.documents.share import owner_named, remark
+from assay.cli.options import Json, Workspace, console, plain, print_json, wait_for, whole
+
+if TYPE_CHECKING:
+    from assay.workspace.facade import Workspace as Opened
+    from assay.workspace.share import Access
+
+app = typer.Typer(help="Who may read a knowledge base or a document.", no_args_is_help=True)
+Of = Annotated[str, typer.Argument(help="A document, as `assay sources` names it; none: the whole of --base.")]
+What = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[SOURCE] WHO...", help="A document, or none for the whole of --base; then user:NAME or group:NAME."
+    ),
+]
+Within = Annotated[
+    str, typer.Option("--base", "-b", help="A knowledge base: the whole of it, or where the document is.")
+]
+Owner = Annotated[
+    str, typer.Option("--owner", metavar="WHO", help="Whose it is: a user's name, or group:NAME. Default: your own.")
+]
+
+
+@app.command()
+def show(
+    source: Of = "", base: Within = "", owner: Owner = "", workspace: Workspace = None, json: Json = False
+) -> None:
+    """Say who may read a knowledge base or a document."""
+    from assay.workspace import share
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        seen = _seen(opened, owner)
+        document = _document(seen, source, base) if source else ""
+        found = share.of_document(seen, document) if document else share.of_base(seen, _base(base))
+    _told(found, json)
+
+
+@app.command()
+def give(what: What, base: Within = "", owner: Owner = "", workspace: Workspace = None, json: Json = False) -> None:
+    """Let people or groups read a knowledge base or a document. It holds at once."""
+    _changed(what, base, owner, workspace, json, may=True)
+
+
+@app.command()
+def take(what: What, base: Within = "", owner: Owner = "", workspace: Workspace = None, json: Json = False) -> None:
+    """Take access away: from searches, from runs that are under way, and from old runs. It holds at once."""
+    _changed(what, base, owner, workspace, json, may=False)
+
+
+@app.command()
+def reset(
+    source: Annotated[str, typer.Argument(help="A document, as `assay sources` names it.")],
+    base: Within = "",
+    owner: Owner = "",
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Have a document read by whoever reads its knowledge base, and by nobody else."""
+    from assay.workspace import share
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        seen = _seen(opened, owner)
+        found = wait_for(share.reset_document(seen, _document(seen, source, base), opened.principal.id))
+    _told(found, json)
+
+
+def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
+    from assay.core.errors import UserError
+    from assay.store.access.grants import GROUP, USER
+    from assay.workspace import share
+    from assay.workspace.facade import open_workspace
+
+    words = [whole(each) for each in what]
+    names = [each for each in words if each.startswith((USER, GROUP))]
+    sources = [each for each in words if each not in names]
+    if not names or len(sources) > 1:
+        raise UserError("Name one document, or --base, and whoever it is for: user:NAME or group:NAME.")
+    with open_workspace(workspace) as opened:
+        seen, by = _seen(opened, owner), opened.principal.id
+        found: Access | None = None
+        for name in names:
+            if sources:
+                document = _document(seen, sources[0], base)
+                found = wait_for(share.change_document(seen, document, name, may, by))
+            else:
+                found = wait_for(share.change_base(seen, _base(base), name, may, by))
+            if may:
+                remark(opened.store, name)
+    assert found is not None
+    _told(found, json)
+
+
+def _seen(opened: Opened, owner: str) -> Opened:
+    return opened.seen_by(owner_named(whole(owner))) if owner else opened
+
+
+def _base(name: str) -> str:
+    from assay.core.errors import UserError
+
+    if not name:
+        raise UserError("Name a document, or a knowledge base with --base.")
+    return whole(name)
+
+
+def _document(seen: Opened, source: str, base: str) -> str:
+    """One document: a name that fits several is not enough to change who reads them."""
+    from assay.core.errors import UserError
+
+    found = seen.named(whole(source), seen.scope([whole(base)] if base else []))
+    if len(found) > 1:
+        raise UserError(
+            f"{len(found)} documents go by the name {source!r}. Give the id of one: `assay sources --json` has them."
+        )
+    return found[0].id
+
+
+def _told(access: Access, json: bool) -> None:
+    if json:
+        print_json(
+            {
+                access.what: access.name, "id": access.id, "owner": access.owner, "own": access.own,
+                "read_by": list(access.readers),
+            }
+        )  # fmt: skip
+        return
+    if access.what == "document":
+        words = "It has a list of its own." if access.own else "Whoever may read its knowledge base may read it."
+        console().print(words, markup=False)
+    for place, who in enumerate(access.readers):
+        console().print(plain(f"{who}{' (owner)' if not place else ''}"), markup=False)

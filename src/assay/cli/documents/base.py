@@ -1,0 +1,86 @@
+"""`assay base`: knowledge bases, each with a description that is read when deciding where to search."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, wait_for, whole
+
+app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
+
+
+@app.command("list")
+def list_bases(workspace: Workspace = None, json: Json = False) -> None:
+    """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
+    from assay.store.runs import reviews
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        marked = reviews.marks(opened.store)
+        rows = [
+            {
+                "name": base.name,
+                "description": base.description,
+                "documents": sum(entry.state == "ready" for entry in opened.sources([base.name])),
+                "review": base.id in marked,
+            }
+            for base in opened.scope().bases
+        ]
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        reviewed = " Answers wait for a reviewer." if row["review"] else ""
+        line = f"{row['name']}: {row['documents']} documents.{reviewed} {row['description']}"
+        console().print(plain(line.rstrip()), markup=False)
+
+
+@app.command()
+def describe(
+    name: Name, description: Annotated[str, typer.Argument(help="A sentence.")], workspace: Workspace = None
+) -> None:
+    """Say what a knowledge base is about."""
+    from assay.store.access.grants import base_named
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        opened.scope().named(name)
+        base_named(opened.store, name, opened.principal, whole(description))
+
+
+class OnOff(StrEnum):
+    on = "on"
+    off = "off"
+
+
+@app.command()
+def review(
+    name: Name,
+    whether: Annotated[OnOff, typer.Argument(help="Whether answers that draw on it wait for a reviewer.")],
+    workspace: Workspace = None,
+) -> None:
+    """Have every answer that draws on a knowledge base wait for a reviewer, or no longer."""
+    from assay.workspace import review as reviewing
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        reviewing.mark_base(opened, name, on=whether is OnOff.on)
+    wait = "now wait for a reviewer" if whether is OnOff.on else "do not wait for a reviewer because of it any more"
+    typer.echo(plain(f"Answers that draw on {name!r} {wait}."))
+
+
+@app.command()
+def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
+    """Delete a knowledge base with all its documents. The files themselves are not touched."""
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        base = opened.scope().named(name)
+        count = len(opened.sources([name]))
+        if not yes:
+            typer.confirm(f"Delete {base.name!r} with its {count} documents?", abort=True, err=True)
+        wait_for(opened.delete_base(name))

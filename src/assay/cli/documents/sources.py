@@ -1,0 +1,112 @@
+"""`assay sources`, `assay show`, `assay remove`: what there is to ask about."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, cells, console, plain, print_json, wait_for
+
+
+def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
+    """List the documents, and the files that could not be read with the reason."""
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        entries = opened.sources(bases or ())
+        names = {base.id: base.name for base in opened.scope().bases}
+    if json:
+        print_json(
+            [
+                {
+                    "id": entry.id, "base": names[entry.base], "path": entry.uri, "status": entry.status,
+                    "state": entry.state, "title": entry.title, "authors": entry.authors, "date": entry.date,
+                    "type": entry.kind, "language": entry.language, "pages": entry.pages,
+                    "characters": entry.characters, "passages": entry.passages, "added": entry.added, "why": entry.why,
+                }
+                for entry in entries
+            ]
+        )  # fmt: skip
+        return
+    from rich.table import Table
+
+    table = Table("File", "Title", "Date", "Base", "Pages", "Passages", "Status", box=None, pad_edge=False)
+    for entry in entries:
+        status = "ready" if entry.state == "ready" else entry.why or entry.state
+        table.add_row(
+            *cells(entry.name, entry.title, entry.date or "", names[entry.base], str(entry.pages or "")),
+            *cells(str(entry.passages or ""), status), style="" if entry.state == "ready" else "yellow",
+        )  # fmt: skip
+    console().print(table if entries else "There are no documents yet. `assay add PATH` adds some.")
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="A path, file name, title or id, as `assay sources` gives it.")],
+    bases: Bases = None,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Show what was read of a document: title, authors, date, abstract, headings and the text itself."""
+    from assay.core.errors import UserError
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        entry = opened.named(as_kept(name), opened.scope(bases or ()))[0]
+        document = opened.document(entry.id)
+    if document is None:
+        raise UserError(f"{entry.name} could not be read: {entry.why}")
+    if json:
+        print_json(document)
+        return
+    out = console()
+    out.print(plain(document.title), style="bold", markup=False)
+    for label, value in (("Authors", ", ".join(document.authors)), ("Date", document.date), ("File", document.uri)):
+        if value:
+            out.print(plain(f"{label}: {value}"), markup=False)
+    if document.abstract:
+        out.print(plain(f"Abstract: {document.text[slice(*document.abstract)]}"), markup=False)
+    for section in document.sections:
+        out.print(plain(f"{'  ' * section.level}{section.title}"), style="dim", markup=False)
+    out.print()
+    out.print(plain(document.text), markup=False)
+
+
+def remove(
+    names: Annotated[
+        list[str], typer.Argument(help="Paths, file names, titles or ids; a folder removes all below it.")
+    ],
+    base: BaseName = "",
+    workspace: Workspace = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Remove documents, with their text, their passages, the kept original, and what runs said of them.
+
+    The files themselves are not touched. `assay erase` does the same, and says what went.
+    """
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        scope = opened.scope([base] if base else [])
+        chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
+        if len(chosen) > 1 and not yes:
+            for entry in chosen.values():
+                typer.echo(plain(f"  {entry.uri}"), err=True)
+            typer.confirm(f"Remove these {len(chosen)} documents?", abort=True, err=True)
+        gone = wait_for(opened.remove(list(chosen), base))
+    if json:
+        print_json([entry.uri for entry in gone])
+        return
+    for entry in gone:
+        console().print(plain(f"Removed {entry.uri}"), markup=False)
+
+
+def as_kept(given: str) -> str:
+    """A document's name as it is kept. A blank one would mean the folder one stands in, and so perhaps everything."""
+    from assay.core.errors import UserError
+    from assay.ingest.sources import readable
+
+    if not given.strip():
+        raise UserError("A document's name cannot be empty. `assay sources` lists them.")
+    return readable(given)

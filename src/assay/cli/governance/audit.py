@@ -1,0 +1,79 @@
+"""`assay audit`: sign the record, say with which key, and erase what is too old."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, plain, print_json
+
+app = typer.Typer(help="The record of all runs: sealed, kept, erased when it is old.", no_args_is_help=True)
+
+
+@app.command()
+def seal(workspace: Workspace = None, json: Json = False) -> None:
+    """Sign the head of all records, and write it to the second place where one is set.
+
+    A server does so by itself, every `audit_minutes` and when it stops.
+    """
+    from assay.core.codec import to_json
+    from assay.governance.audit.seal import notary_of
+    from assay.governance.audit.seal import seal as sign
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        notary = notary_of(opened.store, opened.path, opened.settings)
+        made = sign(notary)
+    if json:
+        print_json(to_json(made) if made else None)
+        return
+    if made is None:
+        typer.echo("There are no records yet; nothing was signed.")
+        return
+    where = f" and in {notary.place}" if notary.place else "; set `audit_copy`, for this alone finds accidents only"
+    typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
+
+
+@app.command()
+def key(workspace: Workspace = None) -> None:
+    """Print the public key that seals and bundles are signed with. It is made when there is none."""
+    from assay.governance.audit.seal import notary_of
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        typer.echo(notary_of(opened.store, opened.path, opened.settings).signer.public)
+
+
+@app.command()
+def retention(
+    days: Annotated[
+        int | None, typer.Option("--days", min=0, help="Keep so many days. Default: the setting `retention_days`.")
+    ] = None,
+    shorter: Annotated[bool, typer.Option("--shorter", help="Less than six months is meant.")] = False,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Erase what runs recorded that are older than that. The chain stays, with a note on what went.
+
+    A server does so by itself, once a day.
+    """
+    from assay.core.codec import to_json
+    from assay.governance.audit.retention import erase_old
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        kept = opened.settings.retention_days if days is None else days
+        gone = erase_old(opened.store, kept, opened.principal.id, shorter=shorter)
+    if json:
+        print_json(to_json(gone))
+        return
+    if not kept:
+        typer.echo("Everything is kept: 0 days is no limit.")
+        return
+    if not gone.runs:
+        typer.echo(f"Nothing was erased: no run ended before {gone.before[:10]}.")
+        return
+    typer.echo(
+        f"Erased what runs recorded that ended before {gone.before[:10]}: {gone.runs} runs, {gone.payloads} records."
+    )

@@ -1,0 +1,86 @@
+"""`assay erase`: documents, or what a person asked and was told, taken away everywhere and for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import BaseName, Json, Workspace, Yes, console, plain, print_json, wait_for, whole
+from assay.cli.view.dialogue import say
+
+if TYPE_CHECKING:
+    from assay.workspace.erase import Gone
+    from assay.workspace.facade import Workspace as Opened
+
+
+def erase(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[DOCUMENT]...", help="Paths, file names, titles or ids of documents.")
+    ] = None,
+    person: Annotated[
+        str,
+        typer.Option("--person", metavar="NAME", help="Erase what this person asked and was told, and their account."),
+    ] = "",
+    with_documents: Annotated[
+        bool, typer.Option("--with-documents", help="Of a person: also the knowledge bases that they own.")
+    ] = False,
+    base: BaseName = "",
+    workspace: Workspace = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Erase documents, or a person's data: from the state, the index, caches, originals and the records of all runs.
+
+    The chain of records still verifies. Backups that were made before are named: delete them too, or make them anew.
+    """
+    from assay.core.errors import UserError
+    from assay.workspace.erase import erase_person
+    from assay.workspace.facade import open_workspace
+
+    if bool(names) == bool(person):
+        raise UserError("Name documents, or a person with --person.")
+    with open_workspace(workspace) as opened:
+        if person:
+            if not yes:
+                typer.confirm(f"Erase everything of {plain(person)!r}? It cannot be undone.", abort=True, err=True)
+            gone = wait_for(erase_person(opened, whole(person), with_documents=with_documents))
+        else:
+            gone = _documents(opened, names or [], base, yes)
+    _told(gone, json)
+
+
+def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Gone:
+    from assay.cli.documents.sources import as_kept
+    from assay.workspace.erase import erase as erased
+
+    scope = opened.scope([base] if base else [])
+    chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
+    if not yes:
+        for entry in chosen.values():
+            typer.echo(plain(f"  {entry.uri}"), err=True)
+        typer.confirm(f"Erase {_counted(len(chosen), 'document')}? It cannot be undone.", abort=True, err=True)
+    return wait_for(erased(opened, list(chosen.values()), scope))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _told(gone: Gone, json: bool) -> None:
+    from assay.core.codec import to_json
+
+    if json:
+        print_json(to_json(gone))
+        return
+    out = console()
+    documents = f"{_counted(len(gone.documents), 'document')} (with all versions) and " if gone.documents else ""
+    out.print(f"Erased {documents}what {_counted(gone.records, 'record')} said.")
+    for path in gone.files:
+        out.print(plain(f"Deleted {path}, a copy of the state from before an upgrade."), markup=False)
+    if not gone.whole:
+        say("Another process is reading: the last of it goes when the workspace is next opened.")
+    if gone.backups:
+        say("These backups were made before and still hold it. Delete them, or make them anew with `assay backup`:")
+        for backup in gone.backups:
+            say(plain(f"  {backup.path} ({backup.at[:10]})"))

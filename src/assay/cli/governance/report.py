@@ -1,0 +1,109 @@
+"""`assay report`, `assay monitor`: what all runs come to, from their records; and the files that other programs watch with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, aside, cells, console, plain, print_json, whole
+
+if TYPE_CHECKING:
+    from assay.governance.reports.report import Cell, Report
+
+
+class Kind(StrEnum):
+    runs = "runs"
+    tools = "tools"
+    overrides = "overrides"
+    iterations = "iterations"
+    forecasts = "forecasts"
+    health = "health"
+
+
+class File(StrEnum):
+    alerts = "alerts"
+    dashboard = "dashboard"
+
+
+def report(
+    kind: Annotated[Kind, typer.Argument(help="What to report on.")],
+    run: Annotated[str, typer.Argument(help="Of `runs`: the account of this one.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Only runs begun from this day on: 2026, 2026-05-17, 'last 3 months'.")
+    ] = "",
+    until: Annotated[str, typer.Option(help="Only runs begun up to this day.")] = "",
+    who: Annotated[str, typer.Option(help="Only this person's. Default: everybody's.")] = "",
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
+    json: Json = False,
+    workspace: Workspace = None,
+) -> None:
+    """Report on runs by week, tools, reviewers' overrides, rounds of searching, forecasts, or the health of it all.
+
+    Everything is computed from the records and from what was spent. Exit code 1: `health` raises an alarm.
+    """
+    from assay.core.errors import UserError
+    from assay.governance.reports import catalogue
+    from assay.governance.review.visibility import as_asked
+    from assay.workspace.facade import open_workspace
+    from assay.workspace.review import watched
+
+    if run and kind is not Kind.runs:
+        raise UserError(f"The report on {kind.value} is about all runs. `assay report runs {run}` is about this one.")
+    first, last = _between(since, until)
+    with open_workspace(workspace) as opened:
+        if run:
+            made = catalogue.account(opened.store, as_asked(opened.run(run), watched=watched(opened, run)))
+        else:
+            made = catalogue.made(opened.store, catalogue.Kind(kind.value), first, last, whole(who) or None)
+    _shown(made, csv=csv, json=json)
+    raise typer.Exit(1 if kind is Kind.health and any("alarm" in row for row in made.rows) else 0)
+
+
+def _between(since: str, until: str) -> tuple[str, str]:
+    from datetime import date
+
+    from assay.core.errors import UserError
+    from assay.language.dates import first_day, last_day
+
+    today = date.today().isoformat()
+    first, last = (first_day(since, today) if since else ""), (last_day(until, today) if until else "")
+    if first and last and first > last:
+        raise UserError(f"--since {first} is later than --until {last}: no run was begun so.")
+    return first, last
+
+
+def _shown(made: Report, *, csv: bool, json: bool) -> None:
+    from rich.table import Table
+
+    from assay.governance.reports.report import as_csv
+
+    if json:
+        print_json(made)
+        return
+    if csv:
+        typer.echo(plain(as_csv(made)), nl=False)
+        return
+    console().print(plain(made.title), markup=False, style="bold")
+    aside().print(plain(made.about), markup=False, style="dim")
+    if not made.rows:
+        return
+    kept = [at for at in range(len(made.columns)) if any(row[at] not in (None, 0, "") for row in made.rows)]
+    table = Table(*(made.columns[at].name for at in kept), box=None, pad_edge=False)
+    for row in made.rows:
+        table.add_row(*cells(*(_told(row[at]) for at in kept)))
+    console().print(table)
+
+
+def _told(cell: Cell) -> str:
+    if cell is None:
+        return "–"
+    return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}" if isinstance(cell, float) else cell
+
+
+def monitor(file: Annotated[File, typer.Argument(help="Which of them.")]) -> None:
+    """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
+    from assay.governance.reports.monitoring import alerts, dashboard
+
+    typer.echo(alerts() if file is File.alerts else dashboard(), nl=False)

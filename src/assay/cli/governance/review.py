@@ -1,0 +1,292 @@
+"""`assay review`: answers that wait for a person, what there is to see of each, and deciding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.options import FourEyes, Json, Workspace, console, plain, print_json, wait_for, whole
+from assay.cli.view.dialogue import at_terminal, line, say
+
+if TYPE_CHECKING:
+    from assay.answer.render import Cited
+    from assay.core.events import Decision, Edit, Reviewed
+    from assay.core.run import Run
+    from assay.workspace.review import Bench, Line, Sheet
+
+EVIDENCE = 12  # quotations that are shown
+DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+
+
+def review(
+    run: Annotated[str, typer.Argument(help="A run whose answer waits; without one, all that wait are listed.")] = "",
+    approve: Annotated[bool, typer.Option("--approve", help="Deliver it as it is.")] = False,
+    edit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PLACE=TEXT",
+            help="Write a claim anew, by the number that stands before it. It is checked again. May be repeated.",
+        ),
+    ] = None,
+    drop: Annotated[list[int] | None, typer.Option(metavar="PLACE", help="Leave a claim out. May be repeated.")] = None,
+    reject: Annotated[bool, typer.Option("--reject", help="Deliver nothing; --note says why.")] = False,
+    note: Annotated[
+        str, typer.Option(help="What whoever asked is told, or what is to be kept beside the decision.")
+    ] = "",
+    seal: Annotated[str, typer.Option(help="The seal of the answer that you looked at; any other is refused.")] = "",
+    trace: Annotated[bool, typer.Option("--trace", help="Show every step of the run, too.")] = False,
+    decided: Annotated[bool, typer.Option("--decided", help="List what was decided, and not what waits.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to list.")] = 50,
+    four_eyes: FourEyes = False,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """List the answers that wait for a reviewer, show one with its claims and its evidence, and decide on it.
+
+    Exit code 5: it waits still, or again.
+    """
+    from assay.core.errors import UserError
+    from assay.workspace import review as reviewing
+    from assay.workspace.facade import open_workspace
+
+    wishes = [approve, bool(edit or drop), reject]
+    if sum(wishes) > 1 or (any(wishes) and (not run or decided)):
+        raise UserError("Name one run, and one decision on it: --approve, --edit and --drop, or --reject.")
+    with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
+        bench = reviewing.at_terminal(opened)
+        if not run:
+            _listed(bench, decided=decided, limit=limit, json=json)
+            return
+        sheet = reviewing.shown(bench, run)
+        if not any(wishes):
+            _show(bench, sheet, trace=trace, json=json)
+            if json or not at_terminal() or not sheet.line.may_decide:
+                return
+            chosen = _asked(bench, sheet)
+            if chosen is None:
+                raise typer.Exit(5)
+        else:
+            chosen = (_decision(approve=approve, reject=reject), whole(note), _edits(edit or (), drop or ()))
+        raise _decide(bench, run, chosen, seal or sheet.seal, json=json)
+
+
+def _decision(*, approve: bool, reject: bool) -> Decision:
+    from assay.core.events import Decision
+
+    return Decision.approve if approve else Decision.reject if reject else Decision.edit
+
+
+def _edits(edits: Any, drops: Any) -> list[Edit]:
+    """Edits as they were typed: a place, and the new words."""
+    from assay.core.errors import UserError
+    from assay.core.events import Edit
+
+    made: list[Edit] = []
+    for each in edits:
+        place, parted, words = whole(each).partition("=")
+        if not parted or not (place.strip().isascii() and place.strip().isdigit()) or not words.strip():
+            raise UserError(f"--edit takes PLACE=TEXT, not {each!r}.")
+        made.append(Edit(int(place), words))
+    return [*made, *(Edit(place) for place in drops)]
+
+
+def _decide(bench: Bench, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool) -> typer.Exit:
+    """Record the decision, have the run go on as whoever asked, and say what has come of it."""
+    from assay.core.errors import AssayError
+    from assay.core.events import Decision
+    from assay.workspace import review as reviewing
+
+    decision, note, edits = chosen
+    made = reviewing.decide(bench, run, decision, seal, note, edits)
+    ended: Run | None = None
+    if decision is not Decision.reject:
+        try:
+            ended = wait_for(_carried(bench, run))
+        except AssayError as error:
+            say(f"assay: {error}")
+            say(f"The decision is kept: `assay resume {run}` carries the run on.")
+            return typer.Exit(1)
+    if json:
+        print_json({"run": run, "decision": made.decision, "delivered": bool(ended and ended.delivered)})
+    elif decision is Decision.reject:
+        say("Rejected. Whoever asked is told so, and why.")
+    elif ended is not None and ended.delivered:
+        say("Approved and delivered.")
+    elif ended is not None and ended.held:
+        _show(bench, reviewing.shown(bench, run), trace=False, json=False)
+        say("It was checked again, and waits again.")
+    if ended is not None and ended.failed:
+        say(f"assay: {ended.failed.detail}")
+        return typer.Exit(1)
+    return typer.Exit(5 if ended is not None and ended.held else 0)
+
+
+async def _carried(bench: Bench, run: str) -> Run | None:
+    from assay.workspace import review as reviewing
+
+    ended: Run | None = None
+    async for now, _ in reviewing.carried_on(bench, run):
+        ended = now
+    return ended
+
+
+# --- showing --------------------------------------------------------------------------------------------------------
+
+
+def _listed(bench: Bench, *, decided: bool, limit: int, json: bool) -> None:
+    from assay.workspace import review as reviewing
+
+    if decided and json:
+        print_json([_kept(bench, sheet, made) for sheet, made in reviewing.kept(bench, limit)])
+        return
+    lines, _ = reviewing.queue(bench, waiting=not decided, limit=limit)
+    if json:
+        print_json([_line(each) for each in lines])
+        return
+    for each in lines:
+        of = each.review
+        when, told = (of.decided, f"{of.state} by {of.by}") if decided else (of.created, "; ".join(of.reasons))
+        mark = "" if each.may_decide or decided else " (not yours to decide)"
+        console().print(plain(f"{of.run}  {when[:19]}  {of.who}  {each.question}  [{told}]{mark}"), markup=False)
+    if not lines:
+        say("Nothing waits for you." if not decided else "Nothing was decided yet.")
+
+
+def _line(each: Line) -> dict[str, Any]:
+    of = each.review
+    return {
+        "run": of.run,
+        "question": each.question,
+        "who": of.who,
+        "reasons": of.reasons,
+        "state": of.state,
+        "created": of.created,
+        "decided": of.decided,
+        "by": of.by,
+        "note": of.note,
+        "four_eyes": of.four_eyes,
+        "may_decide": each.may_decide,
+        "why_not": each.why_not,
+    }
+
+
+def _cited(bench: Bench, sheet: Sheet) -> Cited:
+    from assay.answer import render
+
+    return render.citations(sheet.answer, sheet.evidence, bench.workspace.document)
+
+
+def _kept(bench: Bench, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
+    """A decision as a case: what was asked, what would have been said, and what a person made of it."""
+    from assay.answer import render
+
+    return {
+        "run": sheet.line.review.run,
+        "question": sheet.line.question,
+        "answer": render.as_json(sheet.answer, _cited(bench, sheet)),
+        "reasons": sheet.line.review.reasons,
+        "decision": made.decision,
+        "by": made.by,
+        "note": made.note,
+        "edits": made.edits,
+    }
+
+
+def _show(bench: Bench, sheet: Sheet, *, trace: bool, json: bool) -> None:
+    from assay.answer import render
+    from assay.core.codec import to_json
+    from assay.core.events.describe import in_a_line
+    from assay.workspace.review import trace as trace_of
+
+    steps = trace_of(bench, sheet.line.review.run) if trace else []
+    if json:
+        told = _line(sheet.line) | {
+            "seal": sheet.seal,
+            "answer": render.as_json(sheet.answer, _cited(bench, sheet)) if sheet.open else None,
+            "claims": [
+                {
+                    "place": each.place,
+                    "text": each.claim.words,
+                    "verdict": each.claim.verdict,
+                    "why": each.claim.why,
+                    "cites": each.claim.cites,
+                    "edited": each.claim.edited,
+                    "rests_on_flagged": each.flagged,
+                    "editable": each.editable,
+                }
+                for each in sheet.claims
+            ],
+            "evidence": sheet.evidence,
+            "history": sheet.history,
+        }
+        if trace:
+            told["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
+        print_json(told)
+        return
+    for words in (*_in_words(bench, sheet), *(f"{record.seq:>3}  {in_a_line(event)}" for record, event in steps)):
+        console().print(plain(words), markup=False)
+
+
+def _in_words(bench: Bench, sheet: Sheet) -> list[str]:
+    from assay.answer import render
+
+    of = sheet.line.review
+    cited = _cited(bench, sheet)
+    waited = "It has waited since" if of.state == "waiting" else "It began to wait at"
+    lines = [f"Asked by {of.who}: {sheet.line.question}", f"{waited} {of.created[:19]}: {'; '.join(of.reasons)}"]
+    lines += [f"  {DONE[each.decision]} by {each.by}{f': {each.note}' if each.note else ''}" for each in sheet.history]
+    if sheet.open:
+        lines += ["", "The answer:", *render.as_text(sheet.answer, cited).splitlines(), "", "Claims:"]
+    else:
+        lines += ["", "The draft is not shown to whoever asked."]
+    for each in sheet.claims:
+        claim = each.claim
+        marks = [f"edited by {claim.edited}"] if claim.edited else []
+        marks += ["rests on nothing but a flagged passage"] if each.flagged else []
+        marks += [] if each.told else ["not in the answer"]
+        why = f" ({claim.why})" if claim.why else ""
+        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {render.words_of(claim)}")
+        lines += [f"     {mark}" for mark in marks]
+    lines += ["", "Evidence:"]
+    for found in sheet.evidence[:EVIDENCE]:
+        source = bench.workspace.document(found.passage.doc_id)
+        flagged = " [flagged]" if found.flagged else ""
+        lines.append(f"  {found.key} {source.title if source else ''}{flagged}: “{render.one_line(found.quote.text)}”")
+    if len(sheet.evidence) > EVIDENCE:
+        lines.append(f"  and {len(sheet.evidence) - EVIDENCE} more")
+    return [*lines, "", f"Seal: {sheet.seal}", *([sheet.line.why_not] if sheet.line.why_not else [])]
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
+
+
+def _asked(bench: Bench, sheet: Sheet) -> tuple[Decision, str, list[Edit]] | None:
+    """What whoever sits at the terminal decides; none where they leave it."""
+    from assay.core.errors import UserError
+    from assay.core.events import Decision
+    from assay.core.events.describe import in_a_line
+    from assay.workspace.review import trace as trace_of
+
+    while typed := line(PROMPT):
+        verb, _, rest = typed.partition(" ")
+        try:
+            match verb.casefold():
+                case "approve":
+                    return Decision.approve, rest, []
+                case "edit":
+                    return Decision.edit, "", _edits([rest], ())
+                case "drop" if rest.strip().isdigit():
+                    return Decision.edit, "", _edits((), [int(rest)])
+                case "reject" if rest.strip():
+                    return Decision.reject, rest, []
+                case "trace":
+                    for record, event in trace_of(bench, sheet.line.review.run):
+                        say(f"{record.seq:>3}  {in_a_line(event)}")
+                case _:
+                    say("  That is none of them; to reject it, say why.")
+        except UserError as wrong:
+            say(f"  {wrong}")
+    return None

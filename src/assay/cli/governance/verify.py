@@ -1,0 +1,102 @@
+"""`assay verify`: whether the record is what was recorded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
+
+if TYPE_CHECKING:
+    from assay.governance.audit.verify import Say, Verified
+
+SHOWN = 20  # faults that are printed
+
+
+def verify(
+    run: Annotated[str, typer.Argument(help="Only this run, as `assay runs` gives it.")] = "",
+    copy: Annotated[
+        Path | None, typer.Option("--copy", help="The second place. Default: the setting `audit_copy`.")
+    ] = None,
+    key: Annotated[
+        str,
+        typer.Option("--key", metavar="PUBLIC_KEY", help="The key that must have signed, as `assay audit key` says."),
+    ] = "",
+    workspace: Workspace = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Check every record: nothing changed, removed, put in, moved or cut off. The first bad one is named.
+
+    Exit code 0 where all is whole, 1 where something is not.
+    """
+    from assay.governance.audit import witness
+    from assay.governance.audit.verify import verify as look
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        place = witness.place_of(str(copy) if copy else opened.settings.audit_copy, opened.path)
+        found = look(opened.store, place, run=run, key=key.strip().lower(), say=_progress(quiet or json))
+    if json:
+        print_json(as_data(found))
+    else:
+        for line in told(found, placed=place is not None):
+            console().print(plain(line), markup=False)
+    raise typer.Exit(0 if found.whole else 1)
+
+
+def _progress(silent: bool) -> Say:
+    if silent or not sys.stderr.isatty():
+        return lambda done, every: None
+    return lambda done, every: aside().print(f"{done:,} of {every:,} records", style="dim")
+
+
+def as_data(found: Verified) -> dict[str, object]:
+    return {
+        "whole": found.whole,
+        "records": found.records,
+        "runs": found.runs,
+        "erased": found.erased,
+        "seconds": found.seconds,
+        "faults": [
+            {"record": each.record, "what": each.what.value, "words": each.words, "run": each.run, "seq": each.seq}
+            for each in found.faults
+        ],
+        "sealed": {"n": found.sealed.n, "at": found.sealed.at, "where": found.sealed.where, "key": found.sealed.key}
+        if found.sealed
+        else None,
+        "since": found.since,
+        "second_place": found.witnessed,
+    }
+
+
+def told(found: Verified, *, placed: bool = False) -> list[str]:
+    """What came of it, a line each."""
+    rate = f" ({found.records / found.seconds:,.0f} a second)" if found.seconds > 0.5 else ""
+    lines = [f"{found.records:,} records of {found.runs:,} runs were checked in {found.seconds:.1f} s{rate}."]
+    if found.erased:
+        lines.append(f"What {found.erased:,} of them said was erased; notes on record say so.")
+    lines += [f"{each.record + ': ' if each.run else ''}{each.words}." for each in found.faults[:SHOWN]]
+    if len(found.faults) > SHOWN:
+        lines.append(f"… and {len(found.faults) - SHOWN} more.")
+    if found.sealed:
+        lines.append(f"Signed up to record {found.sealed.n:,}, at {found.sealed.at}, in {found.sealed.where}.")
+        lines.append(f"Signed with {found.sealed.key}.")
+    if found.since:
+        lines.append(
+            f"Records since the last seal: {found.since:,}. Whoever can write the whole workspace could change these unseen. "
+            "`assay audit seal` seals them."
+        )
+    if not found.witnessed and not placed:
+        lines.append("There is no second place, so this finds accidents only: set `audit_copy` to a folder elsewhere.")
+    elif not found.witnessed:
+        lines.append(
+            "Nothing was sealed in the second place, so this finds accidents only. `assay audit seal` seals there."
+        )
+    lines.append(
+        "The record is whole." if found.whole else "The record is NOT whole. The first bad record stands first."
+    )
+    return lines

@@ -1,0 +1,202 @@
+"""`assay ask`, `assay resume`: an answer with citations that can be checked, and how it came about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.options import (
+    Bases,
+    FourEyes,
+    Json,
+    MaxCost,
+    MaxSeconds,
+    MaxTokens,
+    Meta,
+    Out,
+    Quiet,
+    Since,
+    Sources,
+    Types,
+    Until,
+    Workspace,
+    again,
+    console,
+    plain,
+    print_json,
+    synthesis_limits,
+    where_of,
+    whole,
+)
+from assay.cli.view.answer import Format
+from assay.cli.view.dialogue import say
+from assay.cli.view.follow import EXIT, Show, end, follow
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
+    from assay.workspace.forecast import Outlook
+
+__all__ = ["EXIT", "ask", "resume"]
+
+
+class Mode(StrEnum):
+    quick = "quick"
+    balanced = "balanced"
+    thorough = "thorough"
+
+
+class Eagerness(StrEnum):
+    sparing = "sparing"
+    normal = "normal"
+    eager = "eager"
+
+
+class Way(StrEnum):
+    lookup = "lookup"
+    research = "research"
+
+
+class Stakes(StrEnum):
+    normal = "normal"
+    high = "high"
+
+
+class Checkpoint(StrEnum):
+    searches = "searches"
+    nothing = "nothing"
+    sources = "sources"
+    reading = "reading"
+
+
+Formatted = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")]
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="A question about your documents.")],
+    mode: Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")] = Mode.balanced,
+    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")] = None,
+    route: Annotated[
+        Way | None, typer.Option(help="One look-up, or the whole research, without a model choosing which.")
+    ] = None,
+    checkpoint: Annotated[
+        list[Checkpoint] | None,
+        typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
+    ] = None,
+    stakes: Annotated[
+        Stakes, typer.Option(help="How much depends on it: where it is much, a reviewer looks at the answer first.")
+    ] = Stakes.normal,
+    four_eyes: FourEyes = False,
+    no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
+    forecast: Annotated[
+        bool, typer.Option("--forecast", help="Only say what it would take; nothing is asked.")
+    ] = False,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    format: Formatted = Format.text,
+    bases: Bases = None,
+    sources: Sources = None,
+    types: Types = None,
+    since: Since = None,
+    until: Until = None,
+    meta: Meta = None,
+    workspace: Workspace = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Answer QUESTION from the documents, with citations you can check.
+
+    Exit code 0: answered; 3: partly; 4: the documents do not answer it; 5: it waits for you or for a reviewer. --json
+    prints one event per line.
+    """
+    from assay.cli.setup import consent
+    from assay.core import events
+    from assay.core import events as trust
+    from assay.workspace import forecast as foreseeing
+    from assay.workspace.ask import How
+    from assay.workspace.facade import open_workspace
+
+    how = How(
+        mode=events.Mode(mode),
+        where=where_of(bases, sources, types, since, until, meta),
+        eagerness=events.Eagerness(eagerness) if eagerness else None,
+        checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
+        route=events.Route(route) if route else None,
+        model=not no_model,
+        stakes=trust.Stakes(stakes),
+    )
+    limits = _limits(max_cost, max_tokens, max_seconds)
+    with open_workspace(workspace, **limits, review_four_eyes=four_eyes or None) as opened:
+        if forecast:
+            show_outlook(foreseeing.of_question(opened, how), json=json)
+            return
+        consent.settle(opened, model=how.model)
+        if how.model and opened.settings.budget_run_money and not quiet:
+            say_what_has_no_price(opened.settings)
+        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds))
+        raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
+
+
+def resume(
+    run: Annotated[str, typer.Argument(help="A run that was not finished, as `assay runs` gives it.")],
+    choose: Annotated[
+        str, typer.Option(help="Where the run waits for you: the option that you choose, by its words or its number.")
+    ] = "",
+    words: Annotated[str, typer.Option(help="Your own words, where the option asks for some.")] = "",
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    format: Formatted = Format.text,
+    out: Out = None,
+    workspace: Workspace = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Carry on a run that was stopped, has failed or waits for you; what is recorded is not done again.
+
+    Of a synthesis it writes the files again, into --out.
+    """
+    from assay.cli.setup import consent
+    from assay.cli.view import account
+    from assay.workspace.facade import open_workspace
+
+    limits = _limits(max_cost, max_tokens, max_seconds) | synthesis_limits(max_cost, max_tokens, max_seconds)
+    with open_workspace(workspace, **limits) as opened:
+        known = opened.run(run)
+        if known.asked.brief is not None:
+            account.refuse(account.folder_of(known, out), run)
+        if not known.delivered:
+            consent.settle(opened, model=known.asked.has_model)
+        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
+        undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
+        steps = None if undecided else opened.resume(run, whole(choose), whole(words))
+        ended = follow(opened, steps, show, known)
+        raise end(opened, ended, show) if known.asked.brief is None else account.end(opened, ended, show, out)
+
+
+def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> dict[str, Any]:
+    """The settings that these flags stand for."""
+    return {"budget_run_money": max_cost, "budget_run_tokens": max_tokens, "budget_run_seconds": max_seconds}
+
+
+def show_outlook(outlook: Outlook, *, json: bool) -> None:
+    """A forecast by itself."""
+    from assay.workspace import forecast as foreseeing
+
+    if json:
+        print_json(outlook)
+        return
+    for line in foreseeing.lines(outlook):
+        console().print(plain(line), markup=False)
+
+
+def say_what_has_no_price(settings: Settings) -> None:
+    """A ceiling on money that cannot hold must not look as if it did."""
+    from assay.cli.setup.doctor_models import unpriced
+
+    if names := unpriced(settings):
+        say(
+            f"Note: no price is known for {', '.join(names)}, so that a ceiling on cost does not hold. Set `llm_prices`."
+        )

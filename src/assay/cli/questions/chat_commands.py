@@ -1,0 +1,151 @@
+"""What may be typed in a conversation beside questions, and what is shown for it, as lines. Pure; nothing is cleaned here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.cli.view.live import place
+from assay.core.events import Decided
+from assay.core.events.describe import counted
+
+if TYPE_CHECKING:
+    from assay.answer.render import Cited
+    from assay.core.run import Run
+    from assay.core.types import Evidence, Quote
+    from assay.store.documents import Entry
+    from assay.store.threads import Thread
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "help": ("", "what can be typed here"),
+    "sources": ("", "the documents that are searched"),
+    "why": ("", "the evidence of the last answer, and what was searched"),
+    "mode": ("[quick|balanced|thorough]", "how far to go"),
+    "base": ("[NAME…]", "search only these knowledge bases; without a name: all"),
+    "threads": ("", "the conversations there are"),
+    "open": ("ID", "go on with one of them"),
+    "new": ("", "begin another"),
+    "title": ("WORDS", "give this one a title"),
+    "quit": ("", "leave; so does Ctrl-D"),
+}
+SOURCES = 20  # documents that are listed
+FURTHER = 8  # quotations that were found and not cited
+TURNS = 12  # of a conversation that is opened again
+LONGEST = 160  # characters of a line that only reminds
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What stands behind the stroke, and the words after it."""
+
+    name: str
+    words: str = ""
+
+
+def command_in(line: str) -> Command | None:
+    """The command that a line is; none where it is a question."""
+    if not line.startswith("/"):
+        return None
+    name, _, words = line[1:].partition(" ")
+    return Command(name.casefold(), words.strip())
+
+
+def helped() -> list[str]:
+    written = {f"/{name} {takes}".strip(): does for name, (takes, does) in COMMANDS.items()}
+    wide = max(map(len, written))
+    return [
+        "Whatever does not begin with / is a question.",
+        *(f"  {it:<{wide}}  {does}" for it, does in written.items()),
+    ]
+
+
+def unknown(name: str) -> str:
+    return f"There is no command /{name}. There is: {', '.join(f'/{each}' for each in COMMANDS)}."
+
+
+def sources(entries: Sequence[Entry], bases: Mapping[str, str]) -> list[str]:
+    """The first of the documents that can be searched, with their base where there are several."""
+    if not entries:
+        return ["There are no documents here. `assay add PATH` adds some."]
+    several = len({entry.base for entry in entries}) > 1
+    within = {base: f" ({name})" for base, name in bases.items()} if several else {}
+    rows = [f"  {entry.title or entry.name} — {entry.name}{within.get(entry.base, '')}" for entry in entries[:SOURCES]]
+    more = [f"  and {len(entries) - SOURCES:,} more: `assay sources` lists them all"] if len(entries) > SOURCES else []
+    return [f"{counted(len(entries), 'document')}:", *rows, *more]
+
+
+def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
+    """What the answer of a run stands on: each quotation by its number, with its score; what else was found; what was
+    searched for."""
+    evidence = {each.key: each for each in run.evidence}
+    shown = [
+        f"  [{each.number}] {quoted(evidence[key], each.quote, titles)}"
+        for (key, _), each in cited.items()
+        if key in evidence
+    ]
+    head = "Nearest:" if run.answer is not None and not run.answer.claims else "Cited:"
+    used = {key for key, _ in cited}
+    others = [each for each in run.evidence if each.key not in used]
+    return [
+        *([f"Understood as: {run.question}"] if run.question != run.asked.question else []),
+        *([head, *shown] if shown else ["Nothing is cited."]),
+        *(
+            ["Found as well:", *(f"  {quoted(each, each.quote, titles)}" for each in others[:FURTHER])]
+            if others
+            else []
+        ),
+        *([f"  and {len(others) - FURTHER} more"] if len(others) > FURTHER else []),
+        *searched(run),
+        f"`assay trace {run.id}` shows every step.",
+    ]
+
+
+def quoted(evidence: Evidence, quote: Quote, titles: Mapping[str, str]) -> str:
+    """A quotation in a line: score, document, page, words."""
+    warned = " (it reads like an instruction)" if evidence.flagged else ""
+    return f"{evidence.score:4.1f}  {place(evidence, titles)}: “{' '.join(quote.text.split())}”{warned}"
+
+
+def searched(run: Run) -> list[str]:
+    """Each search with what it brought; what earlier turns had found is no search."""
+    recalls = {call.id for event in run.events if isinstance(event, Decided) and event.recalls for call in event.calls}
+    done = [call for call in run.calls if call.id in run.results]
+    rows = [
+        f"  {'what earlier turns found' if call.id in recalls else f'“{each.query}”'}: {each.found} found, {each.kept} kept"
+        for call, each in zip(done, run.searched, strict=True)
+    ]
+    return ["Searched:", *rows] if rows else ["Nothing was searched for."]
+
+
+def listed(threads: Sequence[Thread], current: str = "") -> list[str]:
+    """A line for each thread; the one that is open is marked."""
+    return [
+        f"{'*' if each.id == current else ' '} {each.id}  {each.updated[:19]}  {counted(each.turns, 'turn'):>9}  {each.title}"
+        for each in threads
+    ] or ["There are no threads yet."]
+
+
+def reopened(thread: Thread, runs: Sequence[Run]) -> list[str]:
+    """What was said so far, in short: the latest turns, a line for the question and one for the answer."""
+    before = len(runs) - TURNS
+    rows = [line for run in runs[-TURNS:] for line in (f"> {_short(run.asked.question)}", f"  {_short(_told(run))}")]
+    return [f"{thread.title} ({counted(len(runs), 'turn')})", *([f"  {before} before"] if before > 0 else []), *rows]
+
+
+def _told(run: Run) -> str:
+    answer = run.answer
+    if run.withheld:
+        return "withheld"
+    if answer is None:
+        if run.held or run.rejected:
+            return "it waits for a reviewer" if run.held else "rejected in review"
+        return "failed" if run.failed else "it waits for you" if run.waiting else "not finished"
+    if answer.outcome == "abstained":
+        return "The documents do not answer this."
+    return answer.said or " ".join(claim.words for claim in answer.claims) or answer.outcome
+
+
+def _short(words: str) -> str:
+    flat = " ".join(words.split())
+    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"

@@ -1,0 +1,74 @@
+"""Which documents a synthesis reads: the files that were named, added first; or all that a knowledge base has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.cli.documents.add import followed
+from assay.core.errors import UserError
+
+if TYPE_CHECKING:
+    from assay.ingest.readiness import Readiness
+    from assay.store.documents import Entry
+    from assay.workspace.facade import Workspace
+
+SHOWN = 10  # files that cannot be read and are named
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Documents by id, in the order in which they were named; and what cannot be read, in words."""
+
+    documents: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+    base: str = ""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What cannot be read, by name; of very many the first few."""
+        if not self.unread:
+            return []
+        more = [f"  and {len(self.unread) - SHOWN} more"] if len(self.unread) > SHOWN else []
+        return ["Not read, and so not part of it:", *(f"  {each}" for each in self.unread[:SHOWN]), *more]
+
+
+def added(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool) -> Chosen:
+    """The files that are named, and they alone; what is not in the base yet is added first."""
+    from assay.ingest.sources import sources
+
+    files = sources([Path(path) for path in paths])
+    report = followed(lambda say: opened.add_sources(files, base, say=say), quiet=quiet)
+    ready = _ready(opened.sources([base]))
+    places, contents = {entry.uri: entry.id for entry in ready}, {entry.digest: entry.id for entry in ready}
+    found = [places.get(file.uri) or contents.get(file.digest()) for file in files if file.uri in _read(report)]
+    unread = [f"{Path(file.path).name}: {file.why}" for file in report.files if file.path not in _read(report)]
+    return Chosen(tuple(dict.fromkeys(doc for doc in found if doc)), tuple(unread), base)
+
+
+def _read(report: Readiness) -> set[str]:
+    return {file.path for file in report.files if file.status == "read"}
+
+
+def kept(opened: Workspace, base: str) -> Chosen:
+    """All documents of a base; where none is named, of the only one there is."""
+    names = [each.name for each in opened.scope().bases]
+    if not base and len(names) > 1:
+        raise UserError(f"Which knowledge base? Name it with --base. There is: {', '.join(sorted(names))}.")
+    named = base or (names[0] if names else "")
+    entries = opened.sources([named] if named else [])
+    ready = {entry.id for entry in _ready(entries)}
+    unread = tuple(f"{entry.name}: {_why(entry)}" for entry in entries if entry.id not in ready)
+    return Chosen(tuple(entry.id for entry in entries if entry.id in ready), unread, named)
+
+
+def _why(entry: Entry) -> str:
+    return entry.why or "it was not read to the end; `assay add` finishes it"
+
+
+def _ready(entries: Sequence[Entry]) -> list[Entry]:
+    from assay.store import documents
+
+    return [entry for entry in entries if entry.state == documents.READY]

@@ -1,0 +1,153 @@
+"""`assay replay`, `assay diff`: a run made again from its record, or begun anew from one of its steps; and what differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Quiet, Workspace, again, aside, console, plain, print_json, wait_for
+from assay.cli.view.answer import Format, written
+from assay.cli.view.follow import EXIT, Show, end, follow
+
+if TYPE_CHECKING:
+    from assay.core.run import Run
+    from assay.governance.replay import Replayed
+    from assay.workspace.facade import Workspace as Opened
+
+RunName = Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")]
+
+
+def replay(
+    run: RunName,
+    start: Annotated[
+        int | None,
+        typer.Option("--from", help="Begin a new run from the step of this record, as `assay trace` numbers them."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="The model to go on with; `none` goes by rule. Only with --from.")
+    ] = "",
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    quiet: Quiet = False,
+    json: Json = False,
+    workspace: Workspace = None,
+) -> None:
+    """Make a run's answer again from its record alone, and say whether it is the same: no model, no index.
+
+    With --from, a new run begins with what was recorded before that step, and goes on live from there.
+    """
+    from assay.core.errors import UserError
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        recorded = opened.run(run)
+        if start is not None:
+            raise _begun(opened, recorded, start, model, Show(format, json, quiet, again(workspace, None, None, None)))
+        if model:
+            raise UserError("--model goes with --from: a replay asks no model. `--from 1` begins with the question.")
+        raise _made_again(opened, recorded, format, json, quiet)
+
+
+def _begun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
+    from assay.cli.setup.consent import settle
+    from assay.workspace import rerun
+
+    seated = rerun.seated_with(opened, model)
+    rerun.step_begins(origin, place)  # what cannot be is said before anybody is asked anything
+    settle(seated)
+    new = follow(opened, rerun.branch(seated, origin, place, model), show)
+    if not show.json and not show.quiet:
+        line = f"Begun from record {_first(new)} of {origin.id}; `assay diff {origin.id} {new.id}` shows what changed."
+        aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
+    return end(opened, new, show)
+
+
+def _first(run: Run) -> int:
+    return run.asked.branch.at if run.asked.branch else 0
+
+
+def _made_again(opened: Opened, recorded: Run, format: Format, json: bool, quiet: bool) -> typer.Exit:
+    from assay.workspace.rerun import replayed
+
+    made = wait_for(replayed(opened, recorded))
+    failed = made.answer is None or not made.same
+    if json:
+        print_json(
+            {
+                "run": recorded.id,
+                "same": made.same,
+                "differences": list(made.differences),
+                "taken": made.taken,
+                "reworded": made.reworded,
+                "answer": made.answer,
+            }
+        )
+    elif made.answer is not None:
+        typer.echo(written(_with(recorded, made), opened, format))
+    if not json and not quiet:
+        for line in compared(made):
+            aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
+    return typer.Exit(1 if failed or made.answer is None else EXIT[made.answer.outcome])
+
+
+def _with(recorded: Run, made: Replayed) -> Run:
+    """The run with the answer that was made again: what is printed is that one, and not the recorded one."""
+    from assay.core.events import Answered
+
+    assert made.answer is not None
+    last = Answered(made.answer)
+    return replace(recorded, events=tuple(last if isinstance(each, Answered) else each for each in recorded.events))
+
+
+def compared(made: Replayed) -> list[str]:
+    """Whether what was made again is what was recorded, in words."""
+    if made.answer is None:
+        lines = ["The answer could not be made again from the record."]
+    elif made.same:
+        lines = ["The answer was made again from the record, byte for byte the same. No model was asked."]
+    else:
+        lines = ["The answer that follows from the record is not the one that was recorded."]
+    if made.differences:
+        lines += ["Not every step came out as it was recorded:", *(f"  {each}" for each in made.differences)]
+    else:
+        lines.append("Every step came out as it was recorded.")
+    if made.taken:
+        lines.append(f"Taken as recorded, since they compare vectors and no index was used: {made.taken} of the steps.")
+    if made.reworded:
+        lines.append(f"Their prompts would read differently today: {made.reworded} of the replies.")
+    return lines
+
+
+def diff(
+    a: Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")],
+    b: Annotated[str, typer.Argument(help="Another one.")],
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Show what differs between two runs: question, route, plan, searches, evidence, claims, answer, cost."""
+    from assay.governance.difference import difference, in_lines
+    from assay.governance.review.visibility import as_asked
+    from assay.store import documents
+    from assay.workspace.facade import open_workspace
+    from assay.workspace.review import watched
+
+    with open_workspace(workspace) as opened:
+        one, other = (as_asked(opened.run(each), watched=watched(opened, each)) for each in (a, b))
+        found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
+        told = difference(one, other, documents.titles(opened.store, found, opened.scope()))
+    if json:
+        parts = [
+            {
+                "name": part.name,
+                "same": part.same,
+                "only_a": part.only_a,
+                "only_b": part.only_b,
+                "changed": part.changed,
+            }
+            for part in told.parts
+        ]
+        print_json({"a": a, "b": b, "same": told.same, "parts": parts})
+        return
+    for line in in_lines(told):
+        console().print(plain(line), markup=False)

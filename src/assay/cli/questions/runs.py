@@ -1,0 +1,87 @@
+"""`assay runs`, `assay trace`: what was asked, and everything that was done about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, console, plain, print_json
+
+if TYPE_CHECKING:
+    from assay.core.types import Usage
+
+
+def runs(
+    workspace: Workspace = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 20,
+    review: Annotated[
+        bool, typer.Option("--review", help="Only those that a limit cut short, and those that failed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List what was asked, newest first, with how it ended and what it took."""
+    from assay.core.codec import to_json
+    from assay.store.runs.history import history
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        entries = history(opened.store, opened.principal.id, opened.scope(), limit)
+    if review:
+        entries = [each for each in entries if each.cut_short or each.state == "failed"]
+    if json:
+        print_json([{"run": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in entries])
+        return
+    for each in entries:
+        cost = f"{_cost(each.usage):>10}"
+        many = f"[{each.documents} documents] " if each.documents else ""
+        line = f"{each.id}  {each.started[:19]}  {each.state:<10}  {cost}  {many}{each.question}"
+        console().print(plain(line), markup=False)
+
+
+def _cost(usage: Usage) -> str:
+    """Money where a price is known, else tokens; nothing where no model was asked."""
+    from assay.core.events.describe import dollars
+
+    if usage.money:
+        return dollars(usage.money)
+    return f"{usage.tokens_in + usage.tokens_out:,} tok" if usage.calls else ""
+
+
+def trace(
+    run: Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")],
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Show every step of a run, a line each, and whether its record is whole."""
+    from assay.core.codec import to_json
+    from assay.core.events.describe import in_a_line
+    from assay.governance.review.visibility import as_asked
+    from assay.store.runs import records
+    from assay.workspace import review as reviewing
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        chain = records.chain(opened.store, run, opened.principal.id)
+        events = as_asked(opened.run(run), watched=reviewing.watched(opened, run)).events
+        faults = list(records.faults(opened.store, run))
+    if json:
+        print_json(
+            {
+                "run": run,
+                "whole": not faults,
+                "faults": faults,
+                "records": [
+                    {**to_json(record), "payload": to_json(event)} for record, event in zip(chain, events, strict=True)
+                ],
+            }
+        )
+        raise typer.Exit(1 if faults else 0)
+    wide = max([9, *(len(record.kind) for record in chain)])
+    for record, event in zip(chain, events, strict=True):
+        head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<{wide}}"
+        console().print(plain(f"{head}  {in_a_line(event)}"), markup=False)
+    console().print(
+        "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False
+    )
+    raise typer.Exit(1 if faults else 0)

@@ -1,0 +1,251 @@
+"""`assay synthesise`: many documents, one account, with a forecast before it starts and files at the end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import (
+    Json,
+    Out,
+    Quiet,
+    Workspace,
+    again,
+    cells,
+    console,
+    plain,
+    print_json,
+    synthesis_limits,
+    wait_for,
+    whole,
+)
+from assay.cli.view.dialogue import agrees, at_terminal, say
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
+    from assay.synthesis.forecast import Forecast
+    from assay.workspace.synthesise import Wish
+
+OTHERS = ("none", "late", "set")  # that can be compared; `llm` would ask a model about every passage once more
+
+
+class Pipeline(StrEnum):
+    summary = "summary"
+    synthesis = "synthesis"
+
+
+class Approach(StrEnum):
+    search = "search"
+    agent = "agent"
+
+
+class Rerank(StrEnum):
+    none = "none"
+    late = "late"
+    set = "set"
+    llm = "llm"
+
+
+Cost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0, help="USD that it may cost; 0 for no ceiling. Default: the setting."),
+]
+Tokens = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=0, help="Tokens that it may take; 0 for no ceiling. Default: the setting."),
+]
+Seconds = Annotated[
+    float | None, typer.Option("--max-seconds", min=0.1, help="Active seconds that it may take. Default: the setting.")
+]
+
+
+def synthesise(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files and folders: they are added first, and only they are read.", metavar="PATH…"),
+    ] = None,
+    base: Annotated[
+        str, typer.Option("--base", "-b", help="All documents of this knowledge base; with PATH: where to add them.")
+    ] = "",
+    pipeline: Annotated[
+        Pipeline, typer.Option(help="summary: a quick factual digest; synthesis: a deep comparison.")
+    ] = Pipeline.synthesis,
+    focus: Annotated[str, typer.Option(help="What you want to know, in a sentence. Default: all of it.")] = "",
+    questions: Annotated[int, typer.Option("--questions", min=1, max=20, help="Questions per document.")] = 3,
+    audience: Annotated[
+        list[str] | None,
+        typer.Option(help="Also told for: plain, executive, or readers as you describe them. May be repeated."),
+    ] = None,
+    approach: Annotated[
+        Approach, typer.Option(help="For each question one search, or a short run of the agent.")
+    ] = Approach.search,
+    top: Annotated[int, typer.Option(min=1, max=20, help="Passages that are weighed for each question.")] = 3,
+    rerank: Annotated[
+        Rerank,
+        typer.Option(help="What chooses them: nothing, late interaction, the reranker that is set, or the model."),
+    ] = Rerank.late,
+    compare_rerankers: Annotated[
+        bool, typer.Option("--compare-rerankers", help="Show what the other rerankers would have chosen.")
+    ] = False,
+    out: Out = None,
+    forecast: Annotated[bool, typer.Option("--forecast", help="Only say what it would take.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however much it will take.")] = False,
+    no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
+    max_cost: Cost = None,
+    max_tokens: Tokens = None,
+    max_seconds: Seconds = None,
+    workspace: Workspace = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one account of many documents: what each says, how they relate, where they disagree; every statement cited.
+
+    Use --pipeline summary for a quick factual digest, synthesis for a deep comparison.
+    Of 10 documents of 20,000 characters they take, with a model at a provider:
+    summary about 64 requests and 79,000 tokens, synthesis about 120 requests and 150,000 tokens.
+    With --no-model they take none.
+
+    Exit code 0: all documents are told; 3: some are not, or a limit was reached; 4: nothing can be told.
+    """
+    from assay.cli.questions import document_choice
+    from assay.cli.setup import consent
+    from assay.cli.view import account
+    from assay.cli.view.answer import Format
+    from assay.cli.view.follow import Show, follow
+    from assay.workspace import synthesise as synthesising
+    from assay.workspace.facade import DEFAULT_BASE, open_workspace
+
+    if out is not None and not forecast:
+        account.refuse(out)
+    limits = synthesis_limits(max_cost, max_tokens, max_seconds)
+    with open_workspace(workspace, create=bool(paths), **limits) as opened:
+        wish = _wish(
+            opened.settings, pipeline, whole(focus), questions, [whole(each) for each in audience or []], approach, top,
+            rerank, compare_rerankers, not no_model,
+        )  # fmt: skip
+        consent.settle(opened, model=wish.model)
+        if paths:
+            found = document_choice.added(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
+        else:
+            found = document_choice.kept(opened, whole(base))
+        if not quiet and not json:
+            for line in found.remarks:
+                say(line)
+        expected = wait_for(synthesising.plan(opened, found.documents, wish))
+        if forecast:
+            print_json(expected) if json else _show(expected, opened.settings)
+            return
+        _settle(expected, opened.settings, yes=yes, json=json, quiet=quiet)
+        show = Show(Format.text, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
+        run = follow(opened, opened.synthesise(found.documents, wish), show)
+        raise account.end(opened, run, show, out, expected)
+
+
+def _wish(
+    settings: Settings,
+    pipeline: Pipeline,
+    focus: str,
+    questions: int,
+    audiences: list[str],
+    approach: Approach,
+    top: int,
+    rerank: Rerank,
+    compare: bool,
+    model: bool,
+) -> Wish:
+    """What the flags ask for; what cannot be had under these settings is said before anything is done."""
+    from assay.core import account as accounts
+    from assay.core.errors import UserError
+    from assay.models.factory import has_model
+    from assay.workspace.synthesise import Wish
+
+    if rerank is Rerank.llm and not (model and has_model(settings)):
+        raise UserError("`--rerank llm` needs a language model: set one, or choose `--rerank late`.")
+    if rerank is Rerank.set and settings.reranker == "none":
+        raise UserError(
+            "`--rerank set` takes the setting `reranker`, and that is `none`. Set it, or choose `--rerank late`."
+        )
+    others = [
+        name for name in OTHERS if name != rerank and not (name == "set" and settings.reranker in ("none", "late"))
+    ]
+    return Wish(
+        pipeline=accounts.Pipeline(pipeline),
+        focus=focus,
+        questions=questions,
+        audiences=tuple(dict.fromkeys((accounts.EXPERT, *audiences))),
+        approach=accounts.Approach(approach),
+        top=top,
+        reranker=rerank,
+        compare=tuple(others) if compare else (),
+        model=model,
+    )
+
+
+def _settle(expected: Forecast, settings: Settings, *, yes: bool, json: bool, quiet: bool) -> None:
+    """Say what it will take; ask where that is much, or refuse where nobody can be asked."""
+    from assay.cli.questions.ask import say_what_has_no_price
+    from assay.core.errors import UserError
+    from assay.synthesis.forecast import in_words, is_large
+
+    asks = is_large(expected) and not yes
+    if asks and (json or not at_terminal()):
+        raise UserError(f"This is a large synthesis: {in_words(expected)} Pass --yes to start it.")
+    if not json and (asks or not quiet):
+        say(f"Forecast: {in_words(expected)}")
+        for line in _ceilings(expected, settings):
+            say(line)
+        if expected.calls and settings.synthesis_money:
+            say_what_has_no_price(settings)
+    if not asks:
+        return
+    try:
+        agreed = agrees("That is much. Start it?")
+    except KeyboardInterrupt:
+        agreed = False
+    if not agreed:
+        say("Not started. Nothing was sent. Fewer --questions, --pipeline summary or --no-model take less.")
+        raise typer.Exit(130)
+
+
+def _ceilings(expected: Forecast, settings: Settings) -> list[str]:
+    """Ceilings that will probably be reached: better known now than in an hour."""
+    from assay.synthesis.forecast import lasting
+
+    tokens = expected.tokens_in + expected.tokens_out
+    reached = [
+        (
+            settings.synthesis_calls and expected.calls > settings.synthesis_calls,
+            f"{settings.synthesis_calls:,} requests",
+        ),
+        (settings.synthesis_tokens and tokens > settings.synthesis_tokens, f"{settings.synthesis_tokens:,} tokens"),
+        (
+            settings.synthesis_money and (expected.money or 0) > settings.synthesis_money,
+            f"${settings.synthesis_money:g}",
+        ),
+        (expected.seconds > settings.synthesis_seconds, lasting(settings.synthesis_seconds)),
+    ]
+    return [
+        f"Note: the limit of {ceiling} will probably be reached; from there on it goes by rule."
+        for over, ceiling in reached
+        if over
+    ]
+
+
+def _show(expected: Forecast, settings: Settings) -> None:
+    """The forecast by itself, stage by stage."""
+    from rich.table import Table
+
+    from assay.synthesis.forecast import in_words
+
+    console().print(plain(in_words(expected)), markup=False)
+    if expected.parts:
+        table = Table("Stage", "Requests", "Tokens in", "Tokens out", box=None, pad_edge=False)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for part in expected.parts:
+            table.add_row(*cells(part.stage, f"{part.calls:,}", f"{part.tokens_in:,}", f"{part.tokens_out:,}"))
+        console().print(table)
+    for line in (*expected.notes, *_ceilings(expected, settings)):
+        say(line)

@@ -1,0 +1,121 @@
+"""What a person wants of Assay, and the settings that stand for it. Questions and flags of `assay init` end here. Pure but
+for the asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.view.dialogue import asked, one_of, say
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
+
+ENVIRONMENT = "environment"
+NONE = "none"
+SEARCHES = ("one", "per-base")
+EAGERNESS = ("sparing", "normal", "eager")
+CHECKPOINTS = ("searches", "nothing", "sources", "reading")
+
+Wishes = dict[str, Any]  # settings by name; those that are not spoken of stay as they are
+
+
+def ask_for(present: Settings, given: Wishes, *, ask_key: bool = True) -> Wishes:
+    """Ask for what no flag has said. What is there is offered, and an empty answer keeps it."""
+    found = dict(given)
+
+    def wish(name: str, question: str, now: str, read: Callable[[str], Any]) -> None:
+        if name not in found:
+            found[name] = asked(question, now, read)
+
+    wish("llm_base_url", "Address of an OpenAI-compatible endpoint, up to /v1", present.llm_base_url or NONE, endpoint)
+    model = present.llm_model or NONE
+    wish("llm_model", "Model at the endpoint, or provider:model", model, named)
+    if not found["llm_model"]:
+        say("No model: questions are answered by quoting. Nothing leaves this machine.")
+        return found
+    if ask_key and "llm_api_key" not in found:
+        say("The key itself is never written down: it comes from $ASSAY_LLM_API_KEY, from a file, or from the keyring.")
+        found["llm_api_key"] = asked("Key (environment, file:PATH, keyring:SERVICE/NAME, none)", _key_now(present), key)
+    now = SEARCHES[present.search_per_base]
+    wish("search_per_base", "One search over all knowledge bases, or one per base (one, per-base)", now, per_base)
+    wish("eagerness", f"How readily it searches ({', '.join(EAGERNESS)})", present.eagerness, one_of(EAGERNESS))
+    wish("budget_run_money", "USD that a question may cost, 0 for no ceiling", f"{present.budget_run_money:g}", money)
+    wish(
+        "budget_run_tokens", "Tokens that a question may take, 0 for no ceiling", f"{present.budget_run_tokens}", count
+    )
+    wish("budget_run_seconds", "Seconds that a question may take", f"{present.budget_run_seconds:g}", seconds)
+    listed = ", ".join(CHECKPOINTS)
+    wish("checkpoints", f"Where to wait for you ({listed}; several with commas)", present.checkpoints or NONE, stops)
+    return found
+
+
+def _key_now(present: Settings) -> str:
+    value = present.llm_api_key.get_secret_value()
+    return value if value.startswith(("file:", "keyring:")) else ENVIRONMENT
+
+
+def per_base(typed: str) -> bool:
+    return one_of(SEARCHES)(typed) == SEARCHES[1]
+
+
+def endpoint(typed: str) -> str:
+    if typed.casefold() == NONE:
+        return ""
+    if not typed.startswith(("http://", "https://")):
+        raise ValueError("An address begins with http:// or https://; `none` for no endpoint.")
+    return typed
+
+
+def named(typed: str) -> str:
+    return "" if typed.casefold() == NONE else typed
+
+
+def key(typed: str) -> str:
+    """Where the key comes from; the key itself is refused, and not repeated."""
+    if typed.casefold() in (ENVIRONMENT, NONE):
+        return ""
+    if not typed.startswith(("file:", "keyring:")):
+        raise ValueError(
+            "That may be the key itself, which is not kept. Say environment, file:PATH or keyring:SERVICE/NAME."
+        )
+    return typed
+
+
+def money(typed: str) -> float:
+    return _number(typed, float, 0)
+
+
+def count(typed: str) -> int:
+    return _number(typed.replace(",", "").replace("_", ""), int, 0)
+
+
+def seconds(typed: str) -> float:
+    return _number(typed, float, 1)
+
+
+def _number(typed: str, kind: Callable[[str], Any], least: int) -> Any:
+    try:
+        value = kind(typed)
+    except ValueError:
+        raise ValueError("Write a number.") from None
+    if not least <= value < 1e12:  # neither below, nor endless, nor no number at all
+        raise ValueError(f"Write a number from {least} on.")
+    return value
+
+
+def stops(typed: str) -> str:
+    if typed.casefold() == NONE:
+        return ""
+    chosen = [one_of(CHECKPOINTS)(word.strip()) for word in typed.split(",") if word.strip()]
+    return ", ".join(dict.fromkeys(chosen))
+
+
+def to_write(wishes: Wishes, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
+    """The lines of the settings file that change: a wish that is the default needs no line, and one that is there goes."""
+    changes: dict[str, Any] = {}
+    for name, value in wishes.items():
+        wanted = None if value == defaults[name] else value
+        if file.get(name) != wanted:
+            changes[name] = wanted
+    return changes

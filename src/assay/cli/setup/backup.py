@@ -1,0 +1,40 @@
+"""`assay backup`, `assay restore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import Workspace, plain
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write, for example assay-backup.tar.gz.")],
+    workspace: Workspace = None,
+) -> None:
+    """Write the whole workspace to one file. Caches stay behind; they are made again when needed."""
+    from assay.core.settings import FILE, keys_written_in
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        size = opened.backup(file.expanduser().absolute())
+        settings, keys = (opened.path / FILE).is_file(), keys_written_in(opened.path)
+    typer.echo(plain(f"Wrote {file} ({size / 1e6:.1f} MB)."))
+    if settings:
+        secret = f", with a secret in it ({', '.join(keys)})" if keys else ""
+        typer.echo(f"Your settings ({FILE}) are inside{secret}.")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `assay backup` wrote.")],
+    workspace: Workspace = None,
+) -> None:
+    """Unpack a backup into a new workspace. A workspace that is there is never overwritten."""
+    from assay.governance.backup import restore as unpack
+    from assay.workspace.facade import default_workspace
+
+    folder = (workspace or default_workspace()).expanduser()
+    unpack(file.expanduser(), folder)
+    typer.echo(plain(f"Restored to {folder}."))

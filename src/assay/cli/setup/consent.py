@@ -1,0 +1,69 @@
+"""Before text first leaves this machine: what would leave, where to, and whether the person agrees. Asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from assay.cli.view.dialogue import agrees, at_terminal, say
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
+    from assay.workspace.facade import Workspace
+
+
+def leaves(settings: Settings, host: str) -> list[str]:
+    """What would go to a host, in words."""
+    from assay.models.factory import elsewhere, models_named, reached_by_models
+
+    what: list[str] = []
+    if host in elsewhere(settings.embedder, settings.proxy):
+        what.append("every passage of your documents and every search, to be embedded")
+    if host in elsewhere(settings.reranker, settings.proxy):
+        what.append("every search with the passages it finds, to be ranked")
+    if host in reached_by_models(settings):
+        names = sorted({name for named in models_named(settings).values() for name in named})
+        what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")
+    return what
+
+
+def explain(settings: Settings, hosts: Sequence[str]) -> None:
+    for host in hosts:
+        say(f"To {host} would be sent: {'; '.join(leaves(settings, host)) or 'what passes through it'}.")
+    say("Files as a whole, the index and the records of runs stay here.")
+
+
+def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
+    """The hosts that the person has not agreed to in their own workspace; nobody agrees in their place."""
+    from assay.core.errors import AssayError
+    from assay.store import facts
+    from assay.workspace.facade import open_workspace
+
+    if not hosts:
+        return []
+    try:
+        with open_workspace(folder) as opened:
+            return [host for host in hosts if not facts.agreed(opened.store, host)]
+    except AssayError:  # there is none, or none that can be read
+        return list(hosts)
+
+
+def settle(opened: Workspace, *, model: bool = True) -> None:
+    """Ask about machines that nobody has agreed to yet. Where there is nobody to ask, the workspace will refuse."""
+    from assay.models.factory import reached
+    from assay.store import facts
+
+    hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
+    if not hosts or not at_terminal():
+        return
+    explain(opened.settings, hosts)
+    try:
+        for host in hosts:
+            if agrees(f"May it be sent to {host}?"):
+                facts.agree(opened.store, host)
+    except KeyboardInterrupt:
+        say("Stopped. Nothing was sent.")
+        raise typer.Exit(130) from None

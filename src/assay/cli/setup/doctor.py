@@ -1,0 +1,157 @@
+"""`assay doctor`: is this machine fit, and does anything leave it?"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.options import Json, Workspace, console, plain, print_json
+
+
+def doctor(
+    workspace: Workspace = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do the whole round with every outgoing connection refused.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check this machine: processor, parsers, limits, endpoints, models; and try a whole round in a throw-away workspace."""
+    from assay.workspace.facade import default_workspace
+
+    folder = (workspace or default_workspace()).expanduser()
+    with _refused(offline) as attempts:
+        lines = list(_checks(folder, offline=offline))
+    if offline:
+        lines.append(_leaves(folder, attempts))
+    if json:
+        print_json(lines)
+    else:
+        for line in lines:
+            mark, style = {True: ("ok  ", ""), False: ("FAIL", "red"), None: ("note", "yellow")}[line["ok"]]
+            console().print(plain(f"{mark}  {line['check']}: {line['found']}"), style=style, markup=False)
+    raise typer.Exit(1 if any(line["ok"] is False for line in lines) else 0)
+
+
+def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
+    from assay.core.settings import masked
+
+    return {"check": check, "ok": ok, "found": masked(found)}
+
+
+def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
+    """Whether words leave this machine under these settings: tried just now, or agreed to for another time."""
+    from assay.cli.setup.consent import leaves, not_agreed
+    from assay.core.settings import load_settings
+    from assay.models.factory import reached
+
+    settings = load_settings(folder)
+    hosts = reached(settings)
+    refused = not_agreed(folder, hosts)
+    sent = [f"to {host} goes {'; '.join(leaves(settings, host))}" for host in hosts if host not in refused]
+    found = [*attempts, *sent]
+    waiting = f"; nothing is sent to {', '.join(refused)} before you agree" if refused else ""
+    return _line(
+        "nothing leaves this machine", not found, ("; ".join(found) or "no connection was attempted") + waiting
+    )
+
+
+def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
+    import platform
+    import shutil
+
+    from assay.cli.setup import doctor_models
+    from assay.cli.setup.consent import not_agreed
+    from assay.core.settings import load_settings
+    from assay.ingest.sandbox.runner import limits_here
+    from assay.models.factory import endpoints, reached
+
+    settings = load_settings(folder)
+    yield _line(
+        "system",
+        sys.platform == "linux" or None,
+        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+    )
+    for gap in limits_here():
+        yield _line("reading files", None, gap)
+    addresses = [*endpoints(settings), *doctor_models.providers(settings)]
+    yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
+    tesseract = shutil.which("tesseract")
+    yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
+    free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
+    yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
+    for found in doctor_models.checks(folder, settings, not_agreed(folder, reached(settings)), offline=offline):
+        yield _line(*found)
+    hosts = sorted(reached(settings, model=False))  # the round goes by rule, and costs nothing
+    refused = not_agreed(folder, hosts)
+    if refused:
+        note = f"left out: nothing was agreed to be sent to {', '.join(refused)} (`assay config agree`)"
+        yield _line("a whole round", None, note)
+    else:
+        yield _round(settings, hosts)
+
+
+def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
+    """Add a document, search it, ask about it; without a model, which was looked at on its own."""
+    import tempfile
+    import time
+
+    from assay.models.factory import NO_MODEL
+    from assay.store import facts
+    from assay.workspace.facade import open_workspace
+
+    own = {"llm_model": NO_MODEL}
+
+    async def tried(folder: Path) -> str:
+        (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
+        with open_workspace(folder / "workspace", create=True, **settings.model_dump() | own) as opened:
+            for host in agreed:
+                facts.agree(opened.store, host)
+            await opened.add([folder / "note.md"])
+            runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
+        answer = runs[-1].answer
+        assert answer is not None
+        return answer.claims[0].words if answer.claims else ""
+
+    began = time.perf_counter()
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            said = asyncio.run(tried(Path(place)))
+    except Exception as error:  # whatever breaks here is what the person wants to know
+        return _line("a whole round", False, f"{type(error).__name__}: {error}")
+    return _line(
+        "a whole round", "seven litres" in said, f"add, search and ask took {time.perf_counter() - began:.1f} s"
+    )
+
+
+@contextmanager
+def _refused(wanted: bool) -> Iterator[list[str]]:
+    """Refuse every connection that would leave this machine, and note who tried."""
+    from assay.models.factory import elsewhere
+
+    attempts: list[str] = []
+    active = wanted
+
+    def here(address: Any) -> bool:
+        host = address[0] if isinstance(address, tuple) else address
+        named = f"[{host}]" if ":" in str(host) else host
+        return isinstance(host, str) and not elsewhere(f"http://{named}")
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if active and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:
+            if here(arguments[0] if event == "socket.getaddrinfo" else arguments[1]):
+                return
+            attempts.append(f"{event} {arguments[1:] if event != 'socket.getaddrinfo' else arguments[:2]}")
+            raise OSError("refused by assay doctor --offline")
+
+    if wanted:
+        sys.addaudithook(watch)
+    try:
+        yield attempts
+    finally:
+        active = False

@@ -1,0 +1,117 @@
+"""What `assay doctor` says of the language models that are set: reachable? able to do what? at what price? what limits?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
+    from assay.models.capability import Capability
+
+Found = tuple[
+    str, bool | None, str
+]  # what was looked at, whether it is as it should be (none: a remark), what was found
+
+
+def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline: bool) -> Iterator[Found]:
+    """Every model with what was found. `refused` are the hosts that nothing may be sent to."""
+    from assay.models.factory import has_model, models_named, reached_by_models
+
+    if not has_model(settings):
+        yield "language model", True, "none is set: answers are quotations (`assay init` sets a model)"
+        return
+    away = reached_by_models(settings)
+    for name in dict.fromkeys(name for names in models_named(settings).values() for name in names):
+        if left_out := [host for host in away if host in refused]:
+            yield f"model {name}", None, f"not tried: nothing was agreed to be sent to {', '.join(left_out)}"
+        elif offline and away:
+            yield f"model {name}", None, f"not tried: {', '.join(away)} is not this machine"
+        else:
+            yield from _asked(folder, settings, name)
+        yield _priced(settings, name)
+    yield "limits", True, limits(settings)
+
+
+def _asked(folder: Path, settings: Settings, name: str) -> Iterator[Found]:
+    from assay.core.errors import AssayError
+    from assay.models.capability import in_words
+
+    try:
+        can = asyncio.run(_found(folder, settings, name))
+    except AssayError as error:
+        yield f"model {name}", False, str(error)
+        return
+    yield f"model {name}", True, f"answers at {settings.llm_base_url}" if settings.llm_base_url else "answers"
+    for words in in_words(can):
+        yield f"model {name}", None if words.startswith("Note:") else True, words
+
+
+async def _found(folder: Path, settings: Settings, name: str) -> Capability:
+    """What the model can do, found out anew; remembered where there is a workspace."""
+    from assay.models.capability import probe
+    from assay.models.factory import llm_named
+    from assay.workspace import model_roles
+    from assay.workspace.facade import STATE, open_workspace
+
+    llm = llm_named(settings, name)
+    if not (folder / STATE).is_file():
+        return await probe(llm, settings.llm_timeout)
+    with open_workspace(folder) as opened:
+        return await model_roles.capability(opened, llm, name, anew=True)
+
+
+def providers(settings: Settings) -> list[str]:
+    """Providers that go by name, where the settings have no address of theirs."""
+    from assay.models.factory import is_provider, models_named
+
+    names = {name for named in models_named(settings).values() for name in named}
+    return sorted({name.partition(":")[0] for name in names if is_provider(settings, name)})
+
+
+def unpriced(settings: Settings) -> list[str]:
+    """The models whose price nobody knows: a ceiling on money cannot hold for them."""
+    from assay.models.factory import models_named
+
+    names = sorted({name for named in models_named(settings).values() for name in named})
+    return [name for name in names if _price(settings, name) is None]
+
+
+def _price(settings: Settings, name: str) -> tuple[float, float] | None:
+    """Dollars per million tokens, in and out."""
+    from assay.core.types import Usage
+    from assay.models.prices import MILLION, price_of, read_prices
+
+    own = read_prices(settings.llm_prices)
+    come_in = price_of(name, Usage(tokens_in=MILLION), own)
+    come_out = price_of(name, Usage(tokens_out=MILLION), own)
+    return None if come_in is None or come_out is None else (come_in, come_out)
+
+
+def _priced(settings: Settings, name: str) -> Found:
+    price = _price(settings, name)
+    if price is None:
+        return (
+            f"price of {name}",
+            None,
+            "not known: it counts by its tokens alone. Set `llm_prices` to count money as well",
+        )
+    return f"price of {name}", True, f"${price[0]:g} in, ${price[1]:g} out, per million tokens"
+
+
+def limits(settings: Settings) -> str:
+    """The budget in words; a ceiling of 0 is none."""
+    question = [
+        f"{settings.budget_run_calls:,} requests" if settings.budget_run_calls else "",
+        f"{settings.budget_run_tokens:,} tokens" if settings.budget_run_tokens else "",
+        f"${settings.budget_run_money:g}" if settings.budget_run_money else "no ceiling on money",
+        f"{settings.budget_run_seconds:g} s",
+    ]
+    day = [
+        f"{settings.budget_day_tokens:,} tokens" if settings.budget_day_tokens else "",
+        f"${settings.budget_day_money:g}" if settings.budget_day_money else "",
+    ]
+    told = f"a question: {', '.join(part for part in question if part)}"
+    return f"{told}; a day: {', '.join(part for part in day if part) or 'no ceiling'}"

@@ -1,0 +1,199 @@
+"""`assay init`: a short dialogue that ends in settings, a tested endpoint and documents to ask about. Also all by flag."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import MaxCost, MaxSeconds, MaxTokens, Workspace, whole
+from assay.cli.questions.ask import Checkpoint, Eagerness
+from assay.cli.setup import answers
+from assay.cli.setup.answers import Wishes
+from assay.cli.view.dialogue import agrees, asked, at_terminal, say
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
+    from assay.workspace.facade import Workspace as Opened
+
+
+def init(
+    documents: Annotated[
+        list[Path] | None, typer.Option("--add", help="Files or folders to add. May be repeated.")
+    ] = None,
+    search: Annotated[
+        str,
+        typer.Option(help="`one` search over all knowledge bases, or `per-base` one for each.", metavar="one|per-base"),
+    ] = "",
+    endpoint: Annotated[str, typer.Option(help="Address of an OpenAI-compatible endpoint, up to /v1; or `none`.")] = "",
+    model: Annotated[str, typer.Option(help="The model's name there, or provider:model; or `none`.")] = "",
+    key: Annotated[
+        str, typer.Option(help="Where its key comes from: `environment`, file:PATH, keyring:SERVICE/NAME, or `none`.")
+    ] = "",
+    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches.")] = None,
+    checkpoint: Annotated[list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated.")] = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    agree: Annotated[
+        bool, typer.Option("--agree", help="Agree that questions and passages are sent to the endpoint.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: what no flag says stays as it is.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Set Assay up: documents, model, limits. Asks for what no flag says, and writes assay.toml in the workspace.
+
+    Nothing is written before the last question; run it again to change something.
+    """
+    from assay.core.errors import UserError
+    from assay.workspace.facade import default_workspace
+
+    if not yes and not at_terminal():
+        raise UserError("There is nobody to ask here. Give what you want as flags, with --yes.")
+    folder = (workspace or default_workspace()).expanduser()
+    given = _given(search, endpoint, model, key, eagerness, checkpoint, max_cost, max_tokens, max_seconds)
+    try:
+        wanted, paths = (given, documents or []) if yes else _dialogue(folder, given, documents)
+        settings = _settings_with(folder, wanted)
+        agreed = _consent(folder, settings, agree=agree, yes=yes)
+        if not yes and not agrees(f"Write {folder / 'assay.toml'}?", present=True):
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        say("Stopped. Nothing was written.")
+        raise typer.Exit(130) from None
+    raise typer.Exit(_carried_out(folder, wanted, paths, agreed))
+
+
+def _given(
+    search: str,
+    endpoint: str,
+    model: str,
+    key: str,
+    eagerness: Eagerness | None,
+    checkpoint: list[Checkpoint] | None,
+    max_cost: float | None,
+    max_tokens: int | None,
+    max_seconds: float | None,
+) -> Wishes:
+    """What the flags say, as settings."""
+    from assay.core.errors import UserError
+
+    try:
+        found = {
+            "search_per_base": answers.per_base(search) if search else None,
+            "llm_base_url": answers.endpoint(whole(endpoint)) if endpoint else None,
+            "llm_model": answers.named(whole(model)) if model else None,
+            "llm_api_key": answers.key(whole(key)) if key else None,
+            "eagerness": eagerness.value if eagerness else None,
+            "budget_run_money": max_cost,
+            "budget_run_tokens": max_tokens,
+            "budget_run_seconds": max_seconds,
+            "checkpoints": ", ".join(dict.fromkeys(checkpoint)) if checkpoint else None,
+        }
+    except ValueError as wrong:
+        raise UserError(f"A flag cannot be used. {wrong}") from None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _dialogue(folder: Path, given: Wishes, documents: list[Path] | None) -> tuple[Wishes, list[Path]]:
+    from assay.core.settings import FILE, keys_written_in, load_settings
+
+    say(f"Workspace: {folder}. An empty answer keeps what stands in brackets; Ctrl-C stops, and nothing is written.")
+    paths = documents if documents is not None else asked("Folder or file to add", answers.NONE, _path)
+    kept = "llm_api_key" in keys_written_in(folder)
+    if kept:
+        say(
+            f"The key itself stands in {FILE} and stays there. An environment variable or a file would be the better place."
+        )
+    return answers.ask_for(load_settings(folder), given, ask_key=not kept), paths
+
+
+def _path(typed: str) -> list[Path]:
+    if typed.casefold() == answers.NONE:
+        return []
+    path = Path(typed).expanduser()
+    if not path.exists():
+        raise ValueError(f"There is no file or folder {typed!r}.")
+    return [path]
+
+
+def _settings_with(folder: Path, wanted: Wishes) -> Settings:
+    """The settings as they will be: flags win over the file here, as the file will then say. A key that is not written down
+    still comes from where it comes from."""
+    from assay.core.settings import load_settings
+
+    return load_settings(folder, {name: value for name, value in wanted.items() if name != "llm_api_key" or value})
+
+
+def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> list[str]:
+    """The machines that the person agrees to now."""
+    from assay.cli.setup.consent import explain, not_agreed
+    from assay.models.factory import reached
+
+    hosts = not_agreed(folder, reached(settings))
+    if not hosts or (yes and not agree):
+        return []
+    explain(settings, hosts)
+    return hosts if agree else [host for host in hosts if agrees(f"May it be sent to {host}?")]
+
+
+def _carried_out(folder: Path, wanted: Wishes, paths: list[Path], agreed: list[str]) -> int:
+    """Write the settings down, note what was agreed to, try the endpoint, add the documents."""
+    from assay.store import facts
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(folder, create=True) as opened:
+        for host in agreed:
+            facts.agree(opened.store, host)
+        _write(folder, wanted)
+    with open_workspace(folder) as opened:
+        try:
+            reachable = _tried(opened)
+        except KeyboardInterrupt:
+            say("Stopped. The settings are written; `assay doctor` tries the endpoint.")
+            return 130
+        if paths:
+            _added(opened, paths)
+    say(f"Ready. {'Ask with' if paths else 'Add documents with `assay add PATH`, then ask with'} `assay ask QUESTION`.")
+    return 0 if reachable else 1
+
+
+def _write(folder: Path, wanted: Wishes) -> None:
+    from assay.cli.setup.toml import replace_file, with_settings
+    from assay.core.settings import FILE, PREFIX, Settings
+
+    place = folder / FILE
+    text = place.read_text(encoding="utf-8") if place.exists() else ""
+    defaults = {name: field.default for name, field in Settings.model_fields.items()} | {"llm_api_key": ""}
+    changes = answers.to_write(wanted, defaults, tomllib.loads(text))
+    if changes:
+        replace_file(place, with_settings(text, changes))
+    say(f"{'Wrote' if changes else 'Nothing to change in'} {place}.")
+    for name in wanted:
+        if os.environ.get(f"{PREFIX}{name.upper()}") is not None and name != "llm_api_key":
+            say(f"Note: {PREFIX}{name.upper()} is set in the environment, and wins over the file.")
+
+
+def _tried(opened: Opened) -> bool:
+    """Ask the endpoint what it can do, and say it; nothing of any document is in that."""
+    from assay.cli.setup.consent import not_agreed
+    from assay.cli.setup.doctor_models import checks
+    from assay.models.factory import reached
+
+    refused = not_agreed(opened.path, reached(opened.settings))
+    fine = True
+    for check, ok, found in checks(opened.path, opened.settings, refused, offline=False):
+        say(f"{check}: {found}")
+        fine = fine and ok is not False
+    for host in refused:
+        say(f"Nothing is sent to {host} before you agree: `assay config agree {host}`.")
+    return fine
+
+
+def _added(opened: Opened, paths: list[Path]) -> None:
+    from assay.cli.documents.add import followed, show
+
+    show(followed(lambda say: opened.add(paths, say=say), quiet=False), quiet=False)

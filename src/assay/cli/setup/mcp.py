@@ -1,0 +1,25 @@
+"""`assay mcp`: the documents as tools for an agent on this machine, through standard input and output."""
+
+from __future__ import annotations
+
+from assay.cli.options import Workspace
+
+
+def mcp(workspace: Workspace = None) -> None:
+    """Let an agent search, ask and read your documents: MCP over standard input and output.
+
+    An agent starts it; it ends when the agent does. Nothing but the protocol goes to standard output.
+    """
+    import asyncio
+    import logging
+    import signal
+    import sys
+
+    from assay.serve.mcp.server import over_stdio
+    from assay.workspace.facade import open_workspace
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    # At once: a thread waits for the next line and cannot be called back. What was recorded is on disk and can be resumed.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with open_workspace(workspace) as opened:
+        asyncio.run(over_stdio(opened))

@@ -1,0 +1,153 @@
+"""`assay serve`: the page and the API, on this machine or for a team."""
+
+from __future__ import annotations
+
+import os
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import FourEyes, Workspace, again, plain
+from assay.cli.view.dialogue import say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from filelock import BaseFileLock
+
+    from assay.serve.state import Serving
+    from assay.workspace.facade import Workspace as Opened
+
+LOCK = ".serve.lock"
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Where to listen. Anything but this machine needs people to sign in.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Which port; 0 for any that is free.")] = 8321,
+    auth: Annotated[bool, typer.Option("--auth", help="People sign in, or bring an API key.")] = False,
+    trust_header: Annotated[
+        str, typer.Option(metavar="NAME", help="A proxy in front has signed people in and names them in this header.")
+    ] = "",
+    trust_groups_header: Annotated[
+        str, typer.Option(metavar="NAME", help="The header in which it names their groups, parted by commas.")
+    ] = "",
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="The proxy's address; nobody else's header is believed. May be repeated."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name this server goes by. May be repeated.")
+    ] = None,
+    https_cookies: Annotated[
+        bool, typer.Option("--https-cookies", help="Sessions over HTTPS alone, where a proxy in front speaks it.")
+    ] = False,
+    four_eyes: FourEyes = False,
+    open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    access_log: Annotated[bool, typer.Option("--access-log", help="A line for each request.")] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
+    from assay.core.access import LOCAL
+    from assay.serve.state import Serving
+    from assay.workspace.facade import open_workspace
+
+    serving = Serving(
+        auth="header" if trust_header else "keys" if auth else "off",
+        user_header=trust_header,
+        groups_header=trust_groups_header,
+        proxies=tuple(trust_proxy or ()),
+        hosts=tuple(allow_host or ()),
+        secure=https_cookies,
+    )
+    _fits(serving, host, auth=auth)
+    own = {"review_four_eyes": True} if four_eyes else {}
+    with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, alone(opened.path):
+        flag = again(workspace, None, None, None)
+        _run(opened, serving, host, port, flag, open=open, access_log=access_log)
+
+
+def _fits(serving: Serving, host: str, *, auth: bool) -> None:
+    from assay.core.errors import UserError
+
+    if auth and serving.user_header:
+        raise UserError("Either --auth or --trust-header: people are known one way.")
+    if serving.groups_header and not serving.user_header:
+        raise UserError("--trust-groups-header needs --trust-header, which names the person.")
+    if serving.user_header and not serving.proxies:
+        raise UserError("--trust-header needs --trust-proxy with the proxy's address, so that nobody else can set it.")
+    if serving.auth == "off" and not on_this_machine(host):
+        raise UserError(
+            f"At {host} others could read your documents. Use --auth, or a proxy that signs people in and --trust-header."
+        )
+
+
+def on_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def alone(folder: Path) -> BaseFileLock:
+    """One server per workspace: two would both carry on the runs that a third was cut off from."""
+    from filelock import FileLock, Timeout
+
+    from assay.core.errors import UserError
+
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UserError(
+            f"Another `assay serve` has the workspace {folder} already. Use that one, or stop it first."
+        ) from None
+    return lock
+
+
+def _run(opened: Opened, serving: Serving, host: str, port: int, flag: str, *, open: bool, access_log: bool) -> None:
+    from assay.serve.app import make_app
+    from assay.serve.process import Process, listen, log_to_terminal
+    from assay.serve.state import Server
+
+    log_to_terminal(access=access_log)
+    listening = listen(host, port)
+    named = f"[{host}]" if ":" in host else host
+    address = f"http://{named}:{listening.getsockname()[1]}/"
+
+    def ready() -> None:
+        for line in told(opened, serving, address, flag):
+            say(plain(line))
+        if open:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    server = Server(opened, serving)
+    Process(make_app(server), server, access_log=access_log, ready=ready).run([listening])
+    say("Closed. What was under way goes on when it is started again.")
+    if server.engine.stuck:  # the interpreter would wait for that thread; what it was doing is taken up again
+        os._exit(0)
+
+
+def told(opened: Opened, serving: Serving, address: str, flag: str = "") -> list[str]:
+    """What somebody who has just started it needs to know; `flag` names the workspace in commands."""
+    from assay.models.factory import has_model, reached_by_models
+    from assay.store import facts
+    from assay.store.access import members
+
+    lines = [f"Assay is at {address} (Ctrl-C ends it). Workspace: {opened.path}"]
+    if not has_model(opened.settings):
+        lines.append(f"No model is set, so answers are quotations; `assay init{flag}` sets one.")
+    else:
+        lines.append(f"Answers are written by {opened.settings.llm_model}.")
+        lines += [
+            f"Questions would be sent to {host}, and nobody has agreed to that yet: `assay config agree {host}{flag}`."
+            for host in reached_by_models(opened.settings)
+            if not facts.agreed(opened.store, host)
+        ]
+    if serving.auth == "keys" and not members.listing(opened.store):
+        lines.append(f"Nobody can sign in yet: `assay user add NAME --admin{flag}` adds the first administrator.")
+    return lines

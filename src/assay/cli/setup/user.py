@@ -1,0 +1,158 @@
+"""`assay user`: the people who may sign in to `assay serve --auth`. The first administrator comes from here."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, whole
+from assay.cli.view.dialogue import at_terminal, say
+
+if TYPE_CHECKING:
+    from assay.workspace.facade import Workspace as Opened
+
+app = typer.Typer(help="People who may sign in to a server.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The user's name.")]
+Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group they are in. May be repeated.")]
+FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
+
+
+@app.command()
+def add(
+    name: Name,
+    admin: Annotated[bool, typer.Option("--admin", help="Mark them as an administrator.")] = False,
+    group: Groups = None,
+    password_stdin: FromStdin = False,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="They come with an API key or through a proxy, and never sign in.")
+    ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Give them everything that was made at the command line so far.")
+    ] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Add a person. Asks for a password, unless one comes on standard input."""
+    from assay.core.access import LOCAL
+    from assay.store.access import handover, members
+    from assay.workspace.facade import open_workspace
+
+    name, groups = whole(name), list(map(whole, group or ()))
+    with open_workspace(workspace, create=True) as opened:
+        members.free(opened.store, name)  # said before anybody types a password
+        password = None if no_password else _password(password_stdin)
+        members.add(opened.store, name, groups, admin=admin, password=password)
+        say(f"Added {name}.")
+        if adopt and name != LOCAL.id:
+            count = handover.hand_over(opened.store, opened.cache, LOCAL.id, name)
+            say(f"Theirs now: {_bases(count)}, with all runs and threads.")
+
+
+@app.command("list")
+def list_users(workspace: Workspace = None, json: Json = False) -> None:
+    """List the people with their groups and how many API keys each has."""
+    from collections import Counter
+
+    from assay.store.access import members, tokens
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        keys = Counter(key.who for key in tokens.listing(opened.store))
+        rows = [
+            {
+                "name": member.name,
+                "groups": list(member.groups),
+                "admin": member.admin,
+                "keys": keys[member.name],
+                "created": member.created,
+            }
+            for member in members.listing(opened.store)
+        ]
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        marks = ["administrator"] if row["admin"] else []
+        marks += [f"in {', '.join(row['groups'])}"] if row["groups"] else []
+        marks += [f"{row['keys']} API key{'s' if row['keys'] > 1 else ''}"] if row["keys"] else []
+        console().print(plain(f"{row['name']}: {'; '.join(marks) or 'in no group'}."), markup=False)
+
+
+@app.command()
+def change(
+    name: Name,
+    admin: Annotated[
+        bool | None, typer.Option("--admin/--no-admin", help="Whether they are marked as an administrator.")
+    ] = None,
+    group: Annotated[list[str] | None, typer.Option("--group", "-g", help="A group to join. May be repeated.")] = None,
+    leave: Annotated[list[str] | None, typer.Option("--leave", help="A group to leave. May be repeated.")] = None,
+    password: Annotated[bool, typer.Option("--password", help="Ask for a new password.")] = False,
+    password_stdin: FromStdin = False,
+    workspace: Workspace = None,
+) -> None:
+    """Change somebody's groups, password or rights. It holds from their next request on."""
+    from assay.store.access import members
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        member = members.known(opened.store, whole(name))
+        if group or leave:
+            joined = (set(member.groups) | set(map(whole, group or ()))) - set(map(whole, leave or ()))
+            members.set_groups(opened.store, member.name, joined)
+        if password or password_stdin:
+            members.set_password(opened.store, member.name, _password(password_stdin))
+        if admin is not None:
+            members.set_admin(opened.store, member.name, admin)
+
+
+@app.command()
+def remove(
+    name: Name,
+    give_to: Annotated[str, typer.Option("--give-to", metavar="NAME", help="Who gets what they own.")] = "",
+    workspace: Workspace = None,
+    yes: Yes = False,
+) -> None:
+    """Remove a person. Their keys and sessions end at once; what they own stays, or goes to somebody else."""
+    from assay.store.access import handover, members
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        member = members.known(opened.store, whole(name))
+        heir = whole(give_to) and _heir(opened, whole(give_to), member.name)
+        if not yes:
+            typer.confirm(f"Remove {plain(member.name)!r}?", abort=True, err=True)
+        members.remove(opened.store, member.name)
+        if heir:
+            count = handover.hand_over(opened.store, opened.cache, member.name, heir)
+            say(f"{heir} has now: {_bases(count)}, with all runs and threads.")
+        elif left := opened.seen_by(member.principal).scope().bases:
+            own = [base.name for base in left if base.owner == member.name]
+            if own:
+                say(f"Left behind: {', '.join(own)}. Whoever is added as {member.name} gets them.")
+
+
+def _bases(count: int) -> str:
+    return f"{count} knowledge base{'' if count == 1 else 's'}"
+
+
+def _heir(opened: Opened, name: str, leaving: str) -> str:
+    """Who gets it: a person who is there and stays, or who works at the command line."""
+    from assay.core.access import LOCAL
+    from assay.core.errors import UserError
+    from assay.store.access import members
+
+    if name == leaving:
+        raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")
+    return name if name == LOCAL.id else members.known(opened.store, name).name
+
+
+def _password(from_stdin: bool) -> str:
+    """A password, typed twice or piped in; a newline at its end is not part of it."""
+    from assay.core.errors import UserError
+
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    if not at_terminal():
+        raise UserError("There is nobody to ask for a password: pipe it in with --password-stdin.")
+    return typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)

@@ -1,0 +1,149 @@
+"""The account of a synthesis as files, and in a few lines: where it is, what is in it, what it took."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from assay.cli.options import as_json, plain
+from assay.cli.view import follow
+from assay.core.errors import UserError
+
+if TYPE_CHECKING:
+    from assay.cli.view.follow import Show
+    from assay.core.account import Account
+    from assay.core.run import Run
+    from assay.synthesis.forecast import Forecast
+    from assay.workspace.facade import Workspace
+
+DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
+CONTRADICTIONS = 5  # that are printed; the files have all
+
+
+def folder_of(run: Run, out: Path | None) -> Path:
+    return out.expanduser() if out else Path(f"assay-account-{run.id}")
+
+
+def refuse(folder: Path, run: str = "") -> None:
+    """Nothing is written among other files, nor over another account: said before anything is done."""
+    folder = folder.expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{str(folder)!r} is a file; --out takes a folder.")
+    if folder.exists() and any(folder.iterdir()) and not (run and _run_in(folder) == run):
+        raise UserError(f"{str(folder)!r} has other files in it. Name a new folder with --out.")
+
+
+def _run_in(folder: Path) -> str:
+    """The run whose account lies in a folder; empty where there is none that can be read."""
+    try:
+        return str(json.loads((folder / DATA).read_text(encoding="utf-8")).get("run", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def save(account: Account, folder: Path) -> None:
+    """Page, text and data. Each is there whole or not at all, the data first: it says whose folder this is."""
+    from assay.synthesis.output.markdown import markdown
+    from assay.synthesis.output.page import html
+
+    refuse(folder, account.run)
+    written = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, words in written.items():
+            part = folder / f".{name}.part"
+            part.write_text(words, encoding="utf-8")
+            part.replace(folder / name)
+    except OSError as error:
+        raise UserError(
+            f"The account cannot be written to {str(folder)!r}: {error.strerror}. "
+            f"Nothing is lost: `assay resume {account.run} --out DIR` writes it elsewhere."
+        ) from error
+
+
+def end(opened: Workspace, run: Run, show: Show, out: Path | None, expected: Forecast | None = None) -> typer.Exit:
+    """Write the account where the synthesis is delivered, say so, and give back the exit code that says how it went."""
+    if run.answer is None:
+        return follow.end(opened, run, show)
+    account = opened.account(run.id)
+    folder = folder_of(run, out)
+    save(account, folder)
+    if not show.json:
+        lines = [str(folder)] if show.quiet else [*told(account), *took(opened, run, expected), *places(folder, run)]
+        if not show.quiet and sys.stderr.isatty():
+            typer.echo(err=True)  # between the view and the outcome
+        typer.echo(plain("\n".join(lines)))
+    return typer.Exit(follow.EXIT[run.answer.outcome])
+
+
+def told(account: Account) -> list[str]:
+    """What has come of it, in a few lines."""
+    from assay.core.events.describe import counted
+
+    labels = account.labels
+    titles = {each.doc_id: each.title for each in account.documents}
+    covered = [row for row in account.ledger if row.claims]
+    counts = (
+        counted(len(account.questions), "question"),
+        counted(len(account.evidence), "quotation"),
+        counted(len(account.narrative.claims), "claim"),
+    )
+    lines = [f"{len(covered)} of {counted(len(account.ledger), 'document')} covered: {', '.join(counts)}."]
+    lines += [
+        f"  {labels[row.doc_id]} {titles.get(row.doc_id, '')} is left out: {row.reason or 'no claim rests on it'}"
+        for row in account.ledger
+        if not row.claims
+    ]
+    return [*lines, *_relations(account), *(f"Note: {note}" for note in account.notes)]
+
+
+def _relations(account: Account) -> list[str]:
+    """How many of each kind; the contradictions one by one."""
+    from assay.core.account import Pipeline
+
+    if account.brief.pipeline is not Pipeline.synthesis:
+        return []
+    types = Counter(str(each.type) for each in account.relations)
+    if not types:
+        return ["No relations found that words on both sides bear out."]
+    kinds = ", ".join(f"{count} {name}" for name, count in types.most_common())
+    return [f"Relations: {kinds}.", *_contradictions(account)]
+
+
+def _contradictions(account: Account) -> list[str]:
+    from assay.cli.view.progress import related
+    from assay.core.account import Tie
+    from assay.core.events.describe import counted
+
+    found = [each for each in account.relations if each.type is Tie.contradiction]
+    if not found:
+        return ["No contradictions found."]
+    more = [f"  and {len(found) - CONTRADICTIONS} more, in the files"] if len(found) > CONTRADICTIONS else []
+    shown = [f"  {related(each, account.labels).removeprefix('contradiction ')}" for each in found[:CONTRADICTIONS]]
+    return [f"{counted(len(found), 'contradiction')}:", *shown, *more]
+
+
+def took(opened: Workspace, run: Run, expected: Forecast | None) -> list[str]:
+    """What it took, beside what was expected."""
+    from assay.cli.view.live import spent
+    from assay.store.runs import records
+    from assay.synthesis.forecast import cost_in_words, lasting
+
+    parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
+    said = f"It took {' · '.join(parts)}"
+    return [f"{said}; the forecast was {cost_in_words(expected)}." if expected else f"{said}."]
+
+
+def places(folder: Path, run: Run) -> list[str]:
+    return [
+        f"Written to {folder.resolve()}:",
+        f"  {PAGE}  to read, in a browser",
+        f"  {TEXT}    to read, as text",
+        f"  {DATA}  for programs",
+        f"`assay trace {run.id}` shows every step.",
+    ]

@@ -1,0 +1,25 @@
+"""Whoever never needs the loop is told so: a look-up is cheaper. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.core.events import Route
+
+EVERY = 10  # questions in a row, and as many again before it is said again
+
+
+def never_needed_the_loop(routes: Iterable[Route]) -> bool:
+    """Whether it is time to say so: the newest questions in a row that were no research are ten, twenty, …"""
+    row = 0
+    for route in routes:
+        if route is Route.research:
+            break
+        row += 1
+    return row > 0 and row % EVERY == 0
+
+
+REMARK = (
+    f"Your last {EVERY} questions needed one search each, or none. With `--route lookup` a question is looked up straight "
+    "away, without a model being asked first which way to go."
+)

@@ -1,0 +1,44 @@
+"""A run's answer as it is printed: in the format asked for, with nothing in it that steers a terminal."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from assay.cli.options import as_json, plain, wait_for
+
+if TYPE_CHECKING:
+    from assay.core.run import Run
+    from assay.workspace.facade import Workspace
+
+
+class Format(StrEnum):
+    text = "text"
+    markdown = "markdown"
+    html = "html"
+    json = "json"
+    bibtex = "bibtex"
+
+
+def written(run: Run, opened: Workspace, format: Format) -> str:
+    """The run's answer in the format asked for."""
+    from assay.answer import render
+    from assay.core.codec import to_json
+
+    answer = run.answer
+    assert answer is not None
+    cited = render.citations(answer, run.evidence, opened.document)
+    match format:
+        case Format.markdown:
+            return plain(render.as_markdown(answer, cited))
+        case Format.html:
+            return plain(render.as_html(answer, cited))
+        case Format.bibtex:
+            return plain(render.as_bibtex(cited))
+        case Format.json:
+            data = render.as_json(answer, cited)
+            for each in data["citations"]:
+                each["boxes"] = to_json(wait_for(opened.boxes(each["document"], each["start"], each["end"])))
+            return as_json({"run": run.id, **data})
+        case _:
+            return plain(render.as_text(answer, cited))

@@ -1,0 +1,277 @@
+"""Following a run on the terminal: live, in plain lines, or as JSON; asking the person where it waits; how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import typer
+
+from assay.cli.options import aside, plain, print_json
+from assay.cli.view.answer import Format, written
+from assay.cli.view.dialogue import at_terminal, say
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from assay.core.events import Event
+    from assay.core.run import Run
+    from assay.workspace.facade import Workspace
+
+    Steps = AsyncIterator[tuple[Run, Event]]
+    See = Callable[[Run, Event], None]
+
+EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4, "waiting": 5, "held": 5, "rejected": 1, "failed": 1}
+
+
+TELLING = 5.0  # seconds that the webhook has to take a message
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How a run is shown, and the words of the command that carries it on."""
+
+    format: Format
+    json: bool
+    quiet: bool
+    again: str  # what stands behind `assay resume RUN`: the workspace, the limits
+
+    def resume(self, run: Run) -> str:
+        return f"assay resume {run.id}{self.again}"
+
+    @property
+    def asks(self) -> bool:
+        """Whether the person can be asked right here."""
+        return not self.json and not self.quiet and at_terminal()
+
+
+@dataclass
+class Watched:
+    """A run as it is watched: its newest state, the titles of its documents, the time."""
+
+    opened: Workspace
+    run: Run | None = None
+    before: float = 0.0  # seconds that it was at work in other processes
+    begun: float = field(default_factory=time.monotonic)
+    titles: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.begun
+
+    def look_up(self) -> None:
+        """Titles that are not known yet."""
+        from assay.store import documents
+
+        new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
+        if new:
+            self.titles |= dict.fromkeys(new, "") | documents.titles(self.opened.store, new, self.opened.scope())
+
+
+def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
+    """Follow a run until it is delivered, has failed, or waits and nobody is there to be asked. Without steps it waits
+    already."""
+    watched = Watched(opened, known, _worked(opened, known))
+    if steps is not None:
+        _leg(steps, watched, show)
+    while watched.run is not None and watched.run.waiting is not None and show.asks:
+        from assay.cli.view.checkpoint import choose
+
+        watched.look_up()
+        try:
+            choice = choose(watched.run, watched.titles)
+        except KeyboardInterrupt:
+            raise _stopped(watched.run, show) from None
+        if choice is None:
+            break
+        watched.before, watched.begun = _worked(opened, watched.run), time.monotonic()  # waiting is not work
+        _leg(opened.resume(watched.run.id, choice.option, choice.words), watched, show)
+    assert watched.run is not None, "a run that was asked has an event"
+    return watched.run
+
+
+def _worked(opened: Workspace, run: Run | None) -> float:
+    from assay.store.runs import records
+
+    return records.active_seconds(opened.store, run.id) if run else 0.0
+
+
+def _leg(steps: Steps, watched: Watched, show: Show) -> None:
+    """One stretch of a run, up to its next stop; when the person stops it, say how it is carried on."""
+
+    from assay.governance.review.visibility import as_asked
+    from assay.workspace import review
+
+    async def each(see: See) -> None:
+        async for run, _ in steps:
+            # What a reviewer has to look at first, whoever asked does not see here either.
+            watched.run = as_asked(run, watched=review.watched(watched.opened, run.id))
+            see(watched.run, watched.run.events[-1])
+
+    try:
+        with _shown(watched, show) as see:
+            asyncio.run(each(see))
+    except KeyboardInterrupt:
+        if watched.run is None or not watched.run.delivered:  # a moment too late to stop it: here is the answer
+            raise _stopped(watched.run, show) from None
+
+
+def _stopped(run: Run | None, show: Show) -> typer.Exit:
+    if run is None:
+        say("Stopped. Nothing was asked yet.")
+    else:
+        say(f"Stopped. Nothing that was done is lost: `{show.resume(run)}` carries it on.")
+    return typer.Exit(130)
+
+
+@contextmanager
+def _shown(watched: Watched, show: Show) -> Iterator[See]:
+    if show.json:
+        yield _as_json
+    elif show.quiet:
+        yield lambda run, event: None
+    elif not sys.stderr.isatty():
+        yield _in_lines
+    else:
+        with _live(watched) as see:
+            yield see
+
+
+def _as_json(run: Run, event: Event) -> None:
+    from assay.core.codec import to_json
+    from assay.core.events import Held
+
+    told = to_json(event)
+    if isinstance(event, Held):
+        told.pop("answer")
+    print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **told}, indent=None)
+
+
+def _in_lines(run: Run, event: Event) -> None:
+    from assay.cli.view import progress
+    from assay.core.events import Rephrased
+    from assay.core.events.describe import told
+
+    if isinstance(event, Rephrased) and event.question == run.asked.question:
+        return  # it stands alone: nothing that its reader does not know
+    if line := progress.line(run, event) if run.asked.brief else told(event):
+        aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
+
+
+@contextmanager
+def _live(watched: Watched) -> Iterator[See]:
+    """A view that is drawn over and over, and stays when the run has ended; it goes while a person is asked."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from assay.cli.view import progress
+    from assay.cli.view.live import rows_for, view
+    from assay.core.events import Gathered
+
+    def now() -> RenderableType:
+        if watched.run is None:
+            return Text("Looking at what the model can do …", style="dim")
+        rows = rows_for(screen.height)
+        if watched.run.asked.brief is not None:
+            return progress.view(watched.run, watched.seconds, rows)
+        return view(watched.run, watched.titles, watched.seconds, rows)
+
+    screen = aside()
+
+    def see(run: Run, event: Event) -> None:
+        if isinstance(event, Gathered) and run.asked.brief is None:
+            watched.look_up()  # here, and not while it is drawn: that is another thread
+
+    with Live(get_renderable=now, console=screen, refresh_per_second=4) as live:
+        try:
+            yield see
+        finally:
+            live.transient = watched.run is None or watched.run.waiting is not None
+
+
+def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
+    """Print what there is to print, and give back the exit code that says how it went."""
+    from assay.core.errors import UserError
+    from assay.store.access import withheld
+
+    if run.answer is not None:
+        if not show.json:
+            if not show.quiet and sys.stderr.isatty():
+                say()  # between the view and the answer
+            sys.stdout.write(written(run, opened, show.format) + "\n")
+            sys.stdout.flush()
+        if not show.json and not show.quiet:
+            _remarks(opened, run)
+        return typer.Exit(EXIT[run.answer.outcome])
+    if run.withheld:
+        raise UserError(withheld.ANSWER)
+    if run.held is not None:
+        return _held(opened, run, show)
+    if run.rejected is not None:
+        say(f"The answer was rejected in review: {run.rejected.note}")
+        return typer.Exit(EXIT["rejected"])
+    if run.failed is not None:
+        say(f"assay: {run.failed.detail}")
+        say(f"What was done is kept: `{show.resume(run)}` carries it on.")
+        return typer.Exit(EXIT["failed"])
+    _asks_for_a_choice(opened, run, show)
+    return typer.Exit(EXIT["waiting"])
+
+
+def _held(opened: Workspace, run: Run, show: Show) -> typer.Exit:
+    """An answer that a person has to look at first: why, and how it goes on. Others are told, where an address is set."""
+    from assay.core.errors import AssayError
+    from assay.workspace import review
+
+    assert run.held is not None
+    say(f"The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
+    try:
+        asyncio.run(review.tell(opened, TELLING))
+    except AssayError as error:
+        say(f"Nobody was told that it waits: {error}")
+    return typer.Exit(EXIT["held"])
+
+
+def _asks_for_a_choice(opened: Workspace, run: Run, show: Show) -> None:
+    """What a run waits for, and how it is answered from elsewhere."""
+    from assay.cli.view.checkpoint import commands, question
+
+    watched = Watched(opened, run)
+    watched.look_up()
+    for line in [*question(run, watched.titles), "The run waits for you:"]:
+        say(line)
+    for command in commands(run, show.resume(run)):
+        say(f"  {command}")
+
+
+def _remarks(opened: Workspace, run: Run) -> None:
+    """What a run took, where that is not on the screen already; and that the loop is not needed, where it never is."""
+    if not run.asked.has_model:
+        return
+    if not sys.stderr.isatty():
+        from assay.cli.view.live import spent
+
+        aside().print(
+            plain(f"{spent(run)}; `assay trace {run.id}` shows every step."),
+            style="dim",
+            markup=False,
+            soft_wrap=not sys.stderr.isatty(),
+        )
+    if needless := _needless(opened, run):
+        say(needless)
+
+
+def _needless(opened: Workspace, run: Run) -> str:
+    from assay.cli.view.advice import REMARK, never_needed_the_loop
+    from assay.core.events import Route
+    from assay.store.runs.history import routes
+
+    if run.asked.route is not None or run.route is Route.research:
+        return ""
+    return REMARK if never_needed_the_loop(routes(opened.store, opened.principal.id)) else ""

@@ -1,0 +1,239 @@
+"""A synthesis as somebody watches it: how far each stage is, what was found in each document, which documents disagree.
+Pure: the same run looks the same; the seconds that have passed are handed in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from assay.cli.view.live import DONE, OPEN, part, row, spent
+from assay.core.account import EXPERT, Pipeline, Relation, Tie
+from assay.core.events import (
+    Asked,
+    Checked,
+    Covered,
+    Described,
+    Drafted,
+    Drew,
+    Event,
+    Gathered,
+    Looked,
+    Merged,
+    Paired,
+    Questioned,
+    Related,
+    Revised,
+    Spun,
+    Translated,
+)
+from assay.core.events.describe import counted
+from assay.core.types import Verdict
+from assay.synthesis import progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from assay.core.run import Run
+
+EVERY = 10  # questions that share a line where each goes fast
+STRIP = 60  # documents in a line, where they are too many for a line each
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of the work: what it is called, whether it is done, how far it is, and what is said while it goes on."""
+
+    name: str
+    done: bool
+    far: str
+    doing: str
+
+
+def view(run: Run, seconds: float, rows: int) -> RenderableType:
+    """The synthesis as it now stands, in lines that fit on the screen."""
+    return Group(
+        row(title(run), "bold"),
+        *map(_stretch, stretches(run)),
+        *_documents(run, rows),
+        *(_relations(run, rows) if rows > 1 else ()),
+        row(footer(run, seconds), "dim"),
+    )
+
+
+def _stretch(each: Stretch) -> Text:
+    words = f"{each.name}: {each.far}" if each.far else each.name
+    return row(f"{DONE} {words}", "green", indent=2) if each.done else row(f"{OPEN} {words}", indent=2)
+
+
+def title(run: Run) -> str:
+    brief = progress.brief(run)
+    what = f"{str(brief.pipeline).capitalize()} of {counted(len(brief.documents), 'document')}"
+    return f"{what}: {brief.focus}" if brief.focus else what
+
+
+def stretches(run: Run) -> list[Stretch]:
+    """The whole way, in order; what has not begun says nothing yet."""
+    brief = progress.brief(run)
+    deep = brief.pipeline is Pipeline.synthesis
+    return [*_asking(run), *(_relating(run) if deep else ()), *_telling(run)]
+
+
+def _asking(run: Run) -> list[Stretch]:
+    documents = len(progress.brief(run).documents)
+    described, questioned = len(progress.portraits(run)), len(progress.questioned(run).keys() - {""})
+    asked, merged, covered = len(progress.questions(run)), bool(progress.merged(run)), progress.covered(run)
+    looked, weighed = len(progress.looked(run)), progress.weighed(run)
+    keys = {each.key for event in weighed.values() for each in event.evidence}
+    more = f", {counted(asked, 'question')}" if merged else ""
+    put = f"{questioned} of {documents}{more}"
+    found = f"{looked} of {asked} searched for, {len(weighed)} weighed, {counted(len(keys), 'quotation')}"
+    if len(covered) == 1 and covered[0].thin:
+        found += f", {counted(len(covered[0].thin), 'thin document')} asked about again"
+    whole = merged and len(weighed) == asked and bool(covered)
+    return [
+        Stretch("describe", described == documents, f"{described} of {documents}", "looking at the documents"),
+        Stretch("question", merged, put if questioned else "", "asking questions"),
+        Stretch("answer", whole, found if merged else "", "searching" if looked < asked else "weighing what was found"),
+    ]
+
+
+def _relating(run: Run) -> list[Stretch]:
+    drew, insights, paired, spun = progress.drew(run), progress.insights(run), progress.paired(run), progress.spun(run)
+    found = progress.relations(run)
+    types = Counter(str(each.type) for each in found)
+    related = f"{counted(len(found), 'relation')} of {counted(len(paired.pairs), 'pair')}" if paired else ""
+    named = ", ".join(f"{count} {name}" for name, count in types.most_common())
+    return [
+        Stretch("insights", paired is not None, counted(len(insights), "insight") if drew else "", "drawing insights"),
+        Stretch("relate", spun is not None, f"{related}: {named}" if named else related, "comparing documents"),
+        Stretch("spine", spun is not None, spun.theme if spun else "", "finding the thread"),
+    ]
+
+
+def _telling(run: Run) -> list[Stretch]:
+    draft, checked, written = run.draft, run.checked, run.written
+    wanted = [name for name in progress.brief(run).audiences if name != EXPERT]
+    told = progress.translations(run)
+    passed = sum(claim.verdict is Verdict.supported for claim in checked.values())
+    sound = draft is not None and len(checked) == len(written)
+    here = [Stretch("narrate", draft is not None, counted(len(written), "claim") if draft else "", "writing")]
+    here.append(Stretch("check", sound, f"{passed} of {len(written)} hold" if draft else "", "checking claims"))
+    if wanted:
+        far = ", ".join(name for name in wanted if name in told)
+        here.append(Stretch("translate", len(told) == len(wanted), far, "telling it for other readers"))
+    return here
+
+
+def _documents(run: Run, most: int) -> list[Text]:
+    """A line for each document, or, where they are too many, a sign for each."""
+    labels, portraits = progress.labels(run), progress.portraits(run)
+    if not portraits:
+        return []
+    keys = {each.key: each.quote.doc_id for event in progress.weighed(run).values() for each in event.evidence}
+    evidence = Counter(keys.values())
+    drawn = Counter(insight.doc_id for insight in progress.insights(run).values())
+    if len(labels) > max(most, 3):
+        signs = "".join(_sign(doc in portraits, evidence[doc], drawn[doc]) for doc in labels)
+        lines = [signs[at : at + STRIP] for at in range(0, len(signs), STRIP)]
+        legend = "Documents (· not looked at, ○ described, ◐ quoted, ● with insights)"
+        return part(legend, [row(line, indent=2) for line in lines[:most]], (len(lines) - most) * STRIP)
+    rows = [
+        row(f"{label} ({_found(evidence[doc], drawn[doc])}) {portraits[doc].title}", indent=2)
+        for doc, label in labels.items()
+        if doc in portraits
+    ]
+    return part("Documents", rows)
+
+
+def _found(evidence: int, insights: int) -> str:
+    quoted = counted(evidence, "quotation")
+    return f"{quoted}, {counted(insights, 'insight')}" if insights else quoted
+
+
+def _sign(described: bool, evidence: int, insights: int) -> str:
+    if insights:
+        return "●"
+    return "◐" if evidence else "○" if described else "·"
+
+
+def _relations(run: Run, most: int) -> list[Text]:
+    """The latest relations, contradictions before all others."""
+    labels = progress.labels(run)
+    latest = progress.relations(run)[::-1]
+    found = sorted(latest, key=lambda each: each.type is not Tie.contradiction)
+    rows = [
+        row(related(each, labels), "yellow" if each.type is Tie.contradiction else "", indent=2)
+        for each in found[: most - 1]
+    ]
+    return part("Relations", rows, len(found) - most + 1)
+
+
+def related(relation: Relation, labels: dict[str, str]) -> str:
+    left, right = (labels.get(side.doc_id, "a document") for side in (relation.left, relation.right))
+    return f"{relation.type} {left}–{right}: {relation.reason}"
+
+
+def footer(run: Run, seconds: float) -> str:
+    """What is going on, and what it has taken so far."""
+    return " · ".join([doing(run), *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
+
+
+def doing(run: Run) -> str:
+    if run.answer is not None:
+        return run.answer.outcome
+    if run.failed:
+        return "failed"
+    if run.held or run.rejected:
+        return "waiting for a reviewer" if run.held else "rejected in review"
+    return next((each.doing for each in stretches(run) if not each.done), "finishing")
+
+
+# --- in lines, where nothing can be drawn ---------------------------------------------------------------------------
+
+
+def line(run: Run, event: Event) -> str:
+    """One event for somebody who watches without a screen: the stage, how far it is, and what it is about."""
+    labels = progress.labels(run)
+    of = len(labels)
+    match event:
+        case Asked():
+            return f"{title(run)}."
+        case Described(portrait=portrait):
+            why = f" ({portrait.empty})" if portrait.empty else ""
+            return f"Described {len(progress.portraits(run))} of {of}: {labels[portrait.doc_id]} {portrait.title}{why}"
+        case Questioned(doc_id=doc, questions=questions, pass_=pass_) if doc:
+            asked = f"{len(progress.questioned(run, pass_).keys() - {''})} of {of}" if pass_ == 1 else "again"
+            return f"Asked about {asked}: {labels.get(doc, '')} ({counted(len(questions), 'question')})"
+        case Merged(questions=questions):
+            return f"{counted(len(questions), 'question')} to answer."
+        case Looked() if len(progress.looked(run)) % EVERY == 0:
+            return f"Searched for {len(progress.looked(run))} of {len(progress.questions(run))}"
+        case Gathered(question=question, evidence=evidence) if question:
+            texts = {each.id: each.text for each in progress.questions(run)}
+            found = counted(len(evidence), "quotation") if evidence else "nothing found"
+            return f"Answered {len(progress.weighed(run))} of {len(texts)}: {texts.get(question, question)} ({found})"
+        case Covered(rows=rows, thin=thin):
+            seen = f"{sum(each.evidence > 0 for each in rows)} of {of} documents have evidence"
+            return f"{seen}; {', '.join(labels[doc] for doc in thin)} asked about again." if thin else f"{seen}."
+        case Drew() if len(progress.drew(run)) % EVERY == 0:
+            return f"Insights of {len(progress.drew(run))} questions: {len(progress.insights(run))}"
+        case Paired(pairs=pairs, how=how):
+            return how or f"{counted(len(pairs), 'pair')} of insights to compare."
+        case Related(relations=relations) if relations:
+            return "\n".join(f"  {related(each, labels)}" for each in relations)
+        case Spun(theme=theme):
+            return f"Theme: {theme}" if theme else ""
+        case Drafted():
+            return f"Written: {counted(len(run.written), 'claim')}."
+        case Checked(claim=claim) if claim.verdict is not Verdict.supported:
+            return f"  {claim.verdict}: {claim.words}"
+        case Revised(claim=claim) if claim is None:
+            return f"  dropped: {event.why}"
+        case Translated(translation=done):
+            return f"Told for {done.audience}: grade {done.before.grade:.0f} before, {done.after.grade:.0f} after."
+        case _:
+            return ""

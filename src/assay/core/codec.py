@@ -1,0 +1,164 @@
+"""Dataclass ⇄ JSON, by type hints alone. The same values cross process borders, fill records and leave as `--json`.
+
+In records, words that belong to a document are left out: a `Passage` or `Quote` is written as document, span and digest, and
+gets its words back from the one place where they live. So a document can be erased and the record still stands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, Union, cast
+
+import numpy as np
+
+from assay.core.types import Passage, Quote
+
+T = TypeVar("T")
+Texts = Callable[[str, int, int], tuple[str, str]]  # (document, start, end) → (words, heading path)
+
+VERBATIM = (Passage, Quote)
+
+
+def digest(text: str | bytes) -> str:
+    return hashlib.sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
+
+
+START = "0" * 64  # what the first link of a chain stands on
+
+
+def linked(n: int, hash: str, before: str) -> str:
+    """The link of the nth record in the chain of all records."""
+    return digest(dumps([n, hash, before]))
+
+
+def dumps(value: Any) -> str:
+    """One spelling for each value, so that equal values have equal digests."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def to_json(value: Any, *, words: bool = True) -> Any:
+    """Plain JSON data for a value. With `words=False`, what belongs to a document stays there."""
+    if value is None or (isinstance(value, (str, int, float, bool)) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if not words and isinstance(value, VERBATIM):
+            return _reference(value)
+        return {
+            field.name: to_json(getattr(value, field.name), words=words)
+            for field in dataclasses.fields(value)
+            if getattr(value, field.name) is not None
+        }
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item, words=words) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(item, words=words) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(to_json(item, words=words) for item in value)
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _reference(value: Passage | Quote) -> dict[str, Any]:
+    shown = {"doc_id": value.doc_id, "start": value.start, "end": value.end, "digest": digest(value.text)}
+    if isinstance(value, Passage):
+        shown |= {"id": value.id, "page": value.page}
+    return shown
+
+
+def from_json(kind: type[T], data: Any, *, texts: Texts | None = None) -> T:
+    """The value that `to_json` wrote. Raises `ValueError` on what does not fit the type."""
+    return cast(T, _read(kind, data, texts))
+
+
+def _read(hint: Any, data: Any, texts: Texts | None) -> Any:
+    origin = typing.get_origin(hint)
+    if hint is Any:
+        return data
+    if origin is typing.Annotated:
+        return _read(typing.get_args(hint)[0], data, texts)
+    if origin in (Union, types.UnionType):
+        return _read_union(typing.get_args(hint), data, texts)
+    if origin is tuple:
+        return _read_tuple(typing.get_args(hint), data, texts)
+    if origin in (list, set, frozenset):
+        (item,) = typing.get_args(hint)
+        return origin(_read(item, each, texts) for each in _expect(list, data))
+    if origin in (dict, Mapping) or origin is typing.get_origin(Mapping[str, str]):
+        _, item = typing.get_args(hint)
+        return {str(key): _read(item, each, texts) for key, each in _expect(dict, data).items()}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint(data)
+    if dataclasses.is_dataclass(hint):
+        return _read_dataclass(cast(type, hint), _expect(dict, data), texts)
+    if hint is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data)
+    return _expect(hint, data)
+
+
+def _read_union(options: tuple[Any, ...], data: Any, texts: Texts | None) -> Any:
+    if data is None and type(None) in options:
+        return None
+    problems: list[str] = []
+    for option in options:
+        if option is type(None):
+            continue
+        try:
+            return _read(option, data, texts)
+        except (ValueError, TypeError) as problem:
+            problems.append(str(problem))
+    raise ValueError("; ".join(problems) or f"{data!r} fits no option")
+
+
+def _read_tuple(items: tuple[Any, ...], data: Any, texts: Texts | None) -> tuple[Any, ...]:
+    values = _expect(list, data)
+    if len(items) == 2 and items[1] is Ellipsis:
+        return tuple(_read(items[0], each, texts) for each in values)
+    if len(items) != len(values):
+        raise ValueError(f"{len(items)} values expected, {len(values)} given")
+    return tuple(_read(hint, each, texts) for hint, each in zip(items, values, strict=True))
+
+
+def _read_dataclass(kind: type, data: dict[str, Any], texts: Texts | None) -> Any:
+    if kind in VERBATIM and "text" not in data:
+        data = _restored(kind, data, texts)
+    hints = _hints(kind)
+    unknown = data.keys() - hints.keys()
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no field {sorted(unknown)[0]!r}")
+    try:
+        return kind(**{name: _read(hints[name], value, texts) for name, value in data.items()})
+    except TypeError as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def _restored(kind: type, data: dict[str, Any], texts: Texts | None) -> dict[str, Any]:
+    if texts is None:
+        raise ValueError(f"this {kind.__name__} is a reference; its words are in the document")
+    text, heading = texts(data["doc_id"], data["start"], data["end"])
+    # A document that was erased or has changed gives no words back: better none than other words.
+    text = text if digest(text) == data["digest"] else ""
+    rest = {name: value for name, value in data.items() if name != "digest"}
+    return rest | {"text": text} | ({"heading": heading} if kind is Passage else {})
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _expect(kind: Any, data: Any) -> Any:
+    if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        raise ValueError(f"{getattr(kind, '__name__', kind)} expected, {type(data).__name__} given")
+    return data

@@ -1,0 +1,276 @@
+"""Events in words: a line for whoever watches a run, and a line for each entry of its record. Pure; nothing is cleaned here."""
+
+from __future__ import annotations
+
+from assay.core.events import (
+    RULES,
+    Answered,
+    Asked,
+    Bound,
+    Call,
+    Checked,
+    Compacted,
+    Consulted,
+    Covered,
+    Critiqued,
+    Decided,
+    Described,
+    Drafted,
+    Drew,
+    Erased,
+    Event,
+    Failed,
+    Gathered,
+    Granted,
+    Held,
+    Judged,
+    Looked,
+    Merged,
+    Narrowed,
+    Paired,
+    Paused,
+    Planned,
+    Questioned,
+    Related,
+    Rephrased,
+    Resumed,
+    Reviewed,
+    Revised,
+    Routed,
+    Spun,
+    Stopped,
+    ToolRan,
+    Translated,
+    Withheld,
+)
+from assay.core.types import Answer, Claim, Usage, Verdict
+
+LONGEST = 240  # characters of a line of a record; `--json` has all of it
+
+
+def told(event: Event) -> str:
+    """One event for somebody who watches; most need no line, and a run without a model needs fewest."""
+    match event:
+        case Rephrased(question=question):
+            return f"Understood as: {question}"
+        case Routed(route=route, why=why, by=by) if by != RULES:
+            return f"Route: {route}{f' ({why})' if why else ''}."
+        case Routed(since=since, until=until) if since or until:
+            return f"No documents dated outside {since or '…'} to {until or '…'}."
+        case Planned(plan=plan, by=by) if by != RULES:
+            return "\n".join(["Plan:", *(f"  {step.id} {step.question}" for step in plan.steps)])
+        case Decided(recalls=True):
+            return "Looking at what earlier turns found"
+        case Decided(calls=calls):
+            return "\n".join(map(_begun, calls))
+        case ToolRan(error=error) if error:
+            return f"  refused: {error}"
+        case Gathered(evidence=evidence) if evidence or not event.skipped:
+            return f"  {counted(len(evidence), 'passage')} weighed as evidence"
+        case Bound(step=step, value=value):
+            return f"  {step} found: {value}"
+        case Judged(enough=False, missing=missing) if missing:
+            return f"  still missing: {'; '.join(missing)}"
+        case Stopped(reason=reason, why=why):
+            return f"Stopped: {reason}{f' ({why})' if why else ''}."
+        case Checked(claim=claim, by=by) if claim.quote is None:
+            return f"  {verdict_of(claim)}: {claim.words}"
+        case Critiqued(complete=False, gap=gap):
+            return f"The draft has a gap: {gap}"
+        case _:
+            return ""
+
+
+def in_a_line(event: Event) -> str:
+    """One event for the record: what it says, shortened to a line."""
+    said = " ".join(_said(event).split())
+    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+
+
+def _said(event: Event) -> str:
+    match event:
+        case Asked():
+            models = ", ".join(sorted({seat.model for seat in event.seats})) or "no model"
+            if event.branch is not None:
+                models = f"{models}, from record {event.branch.at} of {event.branch.run}"
+            if event.brief is not None:
+                made = f"{event.brief.pipeline} of {counted(len(event.brief.documents), 'document')}"
+                return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
+            thread = f"thread {event.thread}" if event.thread else ""
+            return _parts(event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
+        case Rephrased():
+            return _parts(event.question, event.why, by=event.by)
+        case Routed():
+            dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
+            kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
+            return _parts(event.route, event.why, dates, *kinds, by=event.by)
+        case Consulted():
+            asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
+            cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
+            return _parts(asked, event.model, spent(event.usage), f"{event.usage.seconds:.1f} s", cut)
+        case Planned():
+            return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=event.by)
+        case Decided():
+            made = "; ".join(map(called, event.calls)) or "nothing left to try"
+            if event.recalls:
+                made = "recall"  # its passages are told with what came of it
+            refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
+            return _parts(made, event.why, refused, by=event.by)
+        case ToolRan():
+            left = f"{event.left} more match" if event.left else ""
+            count = "" if event.note.startswith(f"{len(event.found)} ") else counted(len(event.found), "passage")
+            return _parts(event.call, event.error or count, left, event.note)
+        case Gathered():
+            others = (
+                f"{len(event.dropped)} dropped" if event.dropped else "",
+                f"{len(event.skipped)} passed over" if event.skipped else "",
+                f"{len(event.inexact)} not quoted exactly" if event.inexact else "",
+                f"{flagged} like an instruction" if (flagged := sum(each.flagged for each in event.evidence)) else "",
+            )
+            best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
+            return _parts(event.question, f"{len(event.evidence)} kept", best, *others, by=event.by)
+        case Judged():
+            lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
+            surprise = "the plan no longer fits" if event.surprise else ""
+            return _parts("enough" if event.enough else "not enough", lacking, surprise, event.why, by=event.by)
+        case Bound():
+            return _parts(
+                f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=event.by
+            )
+        case Compacted():
+            return _parts(f"{counted(len(event.calls), 'result')} told in short", event.summary, by=event.by)
+        case Stopped():
+            return _parts(event.reason, event.why)
+        case Drafted():
+            return _parts(*_drafted(event), by=event.by)
+        case Checked():
+            return _parts(
+                f"claim {event.place}: {verdict_of(event.claim)}", event.claim.words, event.claim.why, by=event.by
+            )
+        case Revised():
+            return _parts(
+                f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=event.by
+            )
+        case Critiqued():
+            return _parts("complete" if event.complete else f"gap: {event.gap}", event.why, by=event.by)
+        case Paused():
+            return _parts(event.at, event.question, " / ".join(event.options))
+        case Resumed():
+            return _parts(
+                event.choice or "carried on after a failure", event.words, f"by {event.by}" if event.by else ""
+            )
+        case Answered():
+            return _answered(event.answer)
+        case Failed():
+            return _parts(event.error, event.detail)
+        case Held():
+            return _parts("waits for a reviewer", "; ".join(event.reasons), event.seal[:12])
+        case Reviewed():
+            changed = counted(len(event.edits), "claim") if event.edits else ""
+            return _parts(event.decision, changed, event.note, event.seal[:12], by=event.by)
+        case Erased():
+            gone = sum(len(each) for each in event.records.values())
+            return _parts(counted(gone, "record"), counted(len(event.gone), "document"), event.why, by=event.by)
+        case Granted():
+            return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=event.by)
+        case Narrowed():
+            return _parts(f"what was done since record {event.since} is put aside", event.why)
+        case Withheld():
+            return _parts(f"{event.kind} is not shown", event.why)
+        case _:
+            return _said_of_synthesis(event)
+
+
+def _said_of_synthesis(
+    event: Described | Questioned | Merged | Looked | Covered | Drew | Paired | Related | Spun | Translated,
+) -> str:
+    """The events that only a synthesis has."""
+    match event:
+        case Described(portrait=portrait):
+            abstract = "no abstract: made of its own sentences" if portrait.made else ""
+            known = (", ".join(portrait.authors), portrait.year, abstract, portrait.empty)
+            return _parts(portrait.doc_id, portrait.title, *known, by=portrait.by)
+        case Questioned():
+            return _parts(event.doc_id or "all documents", *again(event.pass_), "; ".join(event.questions), by=event.by)
+        case Merged(questions=questions):
+            asked = "; ".join(f"{each.id} {each.text}" for each in questions)
+            return _parts(counted(len(questions), "question"), *again(event.pass_), asked)
+        case Looked():
+            others = ", ".join(event.others)
+            chosen = f"{len(event.found)} of {counted(event.considered, 'passage')} chosen"
+            return _parts(event.question, chosen, f"compared with {others}" if others else "", by=event.by)
+        case Covered(rows=rows, thin=thin):
+            found = f"{sum(row.evidence > 0 for row in rows)} of {counted(len(rows), 'document')} with evidence"
+            return _parts(found, *again(event.pass_), f"{len(thin)} asked about again" if thin else "")
+        case Drew():
+            missing = f"{len(event.missing)} quoted instead" if event.missing else ""
+            return _parts(event.question, counted(len(event.insights), "insight"), missing, by=event.by)
+        case Paired():
+            left = f"{event.left:,} left out" if event.left else ""
+            return _parts(f"{counted(len(event.pairs), 'pair')} compared", left, event.how)
+        case Related():
+            types = ", ".join(f"{each.left.doc_id} {each.type} {each.right.doc_id}" for each in event.relations)
+            dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
+            found = f"block {event.block}: {counted(len(event.relations), 'relation')}"
+            return _parts(found, types, dropped, by=event.by)
+        case Spun():
+            themes = counted(len(event.themes), "theme") if len(event.themes) > 1 else ""
+            return _parts(event.theme, counted(len(event.spine), "sentence"), themes, by=event.by)
+        case Translated(translation=done):
+            grade = f"grade {done.before.grade:.0f} before, {done.after.grade:.0f} after"
+            return _parts(f"for {done.audience}", counted(len(done.paragraphs), "paragraph"), grade, by=done.by)
+
+
+def again(pass_: int) -> tuple[str, ...]:
+    """Which pass it is, where it is not the first."""
+    return (f"pass {pass_}",) if pass_ > 1 else ()
+
+
+def _parts(*parts: str, by: str = "") -> str:
+    return " · ".join([*(part for part in parts if part), *([by] if by else [])])
+
+
+def _drafted(event: Drafted) -> list[str]:
+    claims = sum(len(block.claims) for block in event.blocks)
+    return [
+        "not from the documents" if event.said else counted(claims, "claim"),
+        event.shape,
+        f"missing: {'; '.join(event.missing)}" if event.missing else "",
+        f"{counted(len(event.stray), 'invented key')} removed" if event.stray else "",
+        f"{counted(len(event.conflicts), 'conflict')}" if event.conflicts else "",
+    ]
+
+
+def _answered(answer: Answer) -> str:
+    return _parts(answer.outcome, counted(len(answer.claims), "claim"), counted(len(answer.cited_keys), "citation"))
+
+
+def _begun(call: Call) -> str:
+    """A call that is about to be made."""
+    if call.tool.startswith("search") and "query" in call.arguments:
+        return f"Searching: {call.arguments['query']}"
+    return f"Following: {call.arguments['name']}" if "name" in call.arguments else called(call)
+
+
+def called(call: Call) -> str:
+    """A call as a person would write it down."""
+    given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items() if name not in ("k", "passage"))
+    return f"{call.tool}({given})"
+
+
+def verdict_of(claim: Claim) -> str:
+    return claim.verdict or Verdict.uncited
+
+
+def spent(usage: Usage) -> str:
+    """Tokens, and money where a price is known: `812 + 90 tokens · $0.0012`."""
+    money = f" · {dollars(usage.money)}" if usage.money else ""
+    return f"{usage.tokens_in:,} + {usage.tokens_out:,} tokens{money}"
+
+
+def dollars(money: float) -> str:
+    return f"${money:.2f}" if money >= 1 else f"${money:.4f}"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

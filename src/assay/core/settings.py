@@ -1,0 +1,332 @@
+"""Settings: flag > environment > `assay.toml` > default. One flat list of names, each with its reason in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from assay.core.errors import UserError
+
+PREFIX = "ASSAY_"
+FILE = "assay.toml"
+
+
+class Settings(BaseModel):
+    """Everything that can be set. `assay config show` prints it with where each value comes from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    embedder: str = Field(
+        "minilm", description="`minilm` (bundled), a folder with an ONNX model, or the URL of a /v1 endpoint"
+    )
+    embedder_model: str = Field("", description="the model's name at the endpoint")
+    embedder_api_key: SecretStr = Field(
+        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
+    )
+    embedder_query_prefix: str = Field("", description="words put before every query, where the model wants them")
+    embedder_passage_prefix: str = Field("", description="words put before every passage, where the model wants them")
+    embedder_pooling: str = Field("", description="mean, cls, max or last; empty takes it from the model's folder")
+
+    reranker: str = Field(
+        "none", description="`none`, `late` (bundled embedder), a folder with a cross-encoder, or a /rerank URL"
+    )
+    reranker_model: str = Field("", description="the model's name at the endpoint")
+    reranker_api_key: SecretStr = Field(
+        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
+    )
+
+    llm_base_url: str = Field(
+        "",
+        description="address of an OpenAI-compatible endpoint, up to /v1; empty: no model, unless `llm_model` names a provider",
+    )
+    llm_api_key: SecretStr = Field(
+        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
+    )
+    llm_model: str = Field(
+        "",
+        description="the model's name at the endpoint, or provider:model as pydantic-ai spells it; `none` for no model",
+    )
+    llm_fallback_model: str = Field("", description="the model that takes over where another one fails")
+    llm_route_model: str = Field("", description="a model of its own for routing; empty: `llm_model`")
+    llm_plan_model: str = Field("", description="a model of its own for planning")
+    llm_decide_model: str = Field("", description="a model of its own for choosing what to search for")
+    llm_weigh_model: str = Field("", description="a model of its own for weighing passages; a cheap one will do")
+    llm_judge_model: str = Field("", description="a model of its own for judging whether there is enough")
+    llm_write_model: str = Field("", description="a model of its own for writing the answer; take the best one")
+    llm_check_model: str = Field("", description="a model of its own for checking claims")
+    llm_temperature: float = Field(
+        0.0, ge=0.0, le=2.0, description="0 for the same answer each time, as far as a model can"
+    )
+    llm_timeout: float = Field(
+        180.0, gt=0, le=3600, description="seconds that one request may take, its retries included"
+    )
+    llm_concurrency: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="requests at the same time, per question; 0: 1 if the model is on this machine, else 4",
+    )
+    llm_size: Literal["auto", "small", "large"] = Field(
+        "auto",
+        description="a small model is shown one passage at a time, and its verdict lets no claim pass; auto: by tool calls",
+    )
+    llm_window: int = Field(0, ge=0, description="tokens that the model can read; 0 asks the endpoint")
+    llm_prices: str = Field(
+        "", description="prices of models nobody lists, in USD per million tokens in/out: `my-model=0.5/1.5, other=0/0`"
+    )
+    llm_general: bool = Field(
+        True, description="whether greetings and general knowledge may be answered without the documents, labelled so"
+    )
+
+    budget_run_calls: int = Field(200, ge=0, description="model calls that one question may take; 0 for no ceiling")
+    budget_run_tokens: int = Field(400_000, ge=0, description="tokens that one question may take; 0 for no ceiling")
+    budget_run_money: float = Field(0.0, ge=0, description="USD that one question may cost; 0 for no ceiling")
+    budget_day_tokens: int = Field(0, ge=0, description="tokens that one person may use in a day; 0 for no ceiling")
+    budget_day_money: float = Field(0.0, ge=0, description="USD that one person may spend in a day; 0 for no ceiling")
+    budget_day_calls: int = Field(
+        0, ge=0, description="model calls that one person may make in a day; 0 for no ceiling"
+    )
+    budget_day_seconds: float = Field(
+        0.0, ge=0, description="seconds of models' time that one person may use in a day; 0 for no ceiling"
+    )
+    budget_all_day_tokens: int = Field(
+        0, ge=0, description="tokens that all together may use in a day; 0 for no ceiling"
+    )
+    budget_all_day_money: float = Field(
+        0.0, ge=0, description="USD that all together may spend in a day; 0 for no ceiling"
+    )
+    budget_call_tokens: int = Field(
+        0, ge=0, description="tokens that one request may take, in and out; 0 for no ceiling"
+    )
+    budget_run_seconds: float = Field(900.0, gt=0, description="active seconds that one question may take")
+    synthesis_calls: int = Field(5000, ge=0, description="model calls that one synthesis may take; 0 for no ceiling")
+    synthesis_tokens: int = Field(5_000_000, ge=0, description="tokens that one synthesis may take; 0 for no ceiling")
+    synthesis_money: float = Field(0.0, ge=0, description="USD that one synthesis may cost; 0 for no ceiling")
+    synthesis_seconds: float = Field(14_400.0, gt=0, description="active seconds that one synthesis may take")
+
+    tools: str = Field("", description="the tools that a model may use, separated by commas; empty for all")
+    own_tools: str = Field("", description="read-only tools of your own, as package.module:name, separated by commas")
+    search_per_base: bool = Field(False, description="give the model one search tool per knowledge base")
+    eagerness: Literal["sparing", "normal", "eager"] = Field(
+        "normal", description="how readily it searches: sparing, normal or eager"
+    )
+    checkpoints: str = Field(
+        "", description="where to wait for a person: searches, nothing, sources, reading; separated by commas"
+    )
+    evidence_cutoff: float = Field(3.0, ge=0, le=10, description="passages that a model scores below this are dropped")
+
+    passage_tokens: int = Field(200, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
+    passage_overlap: int = Field(40, ge=0, le=500, description="how many tokens neighbouring passages share, at most")
+
+    pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
+    per_document: int = Field(
+        3, ge=0, le=100, description="the most passages of one document in a result; 0 for no cap"
+    )
+    diversity: float = Field(
+        0.0, ge=0.0, le=1.0, description="0 ranks by relevance alone, 1 by difference from what is above"
+    )
+
+    file_max_megabytes: int = Field(200, ge=1, description="the largest file that is read")
+    file_max_pages: int = Field(5000, ge=1, description="the most pages that are read of one file")
+    file_max_seconds: float = Field(120.0, gt=0, description="processor time that reading one file may take")
+    file_max_memory_megabytes: int = Field(4000, ge=256, description="memory that reading one file may take")
+    ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
+    ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
+
+    search_rounds: int = Field(0, ge=0, le=50, description="rounds of searching per question; 0 leaves it to the mode")
+
+    serve_requests_per_minute: int = Field(
+        600, ge=0, description="requests that one person may make of a server in a minute; 0 for no ceiling"
+    )
+    serve_runs_per_person: int = Field(
+        8, ge=0, description="runs of one person that a server carries on at the same time; 0 for no ceiling"
+    )
+    serve_uploads_per_person: int = Field(
+        20, ge=0, description="uploads of one person that may wait to be read by a server; 0 for no ceiling"
+    )
+    serve_session_hours: float = Field(
+        24.0, gt=0, le=8760, description="hours after which a browser has to sign in again"
+    )
+
+    review_always: bool = Field(False, description="every answer waits for a reviewer before it is delivered")
+    review_classes: str = Field(
+        "",
+        description="kinds of questions whose answers wait for a reviewer: medical, legal, financial, employment, safety, "
+        "or word:WORD; separated by commas",
+    )
+    review_support: float = Field(
+        0.0, ge=0.0, le=1.0, description="an answer waits when a smaller share of its draft's claims held; 0 for never"
+    )
+    review_conflicts: bool = Field(False, description="an answer waits when its sources disagree")
+    review_flagged: bool = Field(
+        False,
+        description="an answer waits when a passage that reads like an instruction is among its evidence",
+    )
+    review_four_eyes: bool = Field(False, description="whoever asked cannot review the answer")
+    reviewers: str = Field(
+        "", description="who may review, as user:NAME and group:NAME, separated by commas; empty: administrators"
+    )
+    review_hours: float = Field(24.0, gt=0, le=8760, description="hours after which an unused approval has lapsed")
+    review_webhook: str = Field("", description="address that is told when an answer waits for a reviewer")
+    review_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="signs what the webhook is told; or file:PATH, or keyring:SERVICE/NAME"
+    )
+
+    audit_key: str = Field(
+        "", description="file with the private key that signs the audit log; empty: in the workspace"
+    )
+    audit_copy: str = Field("", description="folder elsewhere that signed heads of the audit log are written to")
+    audit_minutes: float = Field(60.0, gt=0, le=10_080, description="minutes between two signed heads, while it serves")
+    retention_days: int = Field(200, ge=0, description="days that what runs recorded is kept; 0 for ever")
+
+    metrics: bool = Field(False, description="whether a server shows its figures to Prometheus under /metrics")
+    otel_endpoint: str = Field("", description="address of an OpenTelemetry collector (OTLP over HTTP); empty: none")
+
+    proxy: str = Field("", description="proxy for endpoints; empty uses HTTPS_PROXY and its kin")
+    ca_bundle: str = Field("", description="file with certificates to trust at endpoints; empty uses the system's")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One setting as a person sees it: secrets are never shown."""
+
+    name: str
+    value: str
+    origin: str
+    about: str
+
+
+def load_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> Settings:
+    """The settings that hold in a workspace. An unknown name or a bad value is one line that says which."""
+    return _validated(workspace, _gathered(workspace, flags or {}))
+
+
+def _gathered(workspace: Path, flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Name → (value, origin), the strongest origin last."""
+    file = workspace / FILE
+    found = {name: (value, str(file)) for name, value in _read_file(file).items()}
+    for variable, value in os.environ.items():
+        name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(PREFIX) and name in Settings.model_fields:
+            found[name] = (value, f"environment {variable}")
+    return found | {name: (value, "flag") for name, value in flags.items() if value is not None}
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} is not valid TOML: {error}.") from error
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _validated(workspace: Path, found: Mapping[str, tuple[Any, str]]) -> Settings:
+    try:
+        return Settings(**{name: value for name, (value, _) in found.items()})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "?"
+        origin = found[name][1] if name in found else str(workspace / FILE)
+        if first["type"] == "extra_forbidden":
+            raise UserError(
+                f"There is no setting called {name!r} ({origin}). `assay config show` lists them."
+            ) from error
+        raise UserError(f"The setting {name!r} ({origin}) is not usable: {first['msg']}.") from error
+
+
+def show_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> list[Shown]:
+    found = _gathered(workspace, flags or {})
+    settings = _validated(workspace, found)
+    lines: list[Shown] = []
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        shown = ("(set)" if value.get_secret_value() else "") if isinstance(value, SecretStr) else masked(str(value))
+        lines.append(Shown(name, shown, found[name][1] if name in found else "default", field.description or ""))
+    return lines
+
+
+def masked(words: str) -> str:
+    """The same without the name and password that stand before the host in an address."""
+    return re.sub(r"(://)[^/?#\s]*@|^[^/?#\s:]+:[^/?#\s]*@", r"\1***@", words)
+
+
+def keys_written_in(workspace: Path) -> list[str]:
+    """The settings whose secret itself stands in the workspace's file."""
+    found = _read_file(workspace / FILE)
+    secrets = [name for name, field in Settings.model_fields.items() if field.annotation is SecretStr]
+    own = [name for name in secrets if found.get(name) and not str(found[name]).startswith(("file:", "keyring:"))]
+    return own + [name for name, value in found.items() if isinstance(value, str) and masked(value) != value]
+
+
+def secret(value: SecretStr) -> str:
+    """A secret's own words: as given, from a file, or from the system's keyring."""
+    text = value.get_secret_value()
+    if text.startswith("file:"):
+        file = Path(text.removeprefix("file:")).expanduser()
+        try:
+            return file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise UserError(f"The key file {file} cannot be read: {error.strerror}.") from error
+    if text.startswith("keyring:"):
+        service, _, name = text.removeprefix("keyring:").partition("/")
+        try:
+            import keyring  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise UserError("A key is to come from the keyring: install the package `keyring` first.") from error
+        found = keyring.get_password(service, name)
+        if found is None:
+            raise UserError(f"The keyring has no entry {name!r} of {service!r}.")
+        return found
+    return text
+
+
+HIDDEN = "…"
+SHORTEST = 8  # characters; what is shorter keeps nothing secret, and would be found in any text
+
+
+def hider(settings: Settings) -> Callable[[str], str]:
+    """Words without any of the keys and passwords that are set: endpoints, proxies and tools like to repeat them."""
+    known: set[str] = {value for name, value in os.environ.items() if name.endswith("_API_KEY")}
+    for name in Settings.model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            with suppress(UserError):  # a file that is not there holds nothing to hide
+                known.add(secret(value).strip())
+        elif isinstance(value, str):
+            known |= _passwords(value)
+    known |= {password for name in PROXIES for password in _passwords(os.environ.get(name, ""))}
+    spelt = {form for each in known for form in (each, json.dumps(each)[1:-1], quote(each, safe=""))}
+    secrets = sorted((each for each in spelt if len(each) >= SHORTEST), key=len, reverse=True)
+
+    def hide(words: str) -> str:
+        for each in secrets:
+            words = words.replace(each, HIDDEN)
+        return words
+
+    return hide
+
+
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
+
+
+def _passwords(address: str) -> set[str]:
+    """The password before the host of an address, as written, as meant and as it is sent."""
+    found = re.match(r"[a-z][a-z0-9+.-]*://([^/?#\s:@]*):([^/?#\s]*)@", address, re.IGNORECASE)
+    if not found:
+        return set()
+    name, password = found[1], found[2]
+    return {password, unquote(password), b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()}

@@ -1,0 +1,73 @@
+"""Finding a quotation, and checking it. Two string checks, no model: what does not match is not a quotation."""
+
+from __future__ import annotations
+
+import re
+
+from assay.core.types import Document, Evidence, Quote
+
+SAME = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "‐": "-", "‑": "-",
+                      "‒": "-", "–": "-", "—": "-", "−": "-", "\u00a0": " "})  # fmt: skip
+ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…|\[\s*(?:\.\.\.|…)\s*\])\s*")
+
+
+def stands(quote: Quote, document: Document) -> bool:
+    """Whether the document really says this, at that place."""
+    return bool(quote.text) and document.id == quote.doc_id and document.text[quote.start : quote.end] == quote.text
+
+
+def within(evidence: Evidence) -> bool:
+    """Whether a piece of evidence quotes its own passage."""
+    quote, passage = evidence.quote, evidence.passage
+    return (
+        quote.doc_id == passage.doc_id
+        and passage.start <= quote.start < quote.end <= passage.end
+        and passage.text[quote.start - passage.start : quote.end - passage.start] == quote.text
+    )
+
+
+def locate(words: str, text: str) -> tuple[int, int] | None:
+    """Where `words` stand in `text`, forgiving white space, hyphenation at line ends, quotation marks, dashes, case at the
+    first letter and left-out middles; the span covers what stands there, not what was asked for."""
+    words = words.strip().strip("\"'“”‘’").strip()
+    if not words:
+        return None
+    exact = text.find(words)
+    if exact >= 0:
+        return exact, exact + len(words)
+    pieces = [piece for piece in ELLIPSIS.split(words) if piece]
+    if not pieces:
+        return None
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for piece in pieces:
+        found = _loosely(piece, text, at)
+        if found is None:
+            return None
+        spans.append(found)
+        at = found[1]
+    return spans[0][0], spans[-1][1]
+
+
+def _loosely(words: str, text: str, at: int) -> tuple[int, int] | None:
+    """The first place from `at` on where the same letters follow each other."""
+    wanted, _ = _folded(words, 0)
+    have, places = _folded(text, at)
+    if not wanted:
+        return None
+    found = have.find(wanted)
+    return None if found < 0 else (places[found], places[found + len(wanted) - 1] + 1)
+
+
+def _folded(text: str, at: int) -> tuple[str, list[int]]:
+    """Letters without white space or hyphens, each with the place it came from."""
+    signs: list[str] = []
+    places: list[int] = []
+    for place in range(at, len(text)):
+        sign = text[place].translate(SAME)
+        if sign.isspace() or sign == "-":
+            continue
+        for each in sign.casefold():
+            signs.append(each)
+            places.append(place)
+    return "".join(signs), places

@@ -1,0 +1,219 @@
+"""A run as a bundle that anybody can check with Python alone: what was recorded, the words it rests on, and the proof that it
+is part of the signed head. Nothing goes in that the person who exports may not read."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from assay import __version__, prompts
+from assay.answer import render
+from assay.core.access import Scope
+from assay.core.codec import START, Texts, digest, dumps, from_json, to_json
+from assay.core.errors import Missing, StoreError, UserError
+from assay.core.events import KINDS, Asked, Consulted, Event, Reviewed, Withheld
+from assay.core.run import Run
+from assay.core.settings import Settings
+from assay.core.types import Document, Usage, file_name
+from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE
+from assay.governance.audit.seal import Notary, notary_of, seal
+from assay.store import documents
+from assay.store.database import Store
+from assay.store.runs import budgets, seals
+from assay.store.runs.chains import ROWS, Row
+from assay.store.runs.seals import Seal
+
+WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: the records say when things were
+README = """A run of Assay, as it was recorded. To check it, with nothing but Python:
+
+    python3 check.py {name}.zip
+
+It checks every record against the one before it, what each says against its digest, each quotation against the digest that
+the record has of it, and the signed head of all records; and it says who signed. Compare that key with the one that
+`assay audit key` prints where the run was made, or with `--key`.
+
+manifest.json     what is in here: run, models, costs, documents, prompts, decisions; the digest of every file. Signed.
+records.jsonl     the chain: a line for each record
+payloads/         what each record says; words of documents stand in it by place and digest
+quotations.jsonl  those words
+proof.json        the signed head, and the digests between the run's last record and it
+prompts/          the prompts that models were asked with, as version {version} of Assay has them
+answer.md         the answer, for reading
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A run as the person who exports it may see it, and where the words of documents come from."""
+
+    run: Run
+    texts: Texts
+    document: Callable[[str], Document | None]
+    spent: Usage
+
+
+def bundled(store: Store, folder: Path, settings: Settings, run: Run, scope: Scope) -> bytes:
+    """The bundle of a run, which is given as a person with this scope may see it."""
+    texts = documents.texts_for(store, scope)
+    spent = budgets.spent_by_run(store, run.id)
+    seen = Seen(run, texts, lambda document: documents.get(store, document, scope), spent)
+    return bundle(notary_of(store, folder, settings), seen)
+
+
+def bundle(notary: Notary, seen: Seen) -> bytes:
+    """The bundle, a zip; the head is signed anew where the run goes beyond the last one."""
+    run = seen.run
+    if run.held or run.rejected:
+        raise UserError(
+            f"Run {run.id} was not delivered: a reviewer has it, or has rejected it. There is nothing to export."
+        )
+    rows = _rows(notary, run.id)
+    files = dict(_files(notary, seen, rows))
+    payloads = {row.seq: json.loads(row.body) for row in rows if row.body and _name(row) in files}
+    manifest = {
+        "format": "assay-bundle",
+        "version": 1,
+        "assay": __version__,
+        "run": run.id,
+        "made": notary.store.now(),
+        "key": notary.signer.public,
+        "withheld": [row.seq for row in rows if row.seq not in payloads],
+        **_about(seen, [run.events[seq] for seq in payloads]),
+        "files": {name: digest(data) for name, data in sorted(files.items())},
+    }
+    files[MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode()
+    files[SIGNATURE] = notary.signer.sign(files[MANIFEST]).encode() + b"\n"
+    return _zipped(files)
+
+
+def _rows(notary: Notary, run: str) -> list[Row]:
+    with notary.store.read() as connection:
+        found = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
+        rows = [Row(*row) for row in found]
+    if not rows:
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
+    return rows
+
+
+def _name(row: Row) -> str:
+    return f"payloads/{row.seq:05}-{row.kind}.json"
+
+
+def _files(notary: Notary, seen: Seen, rows: list[Row]) -> Iterator[tuple[str, bytes]]:
+    run = seen.run
+    told = [row for row in rows if row.seq < len(run.events) and _shown(row, run.events[row.seq], seen.texts)]
+    line = ("run", "seq", "at", "kind", "digest", "prev", "hash", "n")
+    yield RECORDS, _lines({name: getattr(row, name) for name in line} for row in rows)
+    for row in told:
+        yield _name(row), (row.body or "").encode()
+    yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in told], seen.texts))
+    yield PROOF, (dumps(_proof(notary, rows[-1])) + "\n").encode()
+    for name in sorted({event.prompt for event in run.events if isinstance(event, Consulted)}):
+        try:
+            yield f"prompts/{name}.md", prompts.template(name).encode()
+        except LookupError:
+            continue  # a prompt that this version has no more
+    if run.answer is not None:
+        cited = render.citations(run.answer, run.evidence, seen.document)
+        yield "answer.md", (render.as_markdown(run.answer, cited) + "\n").encode("utf-8", "replace")
+    yield "check.py", (resources.files("assay.governance.audit") / "check.py").read_bytes()
+    yield "README.txt", README.format(name=run.id, version=__version__).encode()
+
+
+def _shown(row: Row, event: Event, texts: Texts) -> bool:
+    """Whether a payload may go out as it stands: nothing in it was erased, withheld, or blanked for this person."""
+    if row.body is None or isinstance(event, Withheld):
+        return False
+    try:
+        return from_json(KINDS[row.kind], json.loads(row.body), texts=texts) == event
+    except (ValueError, KeyError) as error:
+        raise StoreError(f"The record of run {row.run} was changed and cannot be read ({error}).") from error
+
+
+def _lines(values: Iterator[Mapping[str, Any]]) -> bytes:
+    return "".join(dumps(each) + "\n" for each in values).encode()
+
+
+def _references(value: Any) -> Iterator[tuple[str, int, int, str]]:
+    if isinstance(value, dict):
+        if {"doc_id", "start", "end", "digest"} <= value.keys():
+            yield value["doc_id"], value["start"], value["end"], value["digest"]
+        for each in value.values():
+            yield from _references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+
+
+def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
+    """The words that payloads refer to, each once; those that cannot be read now are left out."""
+    for document, start, end, covered in dict.fromkeys(each for body in payloads for each in _references(body)):
+        words = texts(document, start, end)[0]
+        if digest(words) == covered:
+            yield {"doc_id": document, "start": start, "end": end, "digest": covered, "text": words}
+
+
+def _proof(notary: Notary, last: Row) -> dict[str, Any]:
+    """The head that was signed soonest after the run's last record, and what leads from one to the other: digests of
+    others' records, which tell nothing but how many there are."""
+    key = notary.signer.public
+
+    def found() -> Seal | None:
+        with notary.store.read() as connection:
+            return seals.covering(connection, last.n, key)
+
+    head = found()
+    if head is None:
+        seal(notary)
+        head = found()
+    if head is None:
+        raise StoreError("The head of all records could not be signed: run `assay verify`.")
+    with notary.store.read() as connection:
+        before = seals.record_at(connection, last.n - 1)
+        after = [hash for _, _, _, hash, _ in seals.lines(connection, last.n, head.n)]
+    return {"head": to_json(head), "before": before[3] if before else START, "after": after}
+
+
+def _about(seen: Seen, events: list[Event]) -> dict[str, Any]:
+    """What took part, at a glance; all of it is in the payloads too, but for what is known of documents."""
+    run = seen.run
+    consulted = [event for event in events if isinstance(event, Consulted)]
+    asked = next((event for event in events if isinstance(event, Asked)), None)
+    ids = dict.fromkeys(found.passage.doc_id for found in run.found)
+    ids |= dict.fromkeys(each.passage.doc_id for each in run.evidence)
+    known = [found for found in map(seen.document, ids) if found is not None]
+    by_model: dict[str, Usage] = {}
+    for event in consulted:
+        by_model[event.model] = by_model.get(event.model, Usage()) + event.usage
+    return {
+        "question": asked.question if asked else "",
+        "models": [to_json(seat) for seat in (asked.seats if asked else ())],
+        "costs": {"models": {name: to_json(usage) for name, usage in by_model.items()}, "all": to_json(seen.spent)},
+        "requests": [
+            {"prompt": event.prompt, "model": event.model, "role": event.role, "request": event.request}
+            for event in consulted
+        ],
+        "decisions": [to_json(event) for event in events if isinstance(event, Reviewed)],
+        "documents": [
+            {"id": each.id, "title": each.title, "file": file_name(each.uri), "date": each.date, "digest": each.digest}
+            for each in known
+        ],
+    }
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in sorted(files, key=lambda name: (name != "README.txt", name)):
+            entry = zipfile.ZipInfo(name, WHEN)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(entry, files[name])
+    return made.getvalue()

@@ -1,0 +1,75 @@
+"""What was done to the first record that is not what the witness says: changed, removed, inserted, moved or cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from assay.governance.audit import witness
+from assay.governance.audit.witness import MARK, Line
+from assay.store.runs.chains import Fault, What
+
+
+class Here(NamedTuple):
+    """A record as the store has it in the order of all records."""
+
+    n: int
+    run: str
+    seq: int
+    hash: str
+    link: str
+    digest: str
+
+    @property
+    def mark(self) -> str:
+        return str(self.digest)[:MARK]
+
+
+def told_apart(connection: Connection, here: Here, line: Line, place: Path | None, size: int) -> Fault:
+    """The first place where store and witness differ. Everything before it is as it was; so what the witness says and the
+    store does not have was removed, and the other way round it was put in. A record is known again by run and payload,
+    whatever numbers it got since."""
+    if (here.n, here.run, here.seq, here.mark) == (line.n, line.run, line.seq, line.mark):
+        return Fault(line.run, line.seq, What.changed, line.n)
+    told = _in_witness(place, size, line, here) if place else (1, 0)
+    ours = _in_store(connection, line.run, line.mark, line.n) >= told[0]
+    theirs = told[1] > 0 and told[1] >= _in_store(connection, here.run, here.mark, line.n)
+    if type(here.n) is not int or here.n < line.n:
+        return Fault(str(here.run), _int(here.seq), What.reordered if theirs else What.inserted, line.n)
+    if not ours and not _any_left(connection, line.run):
+        return Fault(line.run, line.seq, What.run_removed, line.n)
+    if not ours:
+        what = What.removed if theirs or here.n != line.n else What.changed
+        return Fault(line.run, line.seq, what, line.n)
+    if theirs:
+        return Fault(line.run, line.seq, What.reordered, line.n)
+    return Fault(str(here.run), _int(here.seq), What.inserted, line.n)
+
+
+def _in_store(connection: Connection, run: str, mark: str, n: int) -> int:
+    """How often the store has what somebody tells of, from this place on: the same may have been said twice."""
+    return connection.scalar(
+        text("SELECT count(*) FROM records WHERE run = :run AND substr(digest, 1, :mark) = :digest AND n >= :n"),
+        {"run": run, "mark": MARK, "digest": mark, "n": n},
+    )
+
+
+def _any_left(connection: Connection, run: str) -> bool:
+    return connection.execute(text("SELECT 1 FROM records WHERE run = :run LIMIT 1"), {"run": run}).first() is not None
+
+
+def _in_witness(place: Path, size: int, line: Line, here: Here) -> tuple[int, int]:
+    """How often the witness tells of each of the two, from where they part."""
+    keys = ((line.run, line.mark), (here.run, here.mark))
+    counts = [0, 0]
+    for each in witness.lines(place, size):
+        if each.n >= line.n:
+            for at, key in enumerate(keys):
+                counts[at] += (each.run, each.mark) == key
+    return counts[0], counts[1]
+
+
+def _int(value: Any) -> int:
+    return value if type(value) is int else -1

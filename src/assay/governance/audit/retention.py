@@ -1,0 +1,106 @@
+"""Retention: what runs recorded is erased when it is old enough. The chain stays, and a note on it says what went and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, exists, select, update
+
+from assay.core.errors import UserError
+from assay.core.events import WORKSPACE, Erased
+from assay.store.database import Store
+from assay.store.runs import records
+from assay.store.runs.reviews import let_go
+from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
+from assay.store.schema import records as table
+
+SHORTEST = 183  # days: six months, which is what the law asks of those who keep such logs
+AT_ONCE = 200  # runs that one note names
+WHY = "older than {days} days"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What was erased for its age, and before which moment that was recorded."""
+
+    runs: int
+    payloads: int
+    before: str
+
+
+def too_short(days: int) -> bool:
+    return 0 < days < SHORTEST
+
+
+def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Gone:
+    """Erase what was recorded in runs whose last record is older than so many days; 0 keeps all. Less than six months only
+    where somebody says that it is meant."""
+    if too_short(days) and not shorter:
+        raise UserError(
+            f"Records are kept for at least {SHORTEST} days (six months), not {days}. If fewer are meant, say --shorter."
+        )
+    before = _earlier(store.now(), days) if days else ""
+    count = erased = 0
+    for batch in _batches(store, before) if days else ():
+        with store.write() as connection:
+            batch = list(connection.scalars(_old(before).where(runs.c.id.in_(batch))))  # one may have gone on meanwhile
+            places = connection.execute(
+                select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(batch)).order_by("run", "seq")
+            ).all()
+            gone: dict[str, tuple[int, ...]] = {}
+            for run, seq in places:
+                gone[run] = (*gone.get(run, ()), seq)
+            for part in (payloads, mentions, forecasts):
+                connection.execute(delete(part).where(part.c.run.in_(batch)))
+            connection.execute(update(reviews).where(reviews.c.run.in_(batch)).values(note="", reasons=[]))
+            let_go(connection, batch)
+            _untitled(connection, batch)
+            if gone:
+                records.note(connection, store, Erased(WHY.format(days=days), by, (), gone))
+        count, erased = count + len(gone), erased + len(places)
+    if erased:
+        _flush(store)
+    return Gone(count, erased, before)
+
+
+def _earlier(moment: str, days: int) -> str:
+    earlier = datetime.fromisoformat(moment) - timedelta(days=days)
+    return earlier.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _old(before: str) -> Select[Any]:
+    """Runs that say something still, and have said nothing since."""
+    newest = select(table.c.at).where(table.c.run == runs.c.id).order_by(table.c.seq.desc()).limit(1)
+    return select(runs.c.id).where(
+        runs.c.started < before,
+        runs.c.id != WORKSPACE,
+        newest.correlate(runs).scalar_subquery() < before,
+        exists().where(payloads.c.run == runs.c.id),
+    )
+
+
+def _batches(store: Store, before: str) -> Iterator[list[str]]:
+    """Those runs, a few at a time."""
+    with store.read() as connection:
+        found = list(connection.scalars(_old(before).order_by(runs.c.id)))
+    for first in range(0, len(found), AT_ONCE):
+        yield found[first : first + AT_ONCE]
+
+
+def _untitled(connection: Connection, batch: list[str]) -> None:
+    """A conversation is called by its first question: without its turns it has no name."""
+    told = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
+    own = select(turns.c.thread).where(turns.c.run.in_(batch))
+    connection.execute(update(threads).where(threads.c.id.in_(own), ~told).values(title=""))
+
+
+def _flush(store: Store) -> None:
+    """What was deleted is not left in the write-ahead file either, as far as nobody reads from it now."""
+    with store.engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("COMMIT")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.exec_driver_sql("BEGIN")

@@ -1,0 +1,90 @@
+"""Sealing: the head of all records is signed and, with a line for each record, appended to the witness in a second place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock
+from sqlalchemy import Connection
+
+from assay.core.errors import StoreError
+from assay.core.settings import Settings
+from assay.governance.audit import witness
+from assay.governance.audit.sign import Signer, key_file, signer_in
+from assay.store.database import Store
+from assay.store.runs import seals
+from assay.store.runs.seals import Seal
+
+LOCK = ".audit.lock"
+DIFFERS = (
+    "The second place {place!r} tells of other records than this workspace has: run `assay verify`. After a restored "
+    "backup, name a new folder as `audit_copy`, and keep the old one."
+)
+OTHER_KEY = (
+    "The second place {place!r} was signed with another key than {key!r}. Set `audit_key` back, or name a new folder as "
+    "`audit_copy`, and keep the old one."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Notary:
+    """What sealing needs of a workspace."""
+
+    store: Store
+    folder: Path
+    key: Path
+    place: Path | None  # the witness's file
+
+    @property
+    def signer(self) -> Signer:
+        with FileLock(self.folder / LOCK):
+            return signer_in(self.key)
+
+
+def notary_of(store: Store, folder: Path, settings: Settings) -> Notary:
+    return Notary(store, folder, key_file(folder, settings.audit_key), witness.place_of(settings.audit_copy, folder))
+
+
+def seal(notary: Notary) -> Seal | None:
+    """Sign the head, first in the second place and then here; the last seal where nothing came since, none where there is
+    nothing to sign. Records that contradict the witness are never signed."""
+    with notary.store.read() as connection:
+        if seals.head(connection) is None:
+            return None
+    signer = notary.signer
+    with FileLock(notary.folder / LOCK):
+        with notary.store.read() as connection:
+            made = _sealed(connection, notary, signer)
+        seals.add(notary.store, made)
+    return made
+
+
+def _sealed(connection: Connection, notary: Notary, signer: Signer) -> Seal:
+    n, link = seals.head(connection) or (0, "")
+    before = witness.ended(notary.place) if notary.place else witness.Ended(seal=seals.last(connection))
+    _agree(connection, notary, before, seals.last(connection))
+    if before.seal is not None and (before.seal.n, before.seal.key) == (n, signer.public):
+        return before.seal
+    if notary.place is not None and before.seal is not None and before.seal.key != signer.public:
+        raise StoreError(OTHER_KEY.format(place=str(notary.place), key=str(notary.key)))
+    bare = Seal(seals.identity(connection), n, link, notary.store.now(), signer.public)
+    made = replace(bare, signature=signer.sign(bare.signed))
+    if notary.place is not None:
+        lines = seals.lines(connection, before.line.n if before.line else 0, n)
+        witness.append(notary.place, witness.spelt(lines), made, torn=before.torn)
+    return made
+
+
+def _agree(connection: Connection, notary: Notary, before: witness.Ended, own: Seal | None) -> None:
+    """What was sealed last is still there, as far as two looks can tell; `verify` looks at everything."""
+    line = before.line
+    found = seals.record_at(connection, line.n) if line else None
+    same = not line or (found is not None and found[:3] == (line.run, line.seq, line.hash))
+    for each in (before.seal, own):
+        at = seals.record_at(connection, each.n) if each else None
+        same = same and (
+            not each or (at is not None and at[3] == each.link and each.workspace == seals.identity(connection))
+        )
+    if not same:
+        raise StoreError(DIFFERS.format(place=str(notary.place or notary.folder)))

@@ -1,0 +1,94 @@
+"""Signatures (Ed25519). The private key is a file for nobody else to read; the public one is said to anybody."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.core.errors import UserError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KEY = "audit.key"  # in the workspace, where no other place is set
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """A private key. It is in no repr, no log and no record."""
+
+    _key: Ed25519PrivateKey = field(repr=False)
+
+    @property
+    def public(self) -> str:
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> str:
+        return self._key.sign(message).hex()
+
+
+def genuine(key: str, signature: str, message: bytes) -> bool:
+    """Whether the owner of this public key signed the message; whatever is no key or no signature did not."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), message)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def key_file(folder: Path, setting: str) -> Path:
+    return Path(setting).expanduser() if setting else folder / KEY
+
+
+def signer_in(file: Path) -> Signer:
+    """The key in this file; made, for its owner's eyes alone, when there is none."""
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        data = _made(file)
+    except OSError as error:
+        raise UserError(f"The audit key {str(file)!r} cannot be read: {error.strerror}.") from error
+    return _read(data, file)
+
+
+def _read(data: bytes, file: Path) -> Signer:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(data, None)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{str(file)!r} holds no private key that can be used (Ed25519, PEM, no password).") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UserError(f"{str(file)!r} holds no private key that can be used (Ed25519, PEM, no password).")
+    return Signer(key)
+
+
+def _made(file: Path) -> bytes:
+    """A new key, complete in its place or not there: somebody else may be making one at this moment."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    data = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
+            made.write(data)
+            made.flush()
+            os.fsync(made.fileno())
+        try:
+            os.link(partial, file)  # fails where there is one meanwhile, which a rename would replace
+        except FileExistsError:
+            return file.read_bytes()
+        except OSError:  # a file system without such links
+            partial.replace(file)
+    except OSError as error:
+        raise UserError(f"The audit key {str(file)!r} cannot be made: {error.strerror}.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return data

@@ -1,0 +1,328 @@
+"""Verification: every record against its chain, the chain over all records against the signed heads, and everything against
+the witness in the second place. Records stream by; what is kept of them does not grow with their number."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from assay.core.codec import START
+from assay.core.errors import Missing, StoreError, UserError
+from assay.core.events import WORKSPACE
+from assay.governance.audit import witness
+from assay.governance.audit.place import Here, told_apart
+from assay.governance.audit.sign import genuine
+from assay.store.database import DAMAGED, Store
+from assay.store.runs import seals
+from assay.store.runs.chains import ROWS, Entry, Erasures, Fault, Row, What, erasures, link_of, run_faults
+from assay.store.runs.seals import Seal
+
+MOST = 100  # faults that are told; the first is the one that matters
+LAST = 1 << 62  # after all that have a place of their own
+STEP = 10_000  # records between two words about progress
+Say = Callable[[int, int], None]  # records looked at, and how many there are
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The last signed head that everything up to it agrees with."""
+
+    n: int
+    at: str
+    where: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was looked at and what is wrong with it, the first bad record first. `since` counts the records after the last
+    signed head: what somebody did to those, and chained anew, cannot be found yet."""
+
+    records: int
+    runs: int
+    erased: int  # payloads that are gone, with a note that says why
+    faults: tuple[Fault, ...]
+    sealed: Sealed | None
+    since: int
+    witnessed: bool  # against a second place
+    seconds: float
+
+    @property
+    def whole(self) -> bool:
+        return not self.faults
+
+
+def verify(
+    store: Store, place: Path | None, *, run: str = "", key: str = "", say: Say = lambda _, __: None
+) -> Verified:
+    """Look at every record, or at those of one run. `place` is the witness's file; `key`, if any, must have signed."""
+    try:
+        return _verified(store, place, run, key, say, nullcontext)
+    except StoreError as error:
+        if "decode" not in str(error):
+            raise
+    return _verified(store, place, run, key, say, _as_it_stands)  # text that is no text: somebody has put it there
+
+
+def _verified(
+    store: Store,
+    place: Path | None,
+    run: str,
+    key: str,
+    say: Say,
+    reading: Callable[[Connection], AbstractContextManager[object]],
+) -> Verified:
+    begun = time.monotonic()
+    # Before the records are looked at: what is sealed meanwhile is not missed.
+    size = witness.size_of(place) if place else 0
+    with store.read() as connection, reading(connection):
+        erased = erasures(connection, run)
+        found: list[Fault] = []
+        parted: Fault | None = None
+        if run:
+            found += _one_run(connection, run, place, size, erased)
+        else:
+            found += _in_order(connection, place, size)
+            parted = found[0] if found else None
+            found += _runs(connection, erased, say)
+            found += _strays(connection)
+        sealed, wrong = _heads(connection, place, size, key)
+        counts = _counts(connection, run)
+        last = seals.head(connection)
+    return Verified(
+        *counts,
+        _told(found + wrong, parted),
+        sealed,
+        (last[0] if last else 0) - (sealed.n if sealed else 0),
+        bool(place and size),
+        round(time.monotonic() - begun, 3),
+    )
+
+
+MISSING = frozenset({What.removed, What.cut_off, What.run_removed, What.payload_removed})
+
+
+def _told(found: list[Fault], parted: Fault | None) -> tuple[Fault, ...]:
+    """One fault for each record, in the order of records. Up to where store and witness part (`parted`) no record is missing;
+    and where a note on erasing is in doubt, so is what it may have named: such faults come after what they follow from."""
+    doubts = [each.n for each in found if each is parted or each.run == WORKSPACE]
+    first = min(doubts, default=0)
+    best: dict[tuple[str, int], Fault] = {}
+    for each in found:
+        best.setdefault((each.run, each.seq), each)
+
+    def place(each: Fault) -> tuple[bool, int, bool]:
+        follows = each.what in MISSING and each is not parted and each.run != WORKSPACE
+        return each.run == "", max(each.n, first) if follows else each.n, follows
+
+    return tuple(sorted(best.values(), key=place)[:MOST])
+
+
+@contextmanager
+def _as_it_stands(connection: Connection) -> Iterator[None]:
+    """Text that is no text is read all the same, which takes longer."""
+    driver: Any = connection.connection.driver_connection
+    if not hasattr(driver, "text_factory"):
+        yield
+        return
+    before = driver.text_factory
+    driver.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    try:
+        yield
+    finally:
+        driver.text_factory = before
+
+
+# --- the chain over all records -------------------------------------------------------------------------------------
+
+
+def _in_order(connection: Connection, place: Path | None, size: int) -> Iterator[Fault]:
+    """The first record that is not what the witness says, or, where that says nothing more, not what its link says."""
+    told = witness.lines(place, size) if place else iter(())
+    link, before = START, 0
+    for row in _log(connection):
+        line = next(told, None)
+        if line is not None and (row.n, row.run, row.seq, row.hash) != line[:4]:
+            yield told_apart(connection, row, line, place, size)
+            return
+        link = link_of(row.n, row.hash, link) or ""
+        if row.n != before + 1:
+            yield Fault(row.run, row.seq, What.reordered, LAST, f"it is number {row.n}, and {before + 1} is missing")
+            return
+        if row.link != link:
+            yield Fault(row.run, row.seq, What.changed, row.n, "its link does not fit")
+            return
+        before = row.n
+    line = next(told, None)
+    if line is not None:
+        yield Fault(line.run, line.seq, What.cut_off, line.n)
+
+
+def _log(connection: Connection) -> Iterator[Here]:
+    return map(Here._make, _stream(connection, "SELECT n, run, seq, hash, link, digest FROM records ORDER BY n"))
+
+
+def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
+    """Rows as the driver gives them, one at a time: anything between costs more than looking at them."""
+    cursor: Any = connection.connection.cursor()
+    try:
+        cursor.execute(query)
+        yield from cursor
+    except sqlite3.DatabaseError as error:
+        if "decode" in str(error):
+            raise StoreError(f"The workspace's state could not be used: {error}.") from error
+        raise UserError(DAMAGED.format(words=error)) from error
+    finally:
+        cursor.close()
+
+
+# --- the chain of each run ------------------------------------------------------------------------------------------
+
+
+def _runs(connection: Connection, erased: Erasures, say: Say) -> Iterator[Fault]:
+    listed = _entries(connection)
+    listing = next(listed, None)
+    every = connection.scalar(text("SELECT count(*) FROM records")) or 0
+    done = 0
+
+    def counted(rows: Iterator[Row]) -> Iterator[Row]:
+        nonlocal done
+        for row in rows:
+            done += 1
+            if done % STEP == 0:
+                say(done, every)
+            yield row
+
+    rows = map(Row._make, _stream(connection, ROWS.format(where="")))
+    for run, own in groupby(rows, key=itemgetter(0)):
+        while listing is not None and _before(listing[0], run):
+            yield from _without_records(*listing, erased)
+            listing = next(listed, None)
+        entry = None
+        if listing is not None and listing[0] == run:
+            entry, listing = listing[1], next(listed, None)
+        yield from run_faults(run, counted(own), entry, erased)
+        for _ in counted(own):  # what a fault has left unread
+            pass
+    while listing is not None:
+        yield from _without_records(*listing, erased)
+        listing = next(listed, None)
+
+
+def _without_records(run: str, entry: Entry, erased: Erasures) -> Iterator[Fault]:
+    """A run that was begun and got no further is none; one that was delivered must have records."""
+    return run_faults(run, (), entry, erased) if entry.delivered else iter(())
+
+
+def _before(left: Any, right: Any) -> bool:
+    """The order in which the store lists names: by their bytes."""
+    return (
+        str(left).encode("utf-8", "surrogateescape") < str(right).encode("utf-8", "surrogateescape") and left != right
+    )
+
+
+def _entries(connection: Connection) -> Iterator[tuple[str, Entry]]:
+    rows = _stream(connection, "SELECT id, delivered, gated FROM runs ORDER BY id")
+    return ((run, Entry(bool(delivered), bool(gated))) for run, delivered, gated in rows)
+
+
+def _strays(connection: Connection) -> Iterator[Fault]:
+    """Payloads without a record."""
+    found = connection.execute(
+        text(
+            "SELECT p.run, p.seq FROM payloads p LEFT JOIN records r ON r.run = p.run AND r.seq = p.seq "
+            "WHERE r.run IS NULL ORDER BY p.run, p.seq LIMIT :most"
+        ),
+        {"most": MOST},
+    ).all()
+    for run, seq in found:
+        yield Fault(run, seq, What.payload_inserted, LAST)
+
+
+def _one_run(connection: Connection, run: str, place: Path | None, size: int, erased: Erasures) -> Iterator[Fault]:
+    """The same for one run: its chain, and each of its records against the witness."""
+    rows = [Row(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
+    entry = connection.execute(text("SELECT delivered, gated FROM runs WHERE id = :run"), {"run": run}).first()
+    own = [each for each in witness.lines(place, size) if each.run == run] if place else []
+    if not rows and not own and entry is None:
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
+    by_place = {row.seq: row for row in rows}
+    for line in own:
+        row = by_place.get(line.seq)
+        if row is None:
+            what = What.run_removed if not rows else What.cut_off if line.seq > max(by_place) else What.removed
+            yield Fault(run, line.seq, what, line.n)
+            break
+        if (row.n, row.hash) != (line.n, line.hash):
+            here = Here(row.n, row.run, row.seq, row.hash, "", row.digest)
+            yield told_apart(connection, here, line, place, size)
+            break
+    yield from run_faults(run, rows, Entry(bool(entry[0]), bool(entry[1])) if entry else None, erased)
+
+
+# --- signed heads ---------------------------------------------------------------------------------------------------
+
+
+def _heads(connection: Connection, place: Path | None, size: int, key: str) -> tuple[Sealed | None, list[Fault]]:
+    """The last signed head, and what is wrong with any of them."""
+    wrong: list[str] = []
+    workspace = seals.identity(connection)
+    own = _checked(connection, seals.every(connection), workspace, "" if place else key, wrong, "in the workspace")
+    if key and not (size if place else own or wrong):
+        wrong.append("nothing was signed with the key that was named")
+    if not place:
+        return (Sealed(own.n, own.at, "the workspace", own.key) if own else None), _as_faults(wrong)
+    if not size:
+        if own:
+            wrong.append("the second place has lost its witness")
+        return None, _as_faults(wrong)
+    last = _checked(connection, witness.heads(place, size), workspace, key, wrong, "in the second place")
+    return (Sealed(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
+
+
+def _checked(
+    connection: Connection, told: Iterator[Seal], workspace: str, key: str, wrong: list[str], where: str
+) -> Seal | None:
+    last = None
+    for seal in told:
+        expected = key or (last.key if last and where != "in the workspace" else seal.key)
+        found = seals.record_at(connection, seal.n)
+        if seal.workspace != workspace:
+            wrong.append(f"head {seal.n} {where} is of another workspace")
+        elif seal.key != expected:
+            wrong.append(f"head {seal.n} {where} was signed with another key")
+        elif not genuine(seal.key, seal.signature, seal.signed):
+            wrong.append(f"head {seal.n} {where} was not signed with its key")
+        elif found is None or found[3] != seal.link:
+            wrong.append(f"head {seal.n} {where} is of other records than there are")
+        else:
+            last = seal
+        if len(wrong) >= MOST:
+            break
+    return last
+
+
+def _as_faults(wrong: list[str]) -> list[Fault]:
+    return [Fault("", number, What.seal, 0, words) for number, words in enumerate(wrong)]
+
+
+def _counts(connection: Connection, run: str) -> tuple[int, int, int]:
+    """Records, runs, and payloads that are gone."""
+    where = "WHERE run = :run" if run else ""
+    counted = connection.execute(
+        text(
+            f"SELECT (SELECT count(*) FROM records {where}), (SELECT count(DISTINCT run) FROM records {where}), "
+            f"(SELECT count(*) FROM payloads {where})"
+        ),
+        {"run": run} if run else {},
+    ).one()
+    return counted[0], counted[1], max(counted[0] - counted[2], 0)

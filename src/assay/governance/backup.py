@@ -1,0 +1,102 @@
+"""A workspace as one file: `assay backup` and `assay restore`. Caches stay behind, since they can be made again."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from sqlalchemy import insert
+
+from assay.core.errors import UserError
+from assay.store.database import Store, copy_state, open_store
+from assay.store.schema import backups
+
+STATE, LEFT_BEHIND = "state.db", ("cache.db",)
+
+
+@contextmanager
+def while_nobody_adds(locks: Mapping[str, Path]) -> Iterator[None]:
+    """With the writers' locks of these knowledge bases held."""
+    import filelock
+
+    with ExitStack() as held:
+        for name, lock in locks.items():
+            try:
+                held.enter_context(filelock.FileLock(lock, timeout=10))
+            except filelock.Timeout as error:
+                raise UserError(f"Something is being added to {name!r}. Back up when it has finished.") from error
+        yield
+
+
+def backup(folder: Path, store: Store, to: Path) -> int:
+    """Write the workspace to `to` (tar, gzip); complete, or not there at all. Returns its size.
+
+    The caller holds the writers' locks, so that state and index belong to the same moment.
+    """
+    if to.exists():
+        raise UserError(f"{str(to)!r} exists already. Choose another name for the backup.")
+    if not to.parent.is_dir():
+        raise UserError(f"There is no folder {str(to.parent)!r} to write the backup to.")
+    if to.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"{str(to)!r} is inside the workspace. Choose a place outside it for the backup.")
+    partial = to.with_name(to.name + ".part")
+    partial.unlink(missing_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=to.parent) as space:
+            state = Path(space) / STATE
+            copy_state(store, state)
+            with _private(partial) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
+                archive.add(state, arcname=STATE)
+                for each in _files(folder):
+                    archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
+        partial.replace(to)
+        with store.write() as connection:  # so that whoever erases something is told that it is there too
+            made = {"path": str(to.resolve()), "at": store.now()}
+            connection.execute(insert(backups).prefix_with("OR REPLACE").values(made))
+    finally:
+        partial.unlink(missing_ok=True)
+    return to.stat().st_size
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file for nobody else to read: all documents are in it, and perhaps a key."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for file in sorted(folder.rglob("*")):
+        top = file.relative_to(folder).parts[0]
+        if file.is_file() and not top.startswith((STATE, ".", *LEFT_BEHIND)) and not file.name.endswith(".part"):
+            yield file
+
+
+def restore(archive: Path, folder: Path) -> None:
+    """Unpack a backup into a new workspace. Never over one that is there."""
+    folder = folder.resolve()  # through a link, which stays
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{str(folder)!r} is not empty. Restore into a new folder.")
+    if not archive.is_file():
+        raise UserError(f"There is no backup {str(archive)!r}.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as space:
+        unpacked = Path(space) / "workspace"
+        unpacked.mkdir(mode=0o700)
+        try:
+            with tarfile.open(archive, "r:gz") as packed:
+                packed.extractall(unpacked, filter="data")  # refuses links and paths that lead out of the folder
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+            raise UserError(f"{str(archive)!r} is not a whole backup of Assay's ({error}).") from error
+        if not (unpacked / STATE).is_file():
+            raise UserError(f"{str(archive)!r} is not a backup of Assay's: it has no {STATE}.")
+        open_store(unpacked / STATE, create=False).close()  # a newer or damaged one is refused before anything is moved
+        if folder.exists():
+            folder.rmdir()
+        unpacked.rename(folder)

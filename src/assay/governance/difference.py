@@ -1,0 +1,219 @@
+"""What differs between two runs, part by part: what was asked, what was done, what came of it and what it took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.core.events import Planned
+from assay.core.events.describe import called
+from assay.core.run import Run
+from assay.core.types import Claim, Evidence
+
+PARTS = ("question", "route", "plan", "searches", "evidence", "claims", "answer", "cost")
+NONE = "–"
+LONG = 200  # characters of a quotation that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that both have, in different ways."""
+
+    what: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of two runs: what only one of them has, and what differs."""
+
+    name: str
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+    changed: tuple[Change, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        return not (self.only_a or self.only_b or self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What it took is told, but is no difference: no two runs take quite the same."""
+
+    a: str
+    b: str
+    parts: tuple[Part, ...]
+
+    @property
+    def same(self) -> bool:
+        return all(part.same for part in self.parts if part.name != "cost")
+
+
+def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
+    """Two runs side by side. `titles` are those of the documents, as far as they may be read; of a run that waits for a
+    reviewer only what was searched and found is told, not the draft."""
+    one, other = _evidence(a, titles), _evidence(b, titles)
+    return Difference(
+        a.id,
+        b.id,
+        (
+            _values("question", _question(a), _question(b)),
+            _values("route", _route(a), _route(b)),
+            _keyed("plan", _plan(a), _plan(b)),
+            _keyed("searches", _searches(a), _searches(b)),
+            _keyed("evidence", one, other),
+            _keyed("claims", _claims(a, titles), _claims(b, titles)),
+            _values("answer", _answer(a), _answer(b)),
+            _values("cost", _cost(a), _cost(b)),
+        ),
+    )
+
+
+def _values(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> Part:
+    """What both have by the same names."""
+    named = [*a, *(key for key in b if key not in a)]
+    return Part(
+        name,
+        changed=tuple(
+            Change(key, a.get(key, NONE), b.get(key, NONE)) for key in named if a.get(key, NONE) != b.get(key, NONE)
+        ),
+    )
+
+
+Told = Mapping[str, tuple[str, str]]  # by what makes two of them the same: how it is told, and what may differ in it
+
+
+def _keyed(name: str, a: Told, b: Told) -> Part:
+    """What each has, held together by its key."""
+    return Part(
+        name,
+        tuple(a[key][0] for key in a if key not in b),
+        tuple(b[key][0] for key in b if key not in a),
+        tuple(Change(a[key][0], a[key][1], b[key][1]) for key in a if key in b and a[key][1] != b[key][1]),
+    )
+
+
+def _question(run: Run) -> dict[str, str]:
+    asked = run.asked
+    return {
+        "asked": asked.question,
+        "understood as": run.question,
+        "mode": asked.mode.value,
+        "models": ", ".join(sorted({seat.model for seat in asked.seats})) or "none",
+        "limited to": ", ".join((*asked.where.bases, *asked.where.sources, *asked.where.types)) or "nothing",
+        "dates": f"{asked.where.since or '…'} to {asked.where.until or '…'}",
+        "stakes": asked.stakes.value,
+    }
+
+
+def _route(run: Run) -> dict[str, str]:
+    routed = run.routed
+    if routed is None:
+        return {}
+    return {
+        "route": routed.route.value,
+        "whole set": "yes" if routed.every else "no",
+        "dates": f"{routed.since or '…'} to {routed.until or '…'}",
+        "readings": "; ".join(routed.readings) or NONE,
+    }
+
+
+def _plan(run: Run) -> Told:
+    """The steps of the plan as it was in the end, by what each asks; with what each of them found."""
+    plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
+    bound = run.bound
+    return {
+        _plain(step.question): (step.question, bound[step.id].value if step.id in bound else "nothing bound")
+        for step in (plan.steps if plan else ())
+    }
+
+
+def _searches(run: Run) -> Told:
+    results = run.results
+    return {
+        called(call): (called(call), _result(len(results[call.id].found), results[call.id].error))
+        for call in run.calls
+        if call.id in results
+    }
+
+
+def _result(found: int, error: str) -> str:
+    return f"refused: {error}" if error else f"{found} found"
+
+
+def _evidence(run: Run, titles: Mapping[str, str]) -> Told:
+    """By document and span, whatever it was called: two pieces are the same if they stand in the same place."""
+    return {_span(each): (_quoted(each, titles), f"{each.score:g} of 10") for each in run.evidence}
+
+
+def _span(each: Evidence) -> str:
+    quote = each.quote
+    return f"{quote.doc_id} {quote.start} {quote.end}"
+
+
+def _quoted(each: Evidence, titles: Mapping[str, str]) -> str:
+    words = " ".join(each.quote.text.split())
+    shown = words if len(words) <= LONG else f"{words[: LONG - 1]}…"
+    return f"{titles.get(each.quote.doc_id) or each.quote.doc_id}: “{shown}”"
+
+
+def _claims(run: Run, titles: Mapping[str, str]) -> Told:
+    """The claims that were delivered, by their words; with their verdicts and where they are from."""
+    from_where = {each.key: titles.get(each.quote.doc_id) or each.quote.doc_id for each in run.evidence}
+    claims = run.answer.claims if run.answer else ()
+    return {_plain(claim.words): (claim.words, _verdict(claim, from_where)) for claim in claims}
+
+
+def _verdict(claim: Claim, from_where: Mapping[str, str]) -> str:
+    said = (
+        claim.verdict.value if claim.verdict else "unchecked",
+        ", ".join(sorted({from_where.get(key, key) for key in claim.cites})),
+        f"edited by {claim.edited}" if claim.edited else "",
+    )
+    return "; ".join(filter(None, said))
+
+
+def _answer(run: Run) -> dict[str, str]:
+    answer = run.answer
+    if answer is None:
+        return {"state": "waits for a reviewer" if run.held else "rejected" if run.rejected else "not delivered"}
+    return {
+        "state": "delivered",
+        "outcome": answer.outcome.value,
+        "words": " ".join(claim.words for claim in answer.claims) or answer.said or NONE,
+        "gaps": "; ".join(answer.gaps) or NONE,
+        "search ended": answer.stopped or NONE,
+        "conflicts": str(len(answer.conflicts)),
+    }
+
+
+def _cost(run: Run) -> dict[str, str]:
+    """What the replies took that the run rests on, also those that it took over from another."""
+    usage = run.usage
+    return {
+        "calls": str(usage.calls),
+        "tokens in": str(usage.tokens_in),
+        "tokens out": str(usage.tokens_out),
+        "usd": f"{usage.money:.6f}",
+        "seconds of models": f"{usage.seconds:.1f}",
+        "rounds": str(run.rounds),
+    }
+
+
+def _plain(words: str) -> str:
+    return " ".join(words.split()).casefold()
+
+
+def in_lines(told: Difference) -> list[str]:
+    """For a terminal: a line for each part that is the same, and what differs below the others."""
+    lines = [f"a  {told.a}", f"b  {told.b}"]
+    for part in told.parts:
+        lines.append("")
+        lines.append(f"{part.name}: the same" if part.same else f"{part.name}:")
+        lines += [f"  - {each}" for each in part.only_a]
+        lines += [f"  + {each}" for each in part.only_b]
+        for each in part.changed:
+            lines += [f"  ~ {each.what}", f"      a  {each.a}", f"      b  {each.b}"]
+    return lines

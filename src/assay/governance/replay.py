@@ -1,0 +1,433 @@
+"""A run gone through again from its record, with no model, no search and no network: what it concluded must follow from it.
+
+Replies, tool results, limits reached and people's choices are taken as they were recorded. Everything that was made of them
+is made again and held against the record: each step, each verdict, the answer. Steps that compare vectors need those of the
+index; where there is none, these are taken as recorded too, and the answer is made again all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from assay.agent.context import Kit
+from assay.agent.limits import ROUNDS, Limits
+from assay.agent.steps.registry import STEPS, Step
+from assay.agent.steps.writing import RECITED
+from assay.agent.tool import Desk
+from assay.core.access import Scope
+from assay.core.codec import dumps, from_json, to_json
+from assay.core.errors import AssayError, ModelError, UserError
+from assay.core.events import (
+    KINDS,
+    Answered,
+    Bound,
+    Checked,
+    Compacted,
+    Consulted,
+    Critiqued,
+    Decided,
+    Drafted,
+    Event,
+    Failed,
+    Gathered,
+    Held,
+    Judged,
+    Narrowed,
+    Planned,
+    Rephrased,
+    Resumed,
+    Reviewed,
+    Revised,
+    Routed,
+    Withheld,
+    fell_back,
+)
+from assay.core.run import Run
+from assay.core.types import Answer, Document, Usage
+from assay.models.llm import Prompt, Reply, Role, ToolCall
+from assay.models.meter import Meter, No, Seated, Why
+from assay.store.runs.budgets import Place
+
+CONCLUDED = (
+    Rephrased,
+    Routed,
+    Planned,
+    Decided,
+    Gathered,
+    Judged,
+    Bound,
+    Compacted,
+    Drafted,
+    Checked,
+    Revised,
+    Critiqued,
+    Held,
+    Answered,
+)
+STEP_OF: Mapping[type, Step] = {
+    Rephrased: Step.REPHRASE,
+    Routed: Step.ROUTE,
+    Planned: Step.PLAN,
+    Judged: Step.JUDGE,
+    Bound: Step.JUDGE,
+    Compacted: Step.COMPACT,
+    Drafted: Step.DRAFT,
+    Checked: Step.CHECK,
+    Revised: Step.REVISE,
+    Critiqued: Step.CRITIQUE,
+    Held: Step.DELIVER,
+    Answered: Step.DELIVER,
+}
+ASIDE = (Consulted, Failed, Resumed, Reviewed, Narrowed, Withheld)  # how a run got on, not what it came to
+ENDS = {
+    Step.GATHER: Gathered,
+    Step.CHECK: Checked,
+    Step.SEEK: (Revised, Decided),
+    Step.REVISE: Revised,
+    Step.EDIT: Revised,
+    Step.JUDGE: Judged,
+}
+REVIEW = "review: "  # how a reviewer is named in what they changed
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The run as recorded, the answer that was made again, and where that differs from what was recorded. `taken` counts the
+    steps that were not made again, since they compare vectors and there is no index to have them from; `reworded` the replies
+    whose prompts would read differently today, as they may in a later version."""
+
+    run: Run
+    answer: Answer | None
+    differences: tuple[str, ...] = ()
+    taken: int = 0
+    reworded: int = 0
+
+    @property
+    def same(self) -> bool:
+        """Whether the answer is the recorded one, byte for byte."""
+        recorded = self.run.answer
+        return recorded is not None and self.answer is not None and _spelled(self.answer) == _spelled(recorded)
+
+
+class NoIndex(Exception):
+    """A step looked at vectors, or into the index, and there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoShelf:
+    """In the place of the shelf, where there is no index: titles and dates can be looked up, and nothing else."""
+
+    kept: Any = None
+
+    @property
+    def store(self) -> Any:
+        if self.kept is None:
+            raise NoIndex("store")
+        return self.kept
+
+    def __getattr__(self, name: str) -> Any:
+        raise NoIndex(name)
+
+
+async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replayed:
+    """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
+    if not searchable:
+        kit = replace(kit, desk=replace(kit.desk, shelf=_no_shelf(kit.desk.shelf)))
+    if recorded.asked.brief is not None:
+        return await (_synthesised_again(recorded, kit) if searchable else _stages_again(recorded, kit))
+    differences: list[str] = []
+    answer: Answer | None = None
+    place, taken, heard = 1, 0, _Heard()
+    while place < len(recorded.events):
+        event = recorded.events[place]
+        if not isinstance(event, CONCLUDED):
+            place += 1
+            continue
+        before = Run(recorded.id, recorded.events[:place])
+        step = _step_of(event) if not (isinstance(event, Routed) and before.route) else Step.JUDGE  # routed anew
+        count = _length(recorded, place, step)
+        expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
+        try:
+            heard.left = _replies(recorded.events, place, place + count)
+            made = await _again(step, before, _bound(kit, recorded, expected, heard), place, differences)
+        except NoIndex:
+            made, taken = None, taken + 1
+        if made is not None:
+            differences += _compared(place, expected, made)
+            answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
+        place += count
+    return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
+
+
+def _replies(events: Sequence[Event], place: int, end: int) -> list[Consulted]:
+    """The replies among these events and right before them: those that a step had."""
+    first = place
+    while first > 1 and isinstance(events[first - 1], Consulted | Failed | Resumed):
+        first -= 1
+    return [event for event in events[first:end] if isinstance(event, Consulted)]
+
+
+def _no_shelf(shelf: Any) -> Any:
+    return shelf if isinstance(shelf, NoShelf) else NoShelf(shelf.store)
+
+
+def _spelled(value: Any) -> str:
+    return dumps(to_json(value))
+
+
+async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
+    """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
+    from assay.synthesis import pipeline
+
+    heard = _Heard([event for event in recorded.events if isinstance(event, Consulted)])
+    kit = replace(_bound(kit, recorded, recorded.events, heard), record=Run.then)
+    again = Run(recorded.id, recorded.events[:1])
+    async for event in pipeline.carry_on(again, kit):
+        if isinstance(event, Answered):  # replies cost what they cost then
+            event = Answered(replace(event.answer, usage=recorded.usage))
+        again = again.then(event)
+    before, after = (_in_order(run) for run in (recorded, again))
+    differences = [
+        f"record {place}: {type(one).__name__} came out differently"
+        for place, (one, other) in enumerate(zip(before, after, strict=False))
+        if _spelled(one) != _spelled(other)
+    ]
+    if len(before) != len(after):
+        differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
+    return Replayed(recorded, again.answer, tuple(differences), reworded=heard.reworded)
+
+
+async def _stages_again(recorded: Run, kit: Kit) -> Replayed:
+    """A synthesis gone through stage by stage, each from what was recorded before it; those that compare vectors, or search,
+    are taken as recorded."""
+    from assay.synthesis.pipeline import STAGES, next_stage
+
+    differences: list[str] = []
+    answer: Answer | None = None
+    place, taken, heard = 1, 0, _Heard()
+    while place < len(recorded.events):
+        before = Run(recorded.id, recorded.events[:place])
+        stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
+        if stage is None:
+            place += 1
+            continue
+        end = place + 1
+        while end < len(recorded.events) and next_stage(Run(recorded.id, recorded.events[:end])) is stage:
+            end += 1
+        expected = [each for each in recorded.events[place:end] if not isinstance(each, ASIDE)]
+        try:
+            heard.left = _replies(recorded.events, place, end)
+            own = replace(_bound(kit, recorded, expected, heard), record=Run.then)
+            made = [event async for event in STAGES[stage](before, own) if not isinstance(event, ASIDE)]
+        except NoIndex:
+            made, taken = None, taken + 1
+        except AssayError as error:
+            made = None
+            differences.append(f"record {place} ({stage.name.lower()}) could not be made again: {error}")
+        if made is not None:
+            differences += _compared(place, expected, made)
+            answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
+        place = end
+    return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
+
+
+def _in_order(run: Run) -> list[Event]:
+    """What a run came to. Claims are checked side by side, and seen as their verdicts come: here they stand by place."""
+    told = [event for event in run.events if not isinstance(event, ASIDE)]
+    grouped = groupby(told, key=lambda event: isinstance(event, Checked))
+    return [
+        event
+        for checked, group in grouped
+        for event in (sorted(group, key=lambda each: getattr(each, "place", 0)) if checked else group)
+    ]
+
+
+def _step_of(event: Event) -> Step:
+    if isinstance(event, Decided):
+        return Step.RECALL if event.recalls else Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
+    if isinstance(event, Revised) and event.why.startswith(RECITED):
+        return Step.SEEK
+    if isinstance(event, Revised) and event.by.startswith(REVIEW):
+        return Step.EDIT
+    if isinstance(event, Gathered):
+        return Step.GATHER if event.evidence or event.dropped else Step.SIFT
+    return STEP_OF[type(event)]
+
+
+def _length(recorded: Run, place: int, step: Step) -> int:
+    """How many events the step took up, replies among them."""
+    kind = ENDS.get(step)
+    if kind is None:
+        return 1
+    last = place
+    for at in range(place, len(recorded.events)):
+        event = recorded.events[at]
+        if isinstance(event, kind) and _step_of(event) is step:
+            last = at
+            if step is Step.JUDGE:
+                break
+        elif not isinstance(event, (Consulted, Bound, Routed)):
+            break
+    return last - place + 1
+
+
+async def _again(step: Step, before: Run, kit: Kit, place: int, differences: list[str]) -> list[Event] | None:
+    try:
+        return [event async for event in STEPS[step](before, kit) if isinstance(event, CONCLUDED)]
+    except AssayError as error:
+        differences.append(f"step {place} ({step.name.lower()}) could not be made again: {error}")
+        return None
+
+
+def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
+    """What was recorded and not made again, and the other way round, in words. Side by side work comes in any order."""
+    left = [_spelled(event) for event in made]
+    wrong: list[str] = []
+    for event in expected:
+        spelled = _spelled(event)
+        if spelled in left:
+            left.remove(spelled)
+        else:
+            wrong.append(f"record {place}: {type(event).__name__} came out differently")
+    return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
+
+
+def _bound(kit: Kit, recorded: Run, expected: Sequence[Event], heard: _Heard) -> Kit:
+    """The kit with the record in the place of models, and of reviewers; which files could not be read was a fact of that
+    day."""
+    held = next((each for each in reversed(recorded.events) if isinstance(each, Held)), None)
+    own = next((each for each in expected if isinstance(each, Held)), None)
+    told = recorded.answer or (held.answer if held else None)
+    if told is not None:
+        unread = told.unread
+        kit = replace(kit, unreadable=lambda: unread)
+    reasons, four_eyes = (own.reasons, own.four_eyes) if own else ((), False)
+    kit = replace(
+        kit,
+        current=lambda run: run,
+        oversees=lambda run, answer: reasons,
+        cleared=lambda seal: own is None,
+        four_eyes=four_eyes,
+    )
+    if not recorded.asked.has_model:
+        return kit
+    seats: dict[Role, tuple[Seated, ...]] = {}
+    for seat in recorded.asked.seats:
+        role = Role(seat.role)
+        seats[role] = (*seats.get(role, ()), Seated(_Absent(seat.role, heard), seat))
+    known = recorded.consulted
+
+    def recalled(request: str) -> Consulted | None:
+        found = known.get(request)
+        if found is not None and found in heard.left:
+            heard.left.remove(found)
+        return found
+
+    meter = Meter(seats, lambda _: None, recalled, _Closed(_refusal(expected)))
+    return replace(kit, meter=meter)
+
+
+@dataclass
+class _Heard:
+    """The replies that a step had, as far as nobody has asked for them yet; and how many were given to other words."""
+
+    left: list[Consulted] = field(default_factory=list)
+    reworded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """No model: what is not in the record cannot be asked. Where a prompt reads differently today, the reply that this step
+    had to it then is given, in the order in which they came; and that is said."""
+
+    role: str
+    heard: _Heard
+    name: str = "the record"
+
+    async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        own = next((each for each in self.heard.left if each.role == self.role), None)
+        if own is None:
+            raise ModelError("the reply is not in the record")
+        self.heard.left.remove(own)
+        self.heard.reworded += 1
+        calls = tuple(ToolCall(call.id, call.tool, call.arguments) for call in own.calls)
+        return Reply(own.text, calls, own.finish, own.usage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A purse that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
+
+    refusal: No | None
+
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+        return self.refusal or Place(0, seconds)
+
+    def settle(self, id: int, model: str, usage: Usage) -> Usage:
+        return usage
+
+    def release(self, id: int) -> None:
+        return None
+
+
+def _refusal(expected: Sequence[Event]) -> No | None:
+    """Why a reply may be missing in this step, as its events tell; in the words that they tell it in."""
+    if (why := _missing(expected)) is None:
+        return None
+    told = [getattr(event, "why", "") for event in expected if getattr(event, "by", "").startswith("rules")]
+    return No(why, next((words.removeprefix(f"{why}: ") for words in told if words.startswith(f"{why}: ")), ""))
+
+
+def _missing(expected: Sequence[Event]) -> Why | None:
+    if named := [why for event in expected for why in fell_back(event) if why in set(Why) - {Why.unusable}]:
+        return Why(named[0])  # an unusable reply is in the record itself
+    by_rule = [event for event in expected if getattr(event, "by", "").startswith("rules")]
+    told = " ".join(f"{getattr(event, 'by', '')} {getattr(event, 'why', '')}" for event in by_rule)
+    found = re.search(rf"\b({'|'.join(Why)})\b", told)
+    return Why(found[1]) if found else Why.tokens if by_rule else None
+
+
+# --- runs as files --------------------------------------------------------------------------------------------------
+
+
+def save(run: Run, document: Callable[[str], Document | None], root: Path | None = None) -> str:
+    """A run with the documents that it found, as lines of JSON: all that a replay needs. Files under `root` are named by
+    their place below it."""
+    found = [document(doc) for doc in dict.fromkeys(each.passage.doc_id for each in run.found)]
+    lines: list[dict[str, Any]] = [{"run": run.id}]
+    lines += [{"document": to_json(each)} for each in found if each is not None]
+    lines += [{"event": type(event).__name__, **to_json(event)} for event in run.events]
+    text = "".join(dumps(line) + "\n" for line in lines)
+    return text.replace(f"{root}/", "") if root else text
+
+
+def load(text: str) -> tuple[Run, Kit]:
+    """The run and a kit to go through it with, from what `save` wrote. There is no index in it, and no model."""
+    lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if not lines or "run" not in lines[0]:
+        raise UserError("This is no saved run: its first line does not name one.")
+    documents = {(found := from_json(Document, line["document"])).id: found for line in lines[1:] if "document" in line}
+    events = tuple(_event(line) for line in lines[1:] if "event" in line)
+    run = Run(lines[0]["run"], events)
+    return run, replace(_kit(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
+
+
+def _event(line: dict[str, Any]) -> Event:
+    kind = KINDS[line.pop("event")]
+    return from_json(kind, line)
+
+
+def _kit(documents: Mapping[str, Document]) -> Kit:
+    nowhere: Any = NoShelf()  # nothing that needs one is made again
+    return Kit(
+        desk=Desk(nowhere, lambda: Scope("nobody", (), frozenset())),
+        record=Run.then,
+        document=documents.get,
+        titled=lambda ids: {doc: documents[doc].title for doc in ids if doc in documents},
+    )

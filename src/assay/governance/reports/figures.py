@@ -1,0 +1,137 @@
+"""Runs in figures: what is counted of each, made from its records one after the other. Pure; reports and monitoring read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+
+from assay.core.events import BUDGETS
+from assay.store.runs.figures import Fact
+from assay.store.runs.records import IDLE, LONGEST
+
+CAPS = frozenset(reason.value for reason in BUDGETS)  # the search ended because something was used up
+AWAKENED = ("Resumed", "Reviewed")  # what went before these was waiting
+
+
+@dataclass
+class RunFigures:
+    """One run so far. A run that goes on from another's events counts as its own only what it did itself."""
+
+    id: str
+    who: str = ""
+    started: str = ""
+    mode: str = ""
+    by: str = ""  # rules, model, synthesis
+    route: str = ""
+    every: bool = False
+    outcome: str = ""  # of one that was delivered
+    stopped: str = ""  # why its search ended
+    last: str = ""  # the kind of its newest record
+    rounds: int = 0
+    seconds: float = 0.0  # at work
+    records: int = 0
+    failures: int = 0
+    tools: dict[str, int] = field(default_factory=dict)  # calls that came back
+    errors: dict[str, int] = field(default_factory=dict)  # of those, the ones that went wrong
+    decisions: list[tuple[str, str]] = field(default_factory=list)  # of reviewers: when, and which
+    gaps: int = 0  # records that are missing
+    erased: int = 0  # records whose words were erased
+    own: int = 0  # the first record that is its own
+    _calls: dict[str, str] = field(default_factory=dict)
+    _at: datetime | None = None
+
+    @property
+    def delivered(self) -> bool:
+        return self.last == "Answered"
+
+    @property
+    def complete(self) -> bool:
+        """Whether its record runs from the question to the answer without a gap, and every call has its result."""
+        answered = not self._calls or self.erased > 0  # of what was erased nobody can tell
+        return self.delivered and not self.gaps and answered and self.records > 1
+
+    @property
+    def capped(self) -> bool:
+        """Whether something was used up. Without a model, a full round of searches is the usual end, and no cap."""
+        return self.by == "model" and self.stopped in CAPS
+
+    @property
+    def calls(self) -> int:
+        return sum(self.tools.values())
+
+    @property
+    def failed_calls(self) -> int:
+        return sum(self.errors.values())
+
+    @property
+    def state(self) -> str:
+        """How it stands: the outcome of one that was delivered; else what it came to."""
+        if self.delivered:
+            return self.outcome or "erased"
+        if self.decisions and self.decisions[-1][1] == "reject":
+            return "rejected"
+        return {"Paused": "waiting", "Failed": "failed", "Held": "held"}.get(self.last, "unfinished")
+
+    @property
+    def kind(self) -> str:
+        """What kind of question it was, as far as that says what it costs."""
+        if self.by == "synthesis":
+            return "synthesis"
+        return " · ".join(filter(None, (self.route or "unrouted", "whole set" if self.every else "", self.mode)))
+
+    def add(self, fact: Fact) -> tuple[str, bool] | None:
+        """The next record of this run; where that is a call that came back, which tool, and whether it went wrong."""
+        self._timed(fact)
+        self.gaps += fact.seq != self.records
+        self.records = fact.seq + 1
+        self.erased += fact.erased
+        self.last = fact.kind
+        if fact.erased:
+            return None
+        return self._returned(fact) if fact.kind == "ToolRan" else self._counted(fact)
+
+    def _returned(self, fact: Fact) -> tuple[str, bool] | None:
+        tool = self._calls.pop(fact.one, "")
+        if not tool or fact.seq < self.own:
+            return None
+        self.tools[tool] = self.tools.get(tool, 0) + 1
+        self.errors[tool] = self.errors.get(tool, 0) + int(fact.two or 0)
+        return tool, bool(fact.two)
+
+    def _timed(self, fact: Fact) -> None:
+        at = datetime.fromisoformat(fact.at)
+        if self._at is not None and self.last not in IDLE and fact.kind not in AWAKENED:
+            self.seconds += min(max((at - self._at).total_seconds(), 0.0), LONGEST)
+        self._at = at
+
+    def _counted(self, fact: Fact) -> None:
+        match fact.kind:
+            case "Asked":
+                self.mode, self.own, self.by = fact.one or "", fact.two or 0, fact.three
+            case "Routed":
+                self.route, self.every = fact.one or "", bool(fact.two)
+            case "Decided":
+                calls = {call["id"]: call["tool"] for call in json.loads(fact.one or "[]")}
+                self._calls |= calls
+                self.rounds += bool(calls) and bool(fact.two)
+            case "Stopped":
+                self.stopped = fact.one or ""
+            case "Answered":
+                self.outcome, self.stopped = fact.one or "", fact.two or self.stopped
+            case "Reviewed":
+                self.decisions.append((fact.at, fact.one or ""))
+            case "Failed":
+                self.failures += 1
+
+
+def figures(facts: Iterable[Fact]) -> Iterator[RunFigures]:
+    """Each run in figures, from its records in order, run by run."""
+    for run, own in groupby(facts, key=lambda fact: fact.run):
+        made = RunFigures(run)
+        for fact in own:
+            made.who, made.started = fact.who, fact.started
+            made.add(fact)
+        yield made

@@ -1,0 +1,55 @@
+"""What whoever asked may see of a run that a reviewer has to look at first: everything but what would be said. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.core.events import (
+    Checked,
+    Consulted,
+    Critiqued,
+    Decided,
+    Decision,
+    Drafted,
+    Drew,
+    Event,
+    Failed,
+    Held,
+    Related,
+    Reviewed,
+    Revised,
+    Spun,
+    Translated,
+    Withheld,
+)
+from assay.core.run import Run
+from assay.core.types import Answer, Outcome
+
+DRAFT = "A reviewer looks at it before you do."
+UNVERIFIED = "Unverified"  # such a failure quotes what did not hold
+WRITING = frozenset({"write", "check", "critique", "relate"})  # roles, or prompts, whose replies hold the draft
+DRAFTING = (Drafted, Checked, Revised, Critiqued, Drew, Related, Spun, Translated)
+
+
+def for_asker(event: Event) -> Event:
+    """The event as whoever asked may see it while the answer is not delivered: nothing in it is the draft's."""
+    match event:
+        case Consulted(role=role, prompt=prompt) if role in WRITING or prompt in WRITING:
+            return Withheld(type(event).__name__, DRAFT)
+        case Decided(seeks=seeks) if seeks:
+            return Withheld(type(event).__name__, DRAFT)  # it searches for a claim in that claim's words
+        case Held(answer=answer):
+            return replace(event, answer=Answer(answer.question, (), Outcome.abstained))
+        case Reviewed(decision=decision):
+            return event if decision is Decision.reject else replace(event, note="", edits=())
+        case Failed(error=error) if error == UNVERIFIED:
+            return replace(event, detail="Nothing is delivered, since not everything in it holds.")
+        case _:
+            return Withheld(type(event).__name__, DRAFT) if isinstance(event, DRAFTING) else event
+
+
+def as_asked(run: Run, *, watched: bool) -> Run:
+    """A run as whoever asked may see it. `watched` says that its answer may yet have to wait."""
+    if run.delivered or not (watched or run.gated):
+        return run
+    return Run(run.id, tuple(map(for_asker, run.events)))

@@ -1,0 +1,53 @@
+"""Telling another program that an answer waits for a reviewer: a signed message that names the run and holds no word of it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.models.wire.http import Named, Wire
+
+HEADER = "X-Assay-Signature"
+EVENT = "review.waiting"
+
+
+def signature(secret: str, moment: int, body: bytes) -> str:
+    """`t=SECONDS,v1=HEX`: the HMAC-SHA256, under the secret, of the seconds since 1970, a dot and the body. The time is in it,
+    so that an old message cannot be sent again for a new one."""
+    signed = hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={moment},v1={signed}"
+
+
+def message(run: str, seal: str, since: str, reasons: Sequence[str]) -> dict[str, Any]:
+    """What is told: that something waits, of which run, why, and since when. `id` is the same when it is told once more."""
+    return {"event": EVENT, "id": f"{run}:{seal[:16]}", "run": run, "since": since, "reasons": list(reasons)}
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address that is told. Without a secret nothing is signed."""
+
+    address: str = field(repr=False)
+    secret: str = field(default="", repr=False)
+    proxy: str = field(default="", repr=False)
+    ca_bundle: str = ""
+    now: Callable[[], float] = time.time
+
+    async def tell(self, body: Mapping[str, Any], seconds: float) -> None:
+        """Told when this returns; else an error says why not. Asked again while that can help, and there is time."""
+
+        def sign(content: bytes) -> Mapping[str, str]:
+            return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}
+
+        named = Named("webhook", "review_webhook", "review_webhook_secret", "review_webhook")
+        wire = Wire(self.address, named, proxy=self.proxy, ca_bundle=self.ca_bundle, knocks=2, sign=sign)
+        try:
+            response = await wire.post(body, seconds)
+        finally:
+            await wire.close()
+        if not 200 <= response.status < 300:
+            raise wire.refused(response)

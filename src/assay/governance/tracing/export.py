@@ -1,0 +1,47 @@
+"""Spans of a run to the collector that the settings name. Whatever becomes of them, the run is not disturbed by it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from assay import __version__
+from assay.governance.tracing.spans import otlp, spans
+from assay.store.runs import figures
+
+if TYPE_CHECKING:
+    from assay.core.run import Run
+    from assay.core.settings import Settings
+    from assay.store.database import Store
+
+log = logging.getLogger("assay.tracing")
+
+PATH = "/v1/traces"
+PATIENCE = 3.0  # seconds that a collector has
+
+
+def address(endpoint: str) -> str:
+    """Where spans go: the address as it is set, with the path that the protocol gives it."""
+    return endpoint if endpoint.rstrip("/").endswith(PATH) else f"{endpoint.rstrip('/')}{PATH}"
+
+
+async def traced(store: Store, settings: Settings, run: Run, since: int) -> bool:
+    """Send what a run did from this record on. Whether it arrived."""
+    if not settings.otel_endpoint or len(run.events) <= since:
+        return False
+    try:
+        import ssl
+
+        import httpx
+
+        times = figures.moments(store, run.id)
+        body = otlp(spans(run, times, since), __version__)
+        trusted = ssl.create_default_context(cafile=settings.ca_bundle or None)
+        async with httpx.AsyncClient(timeout=PATIENCE, verify=trusted, proxy=settings.proxy or None) as client:
+            reply = await client.post(address(settings.otel_endpoint), json=body)
+        if reply.status_code >= 300:
+            log.warning("the collector did not take the spans of run %s: %s", run.id, reply.status_code)
+        return reply.status_code < 300
+    except Exception as error:  # a collector that is away, or misspelt, is not the run's affair
+        log.warning("the spans of run %s did not arrive: %s", run.id, type(error).__name__)
+        return False

@@ -1,0 +1,178 @@
+"""A run as spans, by OpenTelemetry's conventions for generative AI: made from its record, since every step is there with its
+time. Figures and names of models and tools only: what was asked, found or said is never in them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from assay.agent.steps.registry import INNER
+from assay.core.codec import digest
+from assay.core.events import Asked, Consulted, Decided, Event, Failed, ToolRan
+from assay.core.run import Run
+from assay.core.types import Usage
+
+INTERNAL, CLIENT = 1, 3  # kinds of spans, as the protocol numbers them
+AGENT, OTHER = "assay", "other"
+Value = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`begun` and `ended` are nanoseconds; `error` is a kind of error, and never its words."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    kind: int
+    begun: int
+    ended: int
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    error: str = ""
+
+
+def spans(run: Run, times: Sequence[str], since: int = 0) -> tuple[Span, ...]:
+    """The spans of a run from this record on: one for the agent, and below it one for each request to a model and each call
+    of a tool. A run that is carried on later has one for the agent each time; all are of one trace. `times` are those of the
+    records."""
+    trace = digest(f"trace {run.id}")[:32]
+    root = _id(run.id, f"agent {since}")
+    done = tuple(_steps(run, [_nanos(at) for at in times], since, trace, root))
+    return (_agent(run, times, since, trace, root), *done)
+
+
+def _agent(run: Run, times: Sequence[str], since: int, trace: str, root: str) -> Span:
+    asked, own = run.asked, run.events[since:]
+    usage = sum((event.usage for event in own if isinstance(event, Consulted)), Usage())
+    failed = own[-1] if own and isinstance(own[-1], Failed) else None
+    told: dict[str, Value] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": AGENT,
+        "gen_ai.agent.name": AGENT,
+        "gen_ai.agent.id": run.id,
+        "gen_ai.usage.input_tokens": usage.tokens_in,
+        "gen_ai.usage.output_tokens": usage.tokens_out,
+        "assay.mode": asked.mode.value,
+        "assay.route": run.route.value if run.route else "",
+        "assay.rounds": run.rounds,
+        "assay.outcome": run.answer.outcome.value if run.answer else "held" if run.held else "",
+        "assay.stopped": run.stopped.reason.value if run.stopped else "",
+    }
+    if asked.thread:
+        told["gen_ai.conversation.id"] = asked.thread
+    if asked.seats:
+        told["gen_ai.request.model"] = asked.seats[0].model
+    begun, ended = _nanos(times[max(since - 1, 0)] if since else times[0]), _nanos(times[len(run.events) - 1])
+    return Span(trace, root, "", f"invoke_agent {AGENT}", INTERNAL, begun, ended, told, failed.error if failed else "")
+
+
+def _steps(run: Run, times: Sequence[int], since: int, trace: str, root: str) -> Iterator[Span]:
+    # A model may write any name, and words of a document in its place: only tools that are known here are named.
+    tools = {
+        call.id: call.tool if call.tool in INNER else OTHER
+        for event in run.events
+        if isinstance(event, Decided)
+        for call in event.calls
+    }
+    for place in range(max(since, 1), len(run.events)):
+        event, at = run.events[place], times[place]
+        own = _id(run.id, str(place))
+        if isinstance(event, Consulted):
+            yield _chat(event, at, trace, own, root)
+        elif isinstance(event, ToolRan):
+            begun = times[_decided(run.events, place)]
+            yield _called(event, tools.get(event.call, OTHER), begun, at, trace, own, root)
+
+
+def _chat(event: Consulted, at: int, trace: str, own: str, root: str) -> Span:
+    provider, _, model = event.model.rpartition(":")
+    told: dict[str, Value] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider or "openai",  # whose protocol is spoken
+        "gen_ai.request.model": model,
+        "gen_ai.usage.input_tokens": event.usage.tokens_in,
+        "gen_ai.usage.output_tokens": event.usage.tokens_out,
+        "gen_ai.response.finish_reasons": (event.finish if event.finish in FINISHED else "other",),
+        "assay.role": event.role,
+        "assay.prompt": event.prompt,
+    }
+    return Span(trace, own, root, f"chat {model}", CLIENT, at - int(event.usage.seconds * 1e9), at, told)
+
+
+FINISHED = frozenset(
+    {"stop", "length", "tool_calls", "content_filter"}
+)  # whatever else an endpoint says may be anything
+
+
+def _called(event: ToolRan, tool: str, begun: int, at: int, trace: str, own: str, root: str) -> Span:
+    told: dict[str, Value] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": event.call,
+        "assay.found": len(event.found),
+    }
+    error = "tool_error" if event.error else ""
+    return Span(trace, own, root, f"execute_tool {tool}", INTERNAL, min(begun, at), at, told, error)
+
+
+def _decided(events: Sequence[Event], place: int) -> int:
+    """The record from which on a call was under way: the decision to make it."""
+    return next((at for at in range(place - 1, 0, -1) if isinstance(events[at], Decided | Asked)), 0)
+
+
+def _id(run: str, of: str) -> str:
+    return digest(f"span {run} {of}")[:16]
+
+
+def _nanos(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1000) * 1_000_000
+
+
+def otlp(made: Sequence[Span], version: str) -> dict[str, object]:
+    """The spans as a collector takes them: OTLP in JSON, which every collector reads beside protobuf."""
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": _attributes({"service.name": AGENT, "service.version": version})},
+                "scopeSpans": [
+                    {"scope": {"name": AGENT, "version": version}, "spans": [_plain(each) for each in made]}
+                ],
+            }
+        ]
+    }
+
+
+def _plain(span: Span) -> dict[str, object]:
+    told = {name: value for name, value in span.attributes.items() if value != ""}
+    return {
+        "traceId": span.trace,
+        "spanId": span.id,
+        **({"parentSpanId": span.parent} if span.parent else {}),
+        "name": span.name,
+        "kind": span.kind,
+        "startTimeUnixNano": str(span.begun),
+        "endTimeUnixNano": str(span.ended),
+        "attributes": _attributes({**told, **({"error.type": span.error} if span.error else {})}),
+        "status": {"code": 2} if span.error else {},
+    }
+
+
+def _attributes(told: Mapping[str, Value]) -> list[dict[str, object]]:
+    return [{"key": name, "value": _value(value)} for name, value in told.items()]
+
+
+def _value(value: Value) -> dict[str, object]:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case tuple():
+            return {"arrayValue": {"values": [{"stringValue": each} for each in value]}}
+        case _:
+            return {"stringValue": value}

@@ -1,0 +1,155 @@
+"""The folder in which Lance tables lie: their names, making and opening them, the writers' lock, and the way to disk."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.core.errors import StoreError, UserError
+from assay.index.lance.lazy_import import load_lancedb
+from assay.index.lance.rows import schema
+
+if TYPE_CHECKING:
+    from lancedb.table import AsyncTable
+
+log = logging.getLogger(__name__)
+
+NO_INDEX = "This knowledge base has no search index yet. Add documents to it first."
+
+
+def table_name(base_id: str) -> str:
+    """A table's name: the id itself where every file system can bear it, or its digest. The two can never meet."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", base_id):
+        return "base_" + base_id
+    return "digest_" + hashlib.sha256(base_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def tables(folder: Path, name: str) -> list[Path]:
+    """A table's folder carries its birth in its name: one that is dropped and made again is another table, and whoever
+    still has the old one open cannot take the new one's rows for the old ones."""
+    return sorted(folder.glob(f"{name}.*.lance"))
+
+
+def has_index(folder: Path, base_id: str) -> bool:
+    """Whether there is an index at all, whole or damaged."""
+    return bool(tables(folder, table_name(base_id)))
+
+
+async def create_table(folder: Path, name: str, dim: int) -> None:
+    """Make a table elsewhere and move it into place, so that nobody can open half of one."""
+    unfinished = folder / f"{name}.new"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    table = await (await _connect(unfinished)).create_table("table", schema=schema(dim))
+    await build_indices(table)
+    (unfinished / "table.lance").rename(folder / f"{name}.{uuid.uuid4().hex[:12]}.lance")
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
+    found = tables(folder, name)
+    if not found:
+        raise UserError(NO_INDEX)
+    try:
+        table = await (await _connect(folder)).open_table(found[0].stem)
+        columns = await table.schema()
+        held = columns.field("vector").type.list_size
+    except Exception as error:
+        raise damaged(folder, error) from error
+    if columns.names != schema(held).names:
+        raise damaged(folder, ValueError("another version of Assay made it"))
+    if held != dim:
+        raise StoreError(
+            f"The index holds vectors of {held} dimensions, the embedder makes {dim}: it has been changed. "
+            "Set the old embedder again, or run `assay reindex` to rebuild the index."
+        )
+    return table
+
+
+async def drop(folder: Path, base_id: str, *, lock_timeout: float = 60.0) -> None:
+    """Remove a knowledge base's index and everything in it from the disk, damaged or not."""
+    name = table_name(base_id)
+    async with writing(folder / f"{name}.lock", lock_timeout):
+        for path in tables(folder, name):
+            await asyncio.to_thread(shutil.rmtree, path)
+        (folder / f"{name}.erase").unlink(missing_ok=True)
+
+
+async def build_indices(table: AsyncTable) -> None:
+    """Build, from what the table holds now, the indices for words and for the two fields that searches filter by.
+
+    An empty table has them too: rows not yet folded in are searched with the tokeniser of the index, and without any
+    index Lance would neither stem nor fold. The key of a merge, `id`, has none: Lance is reported to lose updates over that.
+    """
+    from lancedb.index import FTS, Bitmap, BTree
+
+    await table.create_index("body", config=FTS(with_position=False, max_token_length=64), replace=True)
+    await table.create_index("f_label", config=Bitmap(), replace=True)
+    await table.create_index("f_doc", config=BTree(), replace=True)
+
+
+@asynccontextmanager
+async def writing(path: Path, patience: float, notice: float = 5.0) -> AsyncIterator[None]:
+    """Hold the writers' lock. It belongs to the process, so the system frees it when a writer is killed."""
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock, began, told = FileLock(path), time.monotonic(), False  # a lock of its own: a shared one would be re-entrant
+    while True:
+        try:
+            lock.acquire(blocking=False)  # never waits, so it may stay on the event loop and can be cancelled
+            break
+        except Timeout:
+            waited = time.monotonic() - began
+            if waited >= patience:
+                raise UserError(
+                    f"Another process has been writing to this knowledge base for {patience:.0f} s. "
+                    "Wait until it has finished, or stop it, and try again."
+                ) from None
+            if waited >= notice and not told:
+                log.warning("waiting for another process that is writing to this knowledge base")
+                told = True
+            await asyncio.sleep(0.05)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def flush(folder: Path, since: float) -> None:
+    """Push what was written since then to the disk itself: Lance leaves that to the system, which may lose power."""
+    for place in (folder / "data", folder / "_deletions", folder / "_versions"):
+        if not place.is_dir():
+            continue
+        with os.scandir(place) as entries:
+            fresh = [entry.path for entry in entries if entry.stat().st_mtime >= since - 1]
+        for path in [*fresh, str(place)]:
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def damaged(folder: Path, error: Exception) -> StoreError:
+    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return StoreError(
+        f"The search index in {folder} cannot be used ({reason}). Nothing is lost with it: "
+        "run `assay reindex` to build it again from the documents."
+    )
+
+
+async def _connect(folder: Path) -> Any:
+    lancedb = await asyncio.to_thread(load_lancedb)  # takes its time, the first time
+    # Every read looks for a newer version first: another process may have written, and the look costs 0.1 ms.
+    return await lancedb.connect_async(folder, read_consistency_interval=timedelta(0))

@@ -1,0 +1,342 @@
+"""The embedded index: one Lance table per knowledge base, in a folder, without a server.
+
+BM25 and filters are Lance's. Dense search is exact, in memory, up to `exact_limit` rows, and Lance's approximate index
+above it. Texts are in memory up to `text_limit` bytes and read when they are found above it. Reading never locks; writing
+holds one lock across processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from assay.core.errors import AssayError, StoreError, UserError
+from assay.core.types import Hit, Row
+from assay.index.filters import EVERYTHING, Eq, Filter
+from assay.index.lance import matrix
+from assay.index.lance.folder import (
+    NO_INDEX,
+    build_indices,
+    create_table,
+    damaged,
+    drop,
+    flush,
+    open_table,
+    table_name,
+    tables,
+    writing,
+)
+from assay.index.lance.read import View, approximately, best_by_words, locate, versions, view, word_index
+from assay.index.lance.rows import (
+    PAYLOAD,
+    Stored,
+    in_order,
+    relabelled,
+    schema,
+    to_arrow,
+    to_hits,
+    to_stored,
+    unpacked,
+    vectors_of,
+)
+from assay.index.lance.sql import compile, literal
+
+if TYPE_CHECKING:
+    from lancedb.table import AsyncTable
+
+__all__ = ["LanceIndex", "drop", "open_index"]
+
+T = TypeVar("T")
+
+EXACT_LIMIT = 500_000  # rows; 384 dimensions of that many are 770 MB
+TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
+AT_ONCE = 4_000_000  # numbers that are multiplied, in a millisecond, sooner than by another thread on a busy machine
+QUERY_WORDS = 512  # a longer query is cut: nobody means the five-hundredth word
+REMEMBERED = 10_000  # passages kept as objects after they were found; some 15 MB
+MANY_FRAGMENTS, MANY_UNINDEXED = 50, 5_000
+
+
+@dataclass(slots=True)
+class LanceIndex:
+    """An `Index` over one table. Any number may be open on the same folder, in any number of processes."""
+
+    folder: Path
+    name: str
+    dim: int
+    table: AsyncTable  # named after the base and its own birth: a table that is rebuilt is another table
+    exact_limit: int = EXACT_LIMIT
+    lock_timeout: float = 60.0
+    text_limit: int = TEXT_LIMIT
+    _view: View | None = None
+    _read_before: dict[int, Stored] = field(default_factory=dict)
+    _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def upsert(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        async with writing(self._lock, self.lock_timeout):
+            began = time.time()
+            data = await asyncio.to_thread(to_arrow, rows, self.dim, schema(self.dim))
+            merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            result = await self._written(lambda: merge.execute(data))
+            if result.num_updated_rows:
+                self._marker.touch()
+            await asyncio.to_thread(flush, self._path, began)
+
+    async def delete(self, where: Filter) -> int:
+        async with writing(self._lock, self.lock_timeout):
+            began = time.time()
+            self._marker.touch()  # before, so that a crash in between cannot make optimise forget the old text
+            result = await self._written(lambda: self.table.delete(compile(where)))
+            await asyncio.to_thread(flush, self._path, began)
+            return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
+
+    async def relabel(self, document: str, label: str) -> int:
+        async with writing(self._lock, self.lock_timeout):
+            began = time.time()
+            test = compile(Eq("doc", document))
+            rows = await self._read(lambda: self.table.query().where(test).to_arrow())
+            if rows.num_rows:
+                changed = await asyncio.to_thread(relabelled, rows, label)
+                merge = self.table.merge_insert("id").when_matched_update_all()
+                await self._written(lambda: merge.execute(changed))
+                await asyncio.to_thread(flush, self._path, began)
+            return rows.num_rows
+
+    async def optimise(self) -> None:
+        async with writing(self._lock, self.lock_timeout):
+            erase = self._owes_erasure()
+            if erase:
+                await self._written(self._part_fragments)
+            await self._written(self._tidy)
+            if erase or not await self._fts():
+                # Folding rows in leaves the words of deleted rows in the index; only building it afresh does not.
+                await self._written(lambda: build_indices(self.table))
+            await self._approximate()
+            await self._written(self._tidy)
+            self._marker.unlink(missing_ok=True)
+
+    async def needs_optimise(self) -> bool:
+        """Whether searching would gain from `optimise`, or deleted text still lies on the disk."""
+        if self._owes_erasure():
+            return True
+        stats: Any = await self._read(lambda: self.table.stats())  # a dict, whatever its annotation says
+        fts = await self._fts()
+        unindexed = fts.num_unindexed_rows if fts else await self.table.count_rows()
+        return stats["fragment_stats"]["num_fragments"] >= MANY_FRAGMENTS or unindexed >= MANY_UNINDEXED
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
+        query = np.asarray(vector, np.float32)
+        if query.shape != (self.dim,):
+            raise StoreError(f"A query of shape {query.shape} does not fit an index of {self.dim} dimensions.")
+        if k <= 0:
+            return []
+        return await self._read(lambda: self._dense(query, k, where))
+
+    async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
+        words = " ".join(list(dict.fromkeys(query.encode("utf-8", "ignore").decode().split()))[:QUERY_WORDS])
+        if k <= 0 or not words:
+            return []
+        return await self._read(lambda: self._lexical(words, k, where))
+
+    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
+        if not ids:
+            return []
+        listed = f"id IN ({', '.join(literal(each) for each in dict.fromkeys(ids))})"
+        test = listed if where == EVERYTHING else f"({listed} AND {compile(where)})"
+        select = ["id", *PAYLOAD, "vector"]
+        found = await self._read(lambda: self.table.query().where(test).select(select).to_arrow())
+        at = {id: i for i, id in enumerate(found["id"].to_pylist())}
+        found = in_order(found, [at[id] for id in dict.fromkeys(ids) if id in at])
+        return to_hits(to_stored(found), list(vectors_of(found, self.dim)))
+
+    async def count(self, where: Filter) -> int:
+        test = None if where == EVERYTHING else compile(where)
+        return await self._read(lambda: self.table.count_rows(test))
+
+    # ── how ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{self.table.name}.lance"
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder / f"{self.name}.lock"
+
+    @property
+    def _marker(self) -> Path:
+        """Stands while rows have been deleted or replaced and their words may still lie on the disk."""
+        return self.folder / f"{self.name}.erase"
+
+    def _owes_erasure(self) -> bool:
+        deletions = self._path / "_deletions"
+        return self._marker.exists() or (deletions.is_dir() and any(deletions.iterdir()))
+
+    async def _dense(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
+        tries = 5
+        while True:
+            now = await self._fresh()
+            snapshot = now.snapshot
+            if snapshot is None:
+                return await approximately(self.table, query, k, where)
+            if snapshot.rows * self.dim <= AT_ONCE:
+                nearest = matrix.nearest(snapshot, query, k, where)
+            else:
+                nearest = await asyncio.to_thread(matrix.nearest, snapshot, query, k, where)
+            stored = await self._stored({near.row_id: near.text for near in nearest})
+            kept = [near for near in nearest if near.row_id in stored]
+            tries -= 1
+            if (len(kept) == len(nearest) and versions(self._path) == now.versions) or not tries:
+                break
+            # A writer has moved or deleted rows since the snapshot: look again.
+        found = [stored[near.row_id] for near in kept]
+        return to_hits(found, [near.vector for near in kept], "dense", [near.score for near in kept])
+
+    async def _lexical(self, words: str, k: int, where: Filter) -> list[Hit]:
+        for _ in range(2):
+            now = await self._fresh()
+            if now.snapshot is None:
+                break
+            masks = now.snapshot.masks(where)
+            if not any(mask.wanted for mask in masks):
+                return []
+            # What keeps every row need not be asked for, and mostly the access filter does.
+            all_of_it = all(mask.wanted == each.living for mask, each in zip(masks, now.snapshot.blocks, strict=True))
+            asked = EVERYTHING if all_of_it else where
+            row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
+            near = now.snapshot.located(row_ids)
+            if versions(self._path) == now.versions and len(near) == len(row_ids):
+                return await self._worded(row_ids, scores, near, k)
+            # A writer was quicker: what was true of the view may not be true of what was searched.
+        row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
+        return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
+
+    async def _worded(
+        self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.Found], k: int
+    ) -> list[Hit]:
+        order = sorted(range(len(row_ids)), key=lambda i: (-scores[i], near[row_ids[i]].id))[:k]
+        rows = [row_ids[i] for i in order]
+        stored = await self._stored({row_id: near[row_id].text for row_id in rows})
+        vectors = [near[row_id].vector for row_id in rows]
+        return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [scores[i] for i in order])
+
+    async def _stored(self, texts: Mapping[int, bytes | None]) -> dict[int, Stored]:
+        """What the rows say: made from their texts where these are in memory, else read. What was made is kept for a
+        while, for a row id stands for the same row for good."""
+        known = {row_id: stored for row_id in texts if (stored := self._read_before.get(row_id)) is not None}
+        late = {row_id: text for row_id, text in texts.items() if row_id not in known}
+        fresh = {row_id: unpacked(text) for row_id, text in late.items() if text is not None}
+        if absent := [row_id for row_id in late if row_id not in fresh]:
+            found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
+            fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
+        if fresh:
+            if len(self._read_before) + len(fresh) > REMEMBERED:
+                self._read_before = {}
+            self._read_before |= fresh
+        return known | fresh
+
+    async def _fresh(self) -> View:
+        """The table as it is now, whoever wrote last."""
+        if self._view is not None and self._view.versions == versions(self._path):
+            return self._view
+        loop = asyncio.get_running_loop()
+        async with self._loading.setdefault(loop, asyncio.Lock()):
+            for attempt in range(20):
+                await asyncio.sleep(0.01 * attempt)  # a writer that is always ahead gets ahead less often
+                now, names = self._view, versions(self._path)
+                if now is not None and now.versions == names:
+                    return now
+                old = now.snapshot if now is not None else None
+                loaded = await view(self.table, names, old, self.dim, self.exact_limit, self.text_limit)
+                # Reads follow a writer: what was read is one version only if the version is still the same.
+                if versions(self._path) == names:
+                    known, self._view = self._read_before, loaded
+                    living = loaded.snapshot.living(list(known)) if loaded.snapshot is not None else ()
+                    self._read_before = {row_id: known[row_id] for row_id in living}
+            raise StoreError("The search index changes faster than it can be read. Try again in a moment.")
+
+    async def _fts(self) -> Any | None:
+        return await self._read(lambda: word_index(self.table))
+
+    async def _approximate(self) -> None:
+        from lancedb.index import IvfPq
+
+        if await self.table.count_rows() <= self.exact_limit:
+            return
+        if any(list(index.columns) == ["vector"] for index in await self.table.list_indices()):
+            return  # optimise folds new rows in
+        await self._written(lambda: self.table.create_index("vector", config=IvfPq(distance_type="cosine")))
+
+    async def _part_fragments(self) -> None:
+        """Write one row again. Lance leaves a lone fragment with few deletions as it is, but always joins two small ones,
+        and joining drops what was deleted."""
+        some = await self.table.query().limit(1).to_arrow()
+        if some.num_rows:
+            await self.table.merge_insert("id").when_matched_update_all().execute(some)
+
+    async def _tidy(self) -> None:
+        """Join small files, fold new rows into the indices, drop old versions and what killed writers left behind."""
+        await asyncio.sleep(0.005)  # a version has to be older than the millisecond below
+        await self.table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
+
+    async def _read(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Read; and read again if a writer has tidied away the version, or rebuilt the table, that was being read."""
+        for tries_left in (3, 2, 1, 0):
+            try:
+                await self._still_there()
+                return await attempt()
+            except AssayError:
+                raise
+            except Exception as error:
+                if not tries_left:
+                    raise damaged(self.folder, error) from error
+                self._view, self._read_before = None, {}
+                await asyncio.sleep(0.05)
+        raise AssertionError
+
+    async def _written(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        try:
+            await self._still_there()
+            return await attempt()
+        except AssayError:
+            raise
+        except Exception as error:
+            raise damaged(self.folder, error) from error
+
+    async def _still_there(self) -> None:
+        if not self._path.exists():
+            self.table, self._view = await open_table(self.folder, self.name, self.dim), None
+            self._read_before = {}
+
+
+async def open_index(
+    folder: Path,
+    base_id: str,
+    dim: int,
+    *,
+    create: bool,
+    exact_limit: int = EXACT_LIMIT,
+    lock_timeout: float = 60.0,
+    text_limit: int = TEXT_LIMIT,
+) -> LanceIndex:
+    """Open the index of a knowledge base; make it first where `create` says so."""
+    name = table_name(base_id)
+    if not tables(folder, name):
+        if not create:
+            raise UserError(NO_INDEX)
+        async with writing(folder / f"{name}.lock", lock_timeout):
+            if not tables(folder, name):
+                await create_table(folder, name, dim)
+    return LanceIndex(folder, name, dim, await open_table(folder, name, dim), exact_limit, lock_timeout, text_limit)

@@ -1,0 +1,197 @@
+"""How a row lies in a Lance table: the schema, rows → Arrow, Arrow → hits and blocks. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from assay.core.errors import StoreError
+from assay.core.types import Hit, Passage, Row, Scalar
+from assay.index.lance import matrix
+from assay.index.lance.sql import COLUMNS, exact, folded, has_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_parse = json.JSONDecoder().raw_decode  # stops where the JSON ends
+
+PAYLOAD = ["body", "about"]
+IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
+
+
+def schema(dim: int) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("body", pa.string(), nullable=False),  # lead + newline + text
+            # JSON of all the rest that a hit says. Lance reads two columns of a hundred rows three times as fast as
+            # seventeen, and only what is filtered by needs a column of its own.
+            pa.field("about", pa.string(), nullable=False),
+            pa.field("extra", pa.string(), nullable=False),  # JSON of the fields that have no column
+            pa.field("exact", pa.string(), nullable=False),
+            pa.field("folded", pa.string(), nullable=False),
+            *(pa.field(f"f_{name}", pa.string()) for name in COLUMNS),
+            pa.field("vector", pa.list_(pa.float32(), dim), nullable=False),
+        ]
+    )
+
+
+def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
+    """Rows as Arrow. Of rows with the same passage id the last one counts: a merge would insert them all."""
+    import pyarrow as pa
+
+    rows = list({row.passage.id: row for row in rows}.values())
+    passages = [row.passage for row in rows]
+    vectors = np.stack([_vector(row, dim) for row in rows])
+    columns = {
+        "id": [passage.id for passage in passages],
+        "body": [f"{row.lead}\n{row.passage.text}" for row in rows],
+        "about": [_about(row) for row in rows],
+        "extra": [_extra(row) for row in rows],
+        "exact": [exact(row.fields) for row in rows],
+        "folded": [folded(row.fields) for row in rows],
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim),
+        **{f"f_{name}": [_text(row.fields.get(name)) for row in rows] for name in COLUMNS},
+    }
+    try:
+        return pa.table(columns, schema=shape)
+    except UnicodeEncodeError as error:
+        raise StoreError("A passage or one of its fields holds half a character (a lone surrogate).") from error
+
+
+def relabelled(table: pa.Table, label: str) -> pa.Table:
+    """The same rows under another label, in every place where a row says it."""
+    import pyarrow as pa
+
+    abouts = [json.loads(about) for about in table["about"].to_pylist()]
+    for about in abouts:
+        about[-1]["label"] = label
+    columns = {
+        "about": [_json(about) for about in abouts],
+        "exact": [exact(about[-1]) for about in abouts],
+        "folded": [folded(about[-1]) for about in abouts],
+        "f_label": [label] * len(abouts),
+    }
+    for name, values in columns.items():
+        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), pa.array(values))
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a hit says about a row, without its vector."""
+
+    passage: Passage
+    title: str
+    fields: Mapping[str, Scalar]
+
+
+def to_stored(table: pa.Table) -> list[Stored]:
+    bodies, abouts = table["body"].to_pylist(), table["about"].to_pylist()
+    return [_stored(body, json.loads(about)) for body, about in zip(bodies, abouts, strict=True)]
+
+
+def packed(table: pa.Table) -> np.ndarray:
+    """The payload of each row as one run of bytes: a fraction of what the objects made from it would take."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    both = (table[name].cast(pa.large_binary()) for name in ("about", "body"))
+    texts = np.empty(table.num_rows, object)
+    texts[:] = pc.binary_join_element_wise(*both, pa.scalar(b"\n", pa.large_binary())).to_pylist()  # type: ignore[reportAttributeAccessIssue]
+    return texts
+
+
+def unpacked(payload: bytes) -> Stored:
+    text = payload.decode()
+    about, end = _parse(text)
+    return _stored(text, about, end + 1)
+
+
+def to_hits(
+    stored: Sequence[Stored], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
+) -> list[Hit]:
+    """Hits in the order given, with the channel's scores where there is a channel."""
+    return [
+        Hit(each.passage, vectors[i], {channel: scores[i]} if channel else {}, i + 1, each.title, each.fields)
+        for i, each in enumerate(stored)
+    ]
+
+
+def in_order(table: pa.Table, positions: Sequence[int]) -> pa.Table:
+    import pyarrow as pa
+
+    return table.take(pa.array(positions, pa.int64()))  # typed, because Arrow cannot take by an empty list
+
+
+def vectors_of(table: pa.Table, dim: int) -> np.ndarray:
+    chunks = [chunk.flatten().to_numpy().reshape(-1, dim) for chunk in table["vector"].chunks]
+    return np.concatenate(chunks) if chunks else np.empty((0, dim), np.float32)
+
+
+def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matrix.Block:
+    columns = {name: _dictionary(table[f"f_{name}"]) for name in COLUMNS}
+    extras: list[dict[str, Scalar]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
+    for name in dict.fromkeys(name for extra in extras for name in extra):
+        own = matrix.column([extra.get(name) for extra in extras])
+        columns[name] = _laid_over(columns[name], own) if name in columns else own
+    ids = np.empty(table.num_rows, object)
+    ids[:] = table["id"].to_pylist()
+    return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns, texts)
+
+
+def _vector(row: Row, dim: int) -> np.ndarray:
+    vector = np.asarray(row.vector, np.float32)
+    if vector.shape != (dim,):
+        raise StoreError(
+            f"A vector of shape {vector.shape} does not fit an index of {dim} dimensions: the embedder has changed. "
+            "Run `assay reindex` to rebuild the index."
+        )
+    if not np.isfinite(vector).all():
+        raise StoreError(f"The vector of passage {row.passage.id} holds a value that is not a number.")
+    return vector
+
+
+def _about(row: Row) -> str:
+    of = row.passage
+    return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), dict(row.fields)])
+
+
+def _stored(body: str, about: list[Any], skip: int = 0) -> Stored:
+    id, doc_id, start, end, heading, page, lead, fields = about
+    text = body[skip + lead + 1 :]
+    return Stored(Passage(id, doc_id, text, start, end, heading, page), str(fields.get("title", "")), fields)
+
+
+def _extra(row: Row) -> str:
+    return _json({name: value for name, value in row.fields.items() if not has_column(name, value)})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _text(value: Scalar | None) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _dictionary(values: pa.ChunkedArray) -> matrix.Column:
+    encoded = values.combine_chunks().dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    texts = encoded.dictionary.to_pylist()
+    return matrix.Column(codes, tuple(texts), {(str, text): code for code, text in enumerate(texts)})
+
+
+def _laid_over(texts: matrix.Column, others: matrix.Column) -> matrix.Column:
+    """A well-known field of which some rows hold a number: one column of both."""
+    values: list[Scalar | None] = [
+        others.values[other] if other >= 0 else texts.values[text] if text >= 0 else None
+        for text, other in zip(texts.codes, others.codes, strict=True)
+    ]
+    return matrix.column(values)

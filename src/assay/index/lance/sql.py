@@ -1,0 +1,191 @@
+"""Filter → SQL for Lance, and the encoding of fields that the SQL reads. Pure; `filters.matches` gives the meaning.
+
+The well-known fields are columns of their own. Any other field, and any value that is not text, lives in `exact`, a
+string of `key value` pairs; `folded` holds every field case-folded, because SQL's lower() is not Python's casefold().
+Both are cut apart by Unicode noncharacters, and noncharacters inside keys and values are written as three others, so
+that no key or value can reach across a boundary.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+from assay.core.errors import StoreError, UserError
+from assay.core.types import Scalar
+from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range
+
+COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
+MAX_DEPTH = 16  # Lance's parser gives up between 20 and 40 levels
+
+_END, _MID = "\ufdd0", "\ufdd1"
+_ESCAPES = {0xFDD0 + i: "\ufdd2" + chr(0xFDE0 + (i >> 4)) + chr(0xFDE0 + (i & 15)) for i in range(32)}
+
+
+def compile(where: Filter) -> str:
+    """SQL that is true of exactly the rows that `filters.matches` accepts; of others it is false or null, which is as good
+    because no NOT stands above a leaf."""
+    return _compile(where, wanted=True, depth=0)
+
+
+def exact(fields: Mapping[str, Scalar]) -> str:
+    """The fields that have no column of their own, or whose value is not text: `⟨key|value⟨key|value⟨`."""
+    return _pairs({name: _value(value) for name, value in fields.items() if not has_column(name, value)})
+
+
+def folded(fields: Mapping[str, Scalar]) -> str:
+    """Every field as case-folded text, which is what `Contains` looks at."""
+    return _pairs({name: str(value).casefold().translate(_ESCAPES) for name, value in fields.items()})
+
+
+def has_column(name: str, value: Scalar) -> bool:
+    return name in COLUMNS and isinstance(value, str)
+
+
+def literal(text: str) -> str:
+    """A SQL string. A doubled quote is the only escape there is: Lance takes backslashes as they are."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _compile(where: Filter, *, wanted: bool, depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise UserError(f"This filter is nested more than {MAX_DEPTH} levels deep; write it flatter.")
+    match where:
+        case And(parts) | Or(parts):
+            # De Morgan, so that NOT stands only before a leaf: nesting is what the parser can bear least.
+            every = isinstance(where, And) == wanted
+            compiled = [_compile(part, wanted=wanted, depth=depth + 1) for part in parts]
+            return _join("AND" if every else "OR", compiled) if compiled else _truth(every)
+        case Not(part):
+            return _compile(part, wanted=not wanted, depth=depth + 1)
+        case _:
+            leaf = _leaf(where)
+            return leaf if wanted else f"(NOT coalesce({leaf}, FALSE))"
+
+
+def _leaf(where: Eq | In | Range | Contains) -> str:
+    match where:
+        case Eq(name, value):
+            return _among(name, (value,))
+        case In(name, values):
+            return _among(name, values)
+        case Range(name, low, high):
+            return _between(name, low, high)
+        case Contains(name, text):
+            needle = text.casefold()
+            if not needle:
+                return "TRUE"
+            if not _storable(needle):
+                return "FALSE"
+            return f"contains({_part('folded', _key(name) + _MID)}, {literal(needle.translate(_ESCAPES))})"
+
+
+def _among(name: str, values: Sequence[Scalar]) -> str:
+    usable = [value for value in values if _storable(value)]
+    in_column = [value for value in usable if isinstance(value, str) and has_column(name, value)]
+    elsewhere = {_value(value) for value in usable if not has_column(name, value)}
+    tests = [f"contains(exact, {literal(_END + _key(name) + _MID + value + _END)})" for value in sorted(elsewhere)]
+    if in_column:
+        listed = ", ".join(literal(value) for value in dict.fromkeys(in_column))
+        tests.append(f"f_{name} IN ({listed})")
+    return _join("OR", tests) if tests else "FALSE"
+
+
+def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
+    bounds = [bound for bound in (low, high) if bound is not None]
+    tests = []
+    if all(isinstance(bound, str) for bound in bounds):
+        tests.append(_between_texts(name, low, high))  # type: ignore[arg-type]
+    if not any(isinstance(bound, str) for bound in bounds):
+        start = _key(name) + _MID + "n"
+        tests.append(_bounded(_part("exact", start), _has(start), _bound(low), _bound(high), "<="))
+    return _join("OR", tests) if tests else "FALSE"
+
+
+def _between_texts(name: str, low: str | None, high: str | None) -> str:
+    # A lone surrogate cannot be stored, so a bound that holds one is moved to the next thing that can.
+    low_bound = None if low is None else _cut(low)
+    high_bound, below = (None, "<=") if high is None else (_cut(high), "<=" if _storable(high) else "<")
+    if name in COLUMNS:
+        present = f"f_{name} <> ''"
+        return _bounded(f"f_{name}", present, low_bound, high_bound, below)
+    start = _key(name) + _MID + "s"
+    present = f"{_has(start)} AND {_part('exact', start)} <> ''"
+    escaped = [None if bound is None else bound.translate(_ESCAPES) for bound in (low_bound, high_bound)]
+    return _bounded(_part("exact", start), present, escaped[0], escaped[1], below)
+
+
+def _bounded(value: str, present: str, low: str | None, high: str | None, below: str) -> str:
+    tests = [present]
+    if low is not None:
+        tests.append(f"{value} >= {literal(low)}")
+    if high is not None:
+        tests.append(f"{value} {below} {literal(high)}")
+    return "(" + " AND ".join(tests) + ")"
+
+
+def _part(column: str, start: str) -> str:
+    """What stands between `start` and the next boundary; empty where there is no such field."""
+    return f"split_part(split_part({column}, {literal(_END + start)}, 2), {literal(_END)}, 1)"
+
+
+def _has(start: str) -> str:
+    return f"contains(exact, {literal(_END + start)})"
+
+
+def _join(word: str, parts: Sequence[str]) -> str:
+    """Joined as a balanced tree: a thousand parts in a row would be a thousand levels for the planner."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return f"({_join(word, parts[:middle])} {word} {_join(word, parts[middle:])})"
+
+
+def _truth(value: bool) -> str:
+    return "TRUE" if value else "FALSE"
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    pairs = [_key(name) + _MID + value for name, value in sorted(values.items())]
+    return _END + _END.join(pairs) + _END if pairs else ""
+
+
+def _key(name: str) -> str:
+    return (name if _storable(name) else name.encode("utf-8", "backslashreplace").decode()).translate(_ESCAPES)
+
+
+def _value(value: Scalar) -> str:
+    if isinstance(value, str):
+        return "s" + value.translate(_ESCAPES)
+    if not _storable(value):
+        raise StoreError(f"The number {value!r} cannot be kept as a field: it does not fit a float.")
+    return "n" + _sortable(float(value))
+
+
+def _storable(value: Scalar) -> bool:
+    if isinstance(value, str):
+        return not any("\ud800" <= char <= "\udfff" for char in value) if not value.isascii() else True
+    try:
+        return float(value) == value  # false of NaN, and of integers that a float would round
+    except OverflowError:
+        return False
+
+
+def _cut(bound: str) -> str:
+    at = next((i for i, char in enumerate(bound) if "\ud800" <= char <= "\udfff"), None)
+    return bound if at is None else bound[:at] + "\ue000"
+
+
+def _bound(bound: Scalar | None) -> str | None:
+    if bound is None:
+        return None
+    try:
+        return _sortable(float(bound))
+    except OverflowError:
+        return _sortable(float("inf") if bound > 0 else float("-inf"))  # type: ignore[operator]
+
+
+def _sortable(number: float) -> str:
+    """Sixteen hex digits whose order as text is the order of the numbers."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))  # + 0.0 turns -0.0 into 0.0
+    return f"{(~bits & 0xFFFF_FFFF_FFFF_FFFF) if bits >> 63 else bits | 1 << 63:016x}"

@@ -1,0 +1,49 @@
+"""What a person limited a search to, as a filter. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.core.errors import UserError
+from assay.core.events import Where
+from assay.index.filters import And, Contains, Eq, Filter, In, Or, Range
+
+KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
+ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
+
+
+def types_named(names: Sequence[str]) -> tuple[str, ...]:
+    """Types of documents as people name them, as the index knows them."""
+    plain = [name.lower().lstrip(".") for name in names]
+    kinds = tuple(ALIASES.get(name, name) for name in plain)
+    if strange := [kind for kind in kinds if kind not in KINDS]:
+        raise UserError(f"There is no type of document called {strange[0]!r}. There is: {', '.join(KINDS)}.")
+    return kinds
+
+
+def filter_for(where: Where) -> Filter:
+    """Every limit holds at once; several sources or types are alternatives. Bases are a matter of the scope."""
+    parts: list[Filter] = []
+    if where.sources:
+        parts.append(
+            Or(tuple(part for name in where.sources for part in (Contains("source", name), Contains("title", name))))
+        )
+    if where.documents:
+        parts.append(In("doc", where.documents))
+    if where.types:
+        parts.append(In("type", where.types))
+    if dated := _dated(where):
+        parts.append(Or((And(dated), Eq("date", ""))) if where.undated else And(dated))
+    parts.extend(Eq(f"meta.{name}", value) for name, value in sorted(where.meta.items()))
+    return And(tuple(parts))
+
+
+def _dated(where: Where) -> tuple[Filter, ...]:
+    """A date is as precise as its document: "2024" may well be after March 2024, so it is not left out."""
+    since = (Or((Range("date", where.since), *_vague(where.since))),) if where.since else ()
+    return since + ((Range("date", None, where.until),) if where.until else ())
+
+
+def _vague(since: str) -> tuple[Filter, ...]:
+    """Dates less precise than `since` that may still fall after it: the same year, or the same month, without a day."""
+    return tuple(Eq("date", since[:length]) for length in (4, 7) if length < len(since))

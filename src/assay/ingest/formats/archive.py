@@ -1,0 +1,175 @@
+"""Zip files and the XML inside them, opened so that neither can cost more than a file may.
+
+Word, PowerPoint, Excel and EPUB files are all zips of XML; their parsers reach the members through here.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+from urllib.parse import unquote
+
+from assay.ingest.metadata import declared
+from assay.ingest.parsed import Limits, Refused, Status
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MEMBERS = 50_000
+
+
+@contextmanager
+def damage_refused(what: str) -> Iterator[None]:
+    """Whatever a parser trips over in a broken file becomes one sentence; running out of memory stays what it is."""
+    try:
+        yield
+    except (Refused, MemoryError):
+        raise
+    except Exception as error:
+        raise Refused(
+            Status.corrupt, f"It is damaged and cannot be read as {what}; open it in its own program and save it again."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The members of a zip by name, within limits."""
+
+    zip: zipfile.ZipFile
+    names: dict[str, str]  # as looked for (lower case, no leading slash) → as stored
+
+    def __contains__(self, name: str) -> bool:
+        return _key(name) in self.names
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes; empty where there is no such member."""
+        stored = self.names.get(_key(name))
+        return self.zip.read(stored) if stored else b""
+
+    def open(self, name: str) -> IO[bytes]:
+        return self.zip.open(self.names[_key(name)])
+
+    def xml(self, name: str) -> Element | None:
+        """A member's root element; none where there is no such member."""
+        data = self.read(name)
+        return xml(data) if data else None
+
+    def side_xml(self, name: str) -> Element | None:
+        """The same for a part that a document can do without: broken counts as missing."""
+        try:
+            return self.xml(name)
+        except (Refused, SyntaxError, ValueError, zipfile.BadZipFile):
+            return None
+
+    def links(self, name: str) -> dict[str, tuple[str, str]]:
+        """What an Office part refers to: id → (last word of the kind, member)."""
+        folder, base = posixpath.split(name)
+        root = self.xml(f"{folder}/_rels/{base}.rels")
+        found: dict[str, tuple[str, str]] = {}
+        for link in root if root is not None else ():
+            if isinstance(link.tag, str) and link.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/")
+                found[link.get("Id", "")] = (link.get("Type", "").rpartition("/")[2], target)
+        return found
+
+    def linked(self, name: str, kind: str) -> str:
+        """The member of one kind that a part refers to; empty where there is none."""
+        return next((target for found, target in self.links(name).values() if found == kind), "")
+
+
+def open_archive(data: bytes, limits: Limits, what: str) -> Archive:
+    """Open a zip after its directory has been checked; nothing is unpacked yet."""
+    if data.startswith(_OLE):
+        raise _not_a_zip(data, what)
+    try:
+        opened = zipfile.ZipFile(io.BytesIO(data))
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise Refused(
+            Status.corrupt, f"It is damaged and cannot be read as {what}; fetch it again from where it came from."
+        ) from error
+    members = opened.infolist()
+    expanded = sum(member.file_size for member in members)
+    bomb = expanded > 10_000_000 and expanded > limits.expansion * len(data)
+    if bomb or expanded > limits.expanded_bytes or len(members) > _MEMBERS:
+        raise Refused(
+            Status.too_large, f"It unpacks to {expanded:,} bytes, more than is allowed; split it or raise the limit."
+        )
+    if any(member.flag_bits & 0x1 for member in members):
+        raise Refused(Status.encrypted, "It is protected by a password; save a copy without one.")
+    return Archive(opened, {_key(member.filename): member.filename for member in members})
+
+
+def _not_a_zip(data: bytes, what: str) -> Refused:
+    if "EncryptedPackage".encode("utf-16-le") in data:
+        return Refused(Status.encrypted, "It is protected by a password; save a copy without one.")
+    return Refused(Status.unsupported, f"It is in the old binary Office format; save it again as {what}.")
+
+
+def _key(name: str) -> str:
+    return unquote(name).replace("\\", "/").lstrip("/").lower()
+
+
+def xml(data: bytes) -> Element:
+    """Parse XML that may be hostile: no entities, no network, no endless trees."""
+    from lxml.etree import XMLParser, fromstring
+
+    head = data[:65536]
+    if b"<!ENTITY" in head or "<!ENTITY".encode("utf-16-le") in head or "<!ENTITY".encode("utf-16-be") in head:
+        raise Refused(
+            Status.corrupt, "It defines XML entities, which no such file needs; save it again in its own program."
+        )
+    parser = XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True)
+    return fromstring(data, parser)
+
+
+def local(element: Element) -> str:
+    """An element's name without its namespace: transitional and strict Office files differ only in that."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def attribute(element: Element, name: str) -> str:
+    """An attribute's value, whatever its namespace."""
+    plain = element.get(name)
+    if plain is not None:
+        return plain
+    return next((value for key, value in element.items() if key.rpartition("}")[2] == name), "")
+
+
+def child(element: Element | None, *path: str) -> Element | None:
+    """The first element down a path of names."""
+    for name in path:
+        element = next((found for found in element if local(found) == name), None) if element is not None else None
+    return element
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    date: str | None = None
+    language: str | None = None
+
+
+def properties(archive: Archive) -> Properties:
+    """What an Office file says about itself, as far as that can be believed."""
+    part = archive.linked("", "core-properties") or "docProps/core.xml"
+    root = archive.side_xml(part)
+    said = {local(field): (field.text or "") for field in root} if root is not None else {}
+    return Properties(
+        title=declared.title(said.get("title", "")),
+        authors=declared.authors(said.get("creator", "")),
+        date=_dated(declared.date(said.get("created", "")), declared.date(said.get("modified", ""))),
+        language=(said.get("language", "").split("-")[0].lower() or None),
+    )
+
+
+def _dated(created: str | None, modified: str | None) -> str | None:
+    """The day of creation, unless the file was still worked on in later years: then it began as another document."""
+    return modified if created and modified and modified[:4] > created[:4] else created or modified

@@ -1,0 +1,49 @@
+"""CSV and TSV: the separator is found by trying, and every row repeats its column names."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from assay.ingest.formats.archive import damage_refused
+from assay.ingest.formats.decode import decode
+from assay.ingest.formats.table import write_rows
+from assay.ingest.formats.text_builder import TextBuilder, too_long
+from assay.ingest.parsed import Limits, Parsed
+from assay.language.text import clean
+
+_SEPARATORS = ",;\t|"
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    text = clean(decode(data))
+    if len(text) > limits.characters:
+        raise too_long(limits)
+    out = TextBuilder("csv", limits)
+    with damage_refused("CSV"):
+        csv.field_size_limit(max(len(text), 131_072))
+        separator = separator_of(text)
+        # `sep=;` in the first line is a word to Excel, not a row.
+        body = text.split("\n", 1)[-1] if text[:4].lower() == "sep=" else text
+        if separator:
+            write_rows(csv.reader(io.StringIO(body), delimiter=separator), out, always_named=True)
+        else:
+            out.block("\n".join(line.strip().strip('"') for line in body.splitlines() if line.strip()))
+    return out.parsed(empty="The table is empty; check that it was exported.")
+
+
+def separator_of(text: str) -> str:
+    """The separator that gives the most rows of the same width, wider than one; empty where none does."""
+    if text[:4].lower() == "sep=" and text[4:5]:
+        return text[4]
+    sample = "\n".join(text[:50_000].splitlines()[:100])
+    scored: dict[str, tuple[float, int]] = {}
+    for separator in _SEPARATORS:
+        try:
+            widths = [len(row) for row in csv.reader(io.StringIO(sample), delimiter=separator) if row]
+        except csv.Error:
+            continue
+        if widths and (usual := max(set(widths), key=lambda width: (widths.count(width), width))) > 1:
+            scored[separator] = (widths.count(usual) / len(widths), usual)
+    best = max(scored, key=lambda separator: scored[separator], default="")
+    return best if best and scored[best][0] > 0.3 else ""

@@ -1,0 +1,242 @@
+"""What kind of file is it, and who reads it. Runs inside the jail; what comes out has text, or a reason why not.
+
+A new format is one line in `FORMATS`; what cannot be read is one line in `FOREIGN`. Content decides before the name does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.language.identify import language_of
+
+FIRST = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`reader` is `module:function`, imported when the first such file comes along."""
+
+    kind: str
+    reader: str
+    endings: tuple[str, ...]
+    binary: bool = False  # nothing but the right content can be this format
+
+
+FORMATS = (
+    Format("pdf", "assay.ingest.pdf.reader:parse", (".pdf",), binary=True),
+    Format("docx", "assay.ingest.formats.office:docx", (".docx", ".docm", ".dotx"), binary=True),
+    Format("pptx", "assay.ingest.formats.office:pptx", (".pptx", ".pptm", ".ppsx"), binary=True),
+    Format("xlsx", "assay.ingest.formats.office:xlsx", (".xlsx", ".xlsm"), binary=True),
+    Format("epub", "assay.ingest.formats.epub:parse", (".epub",), binary=True),
+    Format("html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml")),
+    Format("email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml")),
+    Format("csv", "assay.ingest.formats.office:csv", (".csv", ".tsv")),
+    Format("text", "assay.ingest.formats.plain:parse", ()),  # whatever decodes to characters
+)
+BY_KIND = {format.kind: format for format in FORMATS}
+BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
+
+OLD_WORD = "It is an old Word file; open it and save it as DOCX."
+OLD_EXCEL = "It is an old Excel file; open it and save it as XLSX."
+OLD_SLIDES = "It is an old PowerPoint file; open it and save it as PPTX."
+OUTLOOK = "It is an Outlook message; save it as EML, or print it to PDF."
+OPEN_DOCUMENT = "It is an OpenDocument file; save it as DOCX, PPTX, XLSX or PDF."
+PICTURE = "It is a picture; put it into a PDF and read that with OCR, or describe it in words."
+SOUND = "It is a sound recording; add a transcript of it as text."
+RECORDING = "It is a film or a sound recording; add a transcript of it as text."
+FILM = "It is a film; add a transcript of it as text."
+ARCHIVE = "It is an archive; unpack it and add the files inside."
+PROGRAM = "It is a program or a library, not a document; leave it out."
+DATA = "It is a data file; export what matters from it as CSV or text."
+LOCKED = "It is locked with a password; save a copy without one and add that."
+
+# (the first bytes, at which offset, what to say)
+FOREIGN: tuple[tuple[bytes, int, str], ...] = (
+    (b"\x89PNG\r\n", 0, PICTURE),
+    (b"\xff\xd8\xff", 0, PICTURE),
+    (b"GIF8", 0, PICTURE),
+    (b"WEBP", 8, PICTURE),
+    (b"II*\x00", 0, PICTURE),
+    (b"MM\x00*", 0, PICTURE),
+    (b"8BPS", 0, PICTURE),
+    (b"ftypheic", 4, PICTURE),
+    (b"ftypavif", 4, PICTURE),
+    (b"ID3", 0, SOUND),
+    (b"\xff\xfb", 0, SOUND),
+    (b"\xff\xf3", 0, SOUND),
+    (b"fLaC", 0, SOUND),
+    (b"OggS", 0, SOUND),
+    (b"WAVE", 8, SOUND),
+    (b"ftypM4A", 4, SOUND),
+    (b"ftyp", 4, RECORDING),
+    (b"AVI ", 8, FILM),
+    (b"\x1aE\xdf\xa3", 0, FILM),
+    (b"\x1f\x8b", 0, ARCHIVE),
+    (b"BZh", 0, ARCHIVE),
+    (b"\xfd7zXZ", 0, ARCHIVE),
+    (b"7z\xbc\xaf", 0, ARCHIVE),
+    (b"Rar!", 0, ARCHIVE),
+    (b"\x28\xb5\x2f\xfd", 0, ARCHIVE),
+    (b"ustar", 257, ARCHIVE),
+    (b"\x7fELF", 0, PROGRAM),
+    (b"MZ\x90", 0, PROGRAM),
+    (b"\xcf\xfa\xed\xfe", 0, PROGRAM),
+    (b"\xca\xfe\xba\xbe", 0, PROGRAM),
+    (b"\x00asm", 0, PROGRAM),
+    (b"SQLite format 3", 0, DATA),
+    (b"PAR1", 0, DATA),
+    (b"ARROW1", 0, DATA),
+    (b"\x89HDF", 0, DATA),
+    (b"\x93NUMPY", 0, DATA),
+    (b"{\\rtf", 0, "It is a Rich Text file; open it and save it as DOCX."),
+    (b"%!PS", 0, "It is a PostScript file; convert it to PDF."),
+    (b"ITOLITLS", 0, "It is an e-book of another kind; convert it to EPUB."),
+    (b"BOOKMOBI", 60, "It is a Kindle book; convert it to EPUB."),
+    (b"bplist", 0, DATA),
+)
+# In an OLE container: the name of a stream says what the file is. Names are stored in UTF-16.
+CONTAINERS: tuple[tuple[str, Status, str], ...] = (
+    ("EncryptedPackage", Status.encrypted, LOCKED),
+    ("__properties_version1.0", Status.unsupported, OUTLOOK),
+    ("WordDocument", Status.unsupported, OLD_WORD),
+    ("PowerPoint Document", Status.unsupported, OLD_SLIDES),
+    ("Workbook", Status.unsupported, OLD_EXCEL),
+    ("Book", Status.unsupported, OLD_EXCEL),
+)
+HEADER = re.compile(
+    r"^(from|to|cc|subject|date|message-id|received|mime-version|return-path|reply-to|delivered-to|content-type"
+    r"|x-[\w-]+|dkim-signature|list-[\w-]+|sender|importance|thread-[\w-]+|in-reply-to|references):\s",
+    re.IGNORECASE,
+)
+MARKED_UP = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!doctype\s+(?!html))\b", re.IGNORECASE)
+
+
+def read(data: bytes, name: str, limits: Limits) -> Parsed:
+    """The document in these bytes. Raises `Refused`; never gives back a document without text."""
+    if len(data) > limits.bytes:
+        why = f"It has {len(data):,} bytes, more than the limit of {limits.bytes:,}; split it or raise the limit on bytes."
+        raise Refused(Status.too_large, why)
+    format = format_of(data, name, limits)
+    module, _, function = format.reader.partition(":")
+    parsed: Parsed = getattr(importlib.import_module(module), function)(data, name, limits)
+    return finished(parsed, limits, name)
+
+
+def finished(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
+    """What every format goes through: there is text, it is within bounds, and what it says of itself is filled in."""
+    from assay.ingest.metadata.describe import described
+
+    if not parsed.text.strip():
+        raise Refused(Status.empty, "There is no text in it; check that this is the right file.")
+    if len(parsed.text) > limits.characters:
+        why = f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters."
+        raise Refused(Status.too_large, why)
+    if len(parsed.pages) > limits.pages:
+        raise Refused(
+            Status.too_large, f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
+        )
+    return replace(described(parsed, name), language=parsed.language or language_of(parsed.text))
+
+
+def format_of(data: bytes, name: str, limits: Limits) -> Format:
+    """Which format these bytes are, by content first; `Refused` says what else they are."""
+    if not data.strip(b"\x00 \t\r\n\xff\xfe\xef\xbb\xbf"):
+        raise Refused(Status.empty, "The file is empty; check that it was saved.")
+    named = BY_ENDING.get(PurePath(name).suffix.lower())
+    if b"%PDF-" in data[:1024]:
+        return BY_KIND["pdf"]
+    if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        raise _container(data)
+    if data[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return _zipped(data, limits)
+    for mark, offset, why in FOREIGN:
+        if data[offset : offset + len(mark)] == mark:
+            raise Refused(Status.unsupported, why)
+    if named is not None and named.binary:
+        raise Refused(
+            Status.corrupt,
+            f"Its name says {named.kind.upper()} but its content does not; get a fresh copy, or give it the right ending.",
+        )
+    return _textual(data, named)
+
+
+def _textual(data: bytes, named: Format | None) -> Format:
+    start = data[:FIRST]
+    if MARKED_UP.match(start.removeprefix(b"\xef\xbb\xbf")):
+        return BY_KIND["html"]
+    if named is None and _is_mail(start):
+        return BY_KIND["email"]
+    if XML.match(start) and named is None:
+        raise Refused(Status.unsupported, "It is XML of a kind Assay does not know; convert it to HTML, PDF or text.")
+    return named or BY_KIND["text"]
+
+
+def _is_mail(start: bytes) -> bool:
+    """Several header fields at the top, and at least one that only a mail program writes."""
+    if start.startswith(b"From ") and re.match(rb"From \S+@\S+ ", start):
+        return True
+    lines = start.decode("latin-1").splitlines()
+    fields: set[str] = set()
+    for line in lines:
+        if not line.strip():
+            break
+        if match := HEADER.match(line):
+            fields.add(match[1].lower())
+        elif not line[:1].isspace() and not re.match(r"[\w-]+:", line):
+            return False
+    return len(fields) >= 3 and bool(fields & {"mime-version", "message-id", "received", "return-path", "content-type"})
+
+
+def _container(data: bytes) -> Refused:
+    for stream, status, why in CONTAINERS:
+        if stream.encode("utf-16-le") + b"\x00\x00" in data:
+            return Refused(status, why)
+    return Refused(
+        Status.unsupported, "It is an old Office file of an unknown kind; save it as DOCX, PPTX, XLSX or PDF."
+    )
+
+
+def _zipped(data: bytes, limits: Limits) -> Format:
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+        members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, EOFError) as problem:
+        raise Refused(Status.corrupt, "It is damaged and cannot be unpacked; get a fresh copy.") from problem
+    expanded = sum(member.file_size for member in members)
+    if expanded > limits.expanded_bytes or len(members) > 100_000:
+        why = f"It unpacks to {expanded:,} bytes in {len(members):,} parts, more than the limit; split it."
+        raise Refused(Status.too_large, why)
+    if expanded > 10_000_000 and expanded > limits.expansion * len(data):
+        why = f"It unpacks to {expanded // max(len(data), 1):,} times its size, as files made to do harm do; leave it out."
+        raise Refused(Status.too_large, why)
+    names = {member.filename.lstrip("/").replace("\\", "/") for member in members}
+    if any(member.flag_bits & 1 for member in members):
+        raise Refused(Status.encrypted, LOCKED)
+    declared = ""
+    if "mimetype" in names:
+        try:
+            with archive.open("mimetype") as file:
+                declared = file.read(200).decode("latin-1").strip()
+        except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError, RuntimeError):
+            declared = ""
+    if declared == "application/epub+zip" or "META-INF/container.xml" in names:
+        return BY_KIND["epub"]
+    if declared.startswith("application/vnd.oasis.opendocument"):
+        raise Refused(Status.unsupported, OPEN_DOCUMENT)
+    for mark, kind in (("word/document", "docx"), ("ppt/presentation.xml", "pptx"), ("xl/workbook.xml", "xlsx")):
+        if any(member.startswith(mark) for member in names):
+            return BY_KIND[kind]
+    if "[Content_Types].xml" in names:
+        raise Refused(
+            Status.corrupt, "It is an Office file with parts missing; open it, let it be repaired, and save it."
+        )
+    raise Refused(Status.unsupported, ARCHIVE)

@@ -1,0 +1,138 @@
+"""E-books (EPUB): the chapters in reading order, each heading a section; the table of contents names what has none."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from assay.core.types import Section
+from assay.ingest.formats.archive import Archive, attribute, damage_refused, local, open_archive, xml
+from assay.ingest.formats.html import decode_page, visible
+from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.metadata import declared
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+# Scrambling fonts is not locking the book.
+_FONTS_ONLY = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"})
+_PAGES = ("html", "xhtml", "htm", "xml")
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    out = TextBuilder("epub", limits)
+    with damage_refused("EPUB"):
+        archive = open_archive(data, limits, "EPUB")
+        _refuse_locked(archive)
+        package = _package(archive)
+        root = archive.xml(package)
+        if root is None:
+            raise Refused(Status.corrupt, "It holds no book; fetch it again from where it came from.")
+        said = _said(root)
+        _write_chapters(archive, package, root, out)
+    return out.parsed(
+        title=declared.title(next(iter(said.get("title", [])), "")),
+        authors=declared.authors(*said.get("creator", [])),
+        date=next(filter(None, map(declared.date, said.get("date", []))), None),
+        language=next(iter(said.get("language", [])), "").split("-")[0].lower() or None,
+        empty="Its chapters hold no text; if its pages are pictures, convert it to PDF and read that with OCR.",
+    )
+
+
+def _refuse_locked(archive: Archive) -> None:
+    locks = archive.xml("META-INF/encryption.xml")
+    parts = locks.iter() if locks is not None else ()
+    methods = {attribute(part, "Algorithm") for part in parts if local(part) == "EncryptionMethod"}
+    if methods - _FONTS_ONLY or "META-INF/rights.xml" in archive or "META-INF/license.lcpl" in archive:
+        raise Refused(Status.encrypted, "The book is locked by its seller; get a copy without copy protection.")
+
+
+def _package(archive: Archive) -> str:
+    container = archive.xml("META-INF/container.xml")
+    for part in container.iter() if container is not None else ():
+        if local(part) == "rootfile" and attribute(part, "full-path") in archive:
+            return attribute(part, "full-path")
+    return next((stored for stored in archive.names.values() if stored.lower().endswith(".opf")), "")
+
+
+def _said(root: Element) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for part in root.iter():
+        if local(part) in {"title", "creator", "date", "language"} and part.text:
+            found.setdefault(local(part), []).append(part.text)
+    return found
+
+
+def _write_chapters(archive: Archive, package: str, root: Element, out: TextBuilder) -> None:
+    items = {attribute(part, "id"): part for part in root.iter() if local(part) == "item"}
+    folder = posixpath.dirname(package)
+    contents = _contents(archive, folder, root, items)
+    missing = 0
+    for part in root.iter():
+        item = items.get(attribute(part, "idref")) if local(part) == "itemref" else None
+        if item is None or "nav" in attribute(item, "properties").split() or not _is_page(item):
+            continue
+        member = _member(folder, attribute(item, "href"))
+        page = archive.read(member)
+        missing += not page
+        chapter = TextBuilder(out.kind, out.limits)
+        if page:
+            visible(decode_page(page), chapter)
+        if not chapter.length:
+            continue
+        title = declared.title(contents.get(member, ""))
+        text = chapter.parsed()
+        if title and not text.sections and not text.text.startswith(title):
+            out.heading(title, 1)
+        elif title and not text.sections:  # the chapter opens with its title, though not marked as a heading
+            text = replace(text, sections=(Section(title, 1, 0, len(title)),))
+        out.embed(text, 0)
+    if missing:
+        out.warn(f"{missing} chapters are missing from the file.")
+
+
+def _is_page(item: Element) -> bool:
+    return "html" in attribute(item, "media-type") or attribute(item, "href").rpartition(".")[2].lower() in _PAGES
+
+
+def _member(folder: str, href: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, unquote(href.partition("#")[0])))
+
+
+def _contents(archive: Archive, folder: str, root: Element, items: dict[str, Element]) -> dict[str, str]:
+    """Member → its title in the table of contents, of either kind."""
+    for item in items.values():
+        member = _member(folder, attribute(item, "href"))
+        if "nav" in attribute(item, "properties").split() and member in archive:
+            return _linked(archive.read(member), posixpath.dirname(member))
+    for item in items.values():
+        member = _member(folder, attribute(item, "href"))
+        if attribute(item, "media-type") == "application/x-dtbncx+xml" and member in archive:
+            return _points(xml(archive.read(member)), posixpath.dirname(member))
+    return {}
+
+
+def _linked(page: bytes, folder: str) -> dict[str, str]:
+    from selectolax.lexbor import LexborHTMLParser
+
+    found: dict[str, str] = {}
+    for link in LexborHTMLParser(decode_page(page)).css("nav a[href]"):
+        found.setdefault(_member(folder, link.attributes.get("href") or ""), tidy(link.text()).replace("\n", " "))
+    return found
+
+
+def _points(root: Element, folder: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for point in (part for part in root.iter() if local(part) == "navPoint"):
+        target = next((attribute(part, "src") for part in point if local(part) == "content"), "")
+        label = next((part for part in point if local(part) == "navLabel"), None)
+        words = (
+            tidy(" ".join(part.text or "" for part in label.iter() if local(part) == "text"))
+            if label is not None
+            else ""
+        )
+        found.setdefault(_member(folder, target), words)
+    return found

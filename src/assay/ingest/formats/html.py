@@ -1,0 +1,201 @@
+"""Web pages: what a reader of the page sees as its content, with headings as sections.
+
+trafilatura chooses the main content; the tree is pruned of hidden text first, and walked by the same code either way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from assay.ingest.formats.decode import decode
+from assay.ingest.formats.html_depth import shallow
+from assay.ingest.formats.html_hidden import prune
+from assay.ingest.formats.html_walk import walk
+from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.metadata import declared
+from assay.ingest.parsed import Limits, Parsed
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+_CHARSET = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
+)
+_WEB_ARCHIVE = re.compile(rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*?Content-Type:\s*multipart/related", re.I)
+_DEEP = 150  # levels; trafilatura calls itself once per level
+_SHORT = 1500  # characters; a page this short has no room for much beside its content
+_LONG = 2_000_000  # characters; no article is as long, and choosing takes its time
+_WHOLE = 0.95  # of what is shown
+_LINKED = 0.1  # of what is shown; menus are made of links, prose is not
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    """The main content of a page; all it shows, where no main content stands out."""
+    if _WEB_ARCHIVE.match(data):
+        from assay.ingest.formats.mail import html_inside
+
+        data = html_inside(data)
+    return page(decode_page(data), limits)
+
+
+def decode_page(data: bytes) -> str:
+    match = _CHARSET.search(data[:4096])
+    return decode(data, (match[1] or match[2]).decode("ascii", "replace") if match else None)
+
+
+def page(source: str, limits: Limits) -> Parsed:
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(shallow(source))
+    facts = _facts(tree)
+    pruned = prune(tree)
+    out = TextBuilder("html", limits)
+    if tree.body is not None:
+        walk(tree.body, out)
+    if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
+        out = _main(tree.html or "", out)
+    if pruned.words > 5:
+        out.warn(f"{pruned.words} words that the page hides from its readers were left out.")
+    return out.parsed(
+        **facts,
+        empty="The page shows no text of its own; it is filled in by scripts: save it from a browser, or print it to PDF.",
+    )
+
+
+def visible(source: str, out: TextBuilder, below: int = 0) -> None:
+    """Append everything a reader of this HTML sees: for a chapter of a book or a message, where all of it is content."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(shallow(source))
+    prune(tree)
+    if tree.body is not None:
+        walk(tree.body, out, below)
+
+
+def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
+    """Whether there is anything beside the content: a report saved as HTML has no menus, and all of it counts."""
+    if tree.css_first("nav, aside, footer, form, [role=navigation], [role=contentinfo]") is not None:
+        return True
+    linked = sum(len(link.text()) for link in tree.css("a[href]:not([href^='#'])"))
+    return linked > _LINKED * length
+
+
+def _main(source: str, shown: TextBuilder) -> TextBuilder:
+    """The main content; `shown`, which is everything, where none stands out or where nearly everything is content."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    chosen = _chosen(source)
+    body = LexborHTMLParser(chosen).body if chosen else None
+    if body is None:
+        return shown
+    main = TextBuilder("html", shown.limits)
+    walk(body, main)
+    # The page itself keeps more of its structure than what was chosen from it.
+    return main if 0 < main.length < _WHOLE * shown.length else shown
+
+
+def _chosen(source: str) -> str | None:
+    """The main content as HTML, by trafilatura; it only ever sees the page's characters, never an address."""
+    import logging
+
+    from trafilatura import extract
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    try:
+        return extract(source, output_format="html", include_formatting=True, include_comments=False)
+    except MemoryError:
+        raise
+    except Exception:  # whatever goes wrong in choosing, the visible text is still there to read
+        return None
+
+
+# --- what the page says about itself --------------------------------------------------------------------------------
+
+_TITLES = ("citation_title", "dc.title", "og:title", "twitter:title")
+_AUTHORS = ("citation_author", "citation_authors", "dc.creator", "author", "article:author", "parsely-author")
+_DATES = (
+    "citation_publication_date", "citation_date", "citation_online_date", "article:published_time", "og:published_time",
+    "datepublished", "dc.date.issued", "dcterms.issued", "dc.date", "dcterms.date", "dcterms.created", "pubdate",
+    "publish-date", "publication_date", "parsely-pub-date", "sailthru.date", "date",
+)  # fmt: skip
+_ARTICLE = re.compile(r"article|posting|report|webpage|book|thesis|review|recipe|dataset|creativework", re.IGNORECASE)
+
+
+def _facts(tree: LexborHTMLParser) -> dict[str, Any]:
+    metas: dict[str, list[str]] = {}
+    for node in tree.css("meta[content]"):
+        key = node.attributes.get("name") or node.attributes.get("property") or node.attributes.get("itemprop") or ""
+        metas.setdefault(key.strip().lower(), []).append(node.attributes.get("content") or "")
+    linked = _linked_data(tree)
+    return {
+        "title": _title(tree, metas, linked),
+        "authors": declared.authors(*_people(linked)) or _first(metas, _AUTHORS, declared.authors, many=True) or (),
+        "date": declared.date(_text(linked.get("datePublished")))
+        or _first(metas, _DATES, declared.date)
+        or _time(tree),
+        "language": _language(tree),
+    }
+
+
+def _first(metas: dict[str, list[str]], keys: tuple[str, ...], read: Any, many: bool = False) -> Any:
+    for key in keys:
+        values = metas.get(key, [])
+        if values and (found := read(*values) if many else next(filter(None, map(read, values)), None)):
+            return found
+    return None
+
+
+def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str, Any]) -> str:
+    headings = [declared.title(node.text()) for node in tree.css("h1")]
+    tag = tree.css_first("head > title") or tree.css_first("title")
+    written = declared.title(tag.text()) if tag is not None else ""
+    offered = declared.title(_text(linked.get("headline"))) or _first(metas, _TITLES, declared.title) or ""
+    # `Heading | Site` in the title element is best cut where the page's own heading ends.
+    for heading in headings:
+        if heading and len(heading) > 3 and (heading in written or heading == offered):
+            return heading
+    return offered or written or next(filter(None, headings), "")
+
+
+def _time(tree: LexborHTMLParser) -> str | None:
+    node = tree.css_first(
+        "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
+    )
+    return declared.date(node.attributes.get("datetime") or "") if node is not None else None
+
+
+def _language(tree: LexborHTMLParser) -> str | None:
+    node = tree.css_first("html")
+    written = (node.attributes.get("lang") or node.attributes.get("xml:lang") or "") if node is not None else ""
+    code = written.strip().lower().replace("_", "-").split("-")[0]
+    return code if re.fullmatch(r"[a-z]{2,3}", code) else None
+
+
+def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
+    """The first JSON-LD object on the page that describes an article or the like."""
+    for node in tree.css('script[type="application/ld+json"]'):
+        try:
+            held = json.loads(node.text(), strict=False)
+        except (ValueError, RecursionError):
+            continue
+        items = held if isinstance(held, list) else [held]
+        graphs = [item["@graph"] for item in items if isinstance(item, dict) and isinstance(item.get("@graph"), list)]
+        for item in (*items, *(inner for graph in graphs for inner in graph)):
+            described = isinstance(item, dict) and ("headline" in item or "datePublished" in item)
+            if described and _ARTICLE.search(str(item.get("@type", ""))):
+                return item
+    return {}
+
+
+def _people(linked: dict[str, Any]) -> list[str]:
+    found = linked.get("author") or linked.get("creator") or []
+    return [
+        _text(person.get("name")) if isinstance(person, dict) else _text(person)
+        for person in (found if isinstance(found, list) else [found])
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _text(value[0]) if isinstance(value, list) and value else ""

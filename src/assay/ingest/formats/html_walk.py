@@ -1,0 +1,156 @@
+"""From a tree of HTML elements to text with sections: paragraphs, list items, table rows. Used for every kind of HTML.
+
+The walk keeps its own stack, because a page may be nested deeper than Python can call.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from assay.ingest.formats.text_builder import TextBuilder, tidy
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    re.findall(
+        r"\w+",
+        """address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer
+        form header hgroup hr html legend li main menu nav ol p pre section summary table tbody td tfoot th thead tr ul
+        caption optgroup h1 h2 h3 h4 h5 h6""",
+    )
+)
+_SKIPPED = frozenset(
+    re.findall(
+        r"[\w-]+",
+        """script style template noscript head iframe object embed svg canvas audio video map select datalist input textarea
+        button annotation annotation-xml rp""",
+    )
+)
+_SPACE = re.compile(r"[ \t\n\r\f]+")
+
+
+def walk(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
+    """Append all text under `root`; headings become sections, `below` levels deeper than they say."""
+    writer = _Writer(out, below)
+    node: LexborNode | None = root
+    entering = True
+    while node is not None:
+        if entering and writer.enter(node) and (child := node.child) is not None:
+            node = child
+            continue
+        writer.leave(node)
+        if node.mem_id == root.mem_id:
+            break
+        following = node.next
+        node, entering = (following, True) if following is not None else (node.parent, False)
+    writer.flush()
+
+
+@dataclass(slots=True)
+class _Writer:
+    out: TextBuilder
+    below: int
+    inline: list[str] = field(default_factory=list)
+    tables: list[bool] = field(default_factory=list)  # for each open table: does it hold data, or place things
+    row: list[str] | None = None  # the cells of the open row, inside a table of data
+    lists: int = 0
+    items: list[str] = field(default_factory=list)  # the mark of a list item that has no text yet
+    gap: str = "\n\n"
+    pre: int = 0
+
+    def enter(self, node: LexborNode) -> bool:
+        """Take note of an element; false where its children are not to be read."""
+        tag = node.tag
+        if tag == "-text":
+            text = node.text_content or ""
+            self.inline.append(text if self.pre else _SPACE.sub(" ", text))
+            return False
+        if tag in _SKIPPED or tag is None or tag.startswith(("-comment", "!")):
+            return False
+        if tag == "br":
+            self.inline.append("\n")
+        elif tag in _BLOCKS:
+            self._open(tag, node)
+        return True
+
+    def leave(self, node: LexborNode) -> None:
+        tag = node.tag
+        if tag not in _BLOCKS:
+            return
+        if tag in _HEADINGS and self.row is None:
+            words = self._taken()
+            # A paragraph set as a heading is a paragraph.
+            if len(words) <= 250:
+                self.out.heading(words, _HEADINGS[tag] + self.below)
+            else:
+                self.out.block(words)
+            self.gap = "\n\n"
+            return
+        if tag in {"td", "th"} and self.row is not None:
+            self.row.append(self._taken().replace("\n", " "))
+            return
+        self.flush()
+        if tag == "tr" and self.row is not None and self.tables[-1]:
+            cells, self.row = self.row, []
+            if any(cells):
+                self.out.block(" | ".join(cells).rstrip(" |"), self.gap)
+                self.gap = "\n"
+        elif tag == "table" and self.tables:
+            self.row = None if self.tables.pop() else self.row
+            self.gap = "\n\n"
+        elif tag in {"ul", "ol", "dl"}:
+            self.lists = max(0, self.lists - 1)
+            self.gap = "\n" if self.lists else "\n\n"
+        elif tag == "pre":
+            self.pre = max(0, self.pre - 1)
+        elif tag == "li":
+            self.items.clear()
+            self.gap = "\n"
+
+    def flush(self) -> None:
+        """Write what has gathered as one paragraph, list item or, in a table, part of a cell."""
+        if self.row is not None:
+            if self.inline and not self.inline[-1].endswith((" ", "\n")):
+                self.inline.append(" ")
+            return
+        text = self._taken()
+        if text:
+            mark = self.items.pop() if self.items else ""
+            self.items.clear()
+            self.out.block(mark + text, self.gap)
+            self.gap = "\n" if self.lists else "\n\n"
+
+    def _open(self, tag: str, node: LexborNode) -> None:
+        self.flush()
+        if tag == "table":
+            self.tables.append(self.row is None and _holds_data(node))
+            self.row = [] if self.tables[-1] else self.row
+            self.gap = "\n\n"
+        elif tag in {"ul", "ol", "dl"}:
+            self.lists += 1
+        elif tag == "li":
+            self.items[:] = ["- "]
+        elif tag == "pre":
+            self.pre += 1
+        elif tag == "p" and not self.lists:
+            self.gap = "\n\n"
+
+    def _taken(self) -> str:
+        text = "".join(self.inline)
+        self.inline.clear()
+        return text.strip("\n").rstrip() if self.pre else tidy(text)
+
+
+def _holds_data(table: LexborNode) -> bool:
+    """Rows and columns of short cells; a table around headings, other tables or long text only places things."""
+    if table.css_first("table table, h1, h2, h3, h4") is not None:
+        return False
+    rows = table.css("tr")
+    cells = table.css("td, th")
+    if len(cells) <= len(rows):
+        return table.css_first("th") is not None
+    return len(table.text()) / len(cells) < 600

@@ -1,0 +1,215 @@
+"""E-mail: what the reader of a message sees (sender, date, subject, body), then its attachments as sections.
+
+An mbox file is many messages; each is a section.
+"""
+
+from __future__ import annotations
+
+import email
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from email.header import decode_header, make_header
+from email.message import Message
+from email.utils import getaddresses, parsedate_to_datetime
+
+from assay.ingest.formats.archive import damage_refused
+from assay.ingest.formats.decode import decode
+from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.metadata import declared
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+
+_SHOWN = ("From", "To", "Cc", "Date", "Subject")
+_BORDER = re.compile(rb"(?:\A|\n\r?\n)(?=From \S+.{0,100}\d{2}:\d{2}.{0,40}\d{4}[^\n]{0,40}\r?\n)")
+_LOCKED = "The message is encrypted; open it in a mail program that has the key, and save a copy without encryption."
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    """One message, or a whole mailbox."""
+    out = TextBuilder("email", limits)
+    if b"\x00" in data[:100]:  # saved by an editor in two-byte characters, which no mail is in
+        data = decode(data).encode()
+    with damage_refused("e-mail"):
+        pieces = [piece for piece in _BORDER.split(data) if piece.strip()] if data.startswith(b"From ") else [data]
+        messages = [email.message_from_bytes(piece) for piece in pieces]
+        if not any(_field(message, field) for message in messages for field in _SHOWN):
+            raise Refused(
+                Status.corrupt, "It has no sender, date or subject, so it is no e-mail; check where it came from."
+            )
+        if len(messages) == 1:
+            return _one(messages[0], limits, out)
+        return _many(messages, limits, out)
+
+
+def _one(message: Message, limits: Limits, out: TextBuilder) -> Parsed:
+    _write(message, limits, out, 0)
+    return out.parsed(
+        title=declared.title(_subject(message)),
+        authors=_senders(message),
+        date=_date(message),
+        empty="The message has no text.",
+    )
+
+
+def _many(messages: list[Message], limits: Limits, out: TextBuilder) -> Parsed:
+    for number, message in enumerate(messages, start=1):
+        out.heading(_subject(message) or f"Message {number}", 1)
+        try:
+            _write(message, limits, out, 1)
+        except Refused as refused:
+            if refused.status == Status.too_large:
+                raise
+            out.warn(f"Message {number} could not be read: {refused.why}")
+    dates = sorted(filter(None, map(_date, messages)))
+    return out.parsed(date=dates[-1] if dates else None, meta={"messages": str(len(messages))})
+
+
+def _write(message: Message, limits: Limits, out: TextBuilder, level: int) -> None:
+    parts = _parts(message)
+    shown = [f"{name}: {value}" for name in _SHOWN if (value := _field(message, name))]
+    out.block("\n".join(shown))
+    for body in parts.bodies:
+        if body.get_content_subtype() == "html":
+            from assay.ingest.formats.html import decode_page, visible
+
+            charset, payload = body.get_content_charset(), _payload(body)
+            visible(decode(payload, charset) if charset else decode_page(payload), out, level)
+        else:
+            out.block(_plain(body))
+    for number, part in enumerate(parts.attached, start=1):
+        _attach(part, number, limits, out, level + 1)
+
+
+# --- what a message is made of --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    bodies: list[Message] = field(default_factory=list)
+    attached: list[Message] = field(default_factory=list)
+
+
+def _parts(message: Message) -> _Parts:
+    found = _Parts()
+    _sort(message, found)
+    return found
+
+
+def _sort(part: Message, found: _Parts) -> None:
+    """Tell the body's parts from what hangs on it; of several versions of one body the plainest that says something."""
+    kind = part.get_content_type()
+    if kind == "multipart/encrypted" or _is_locked(part):
+        raise Refused(Status.encrypted, _LOCKED)
+    if part.is_multipart() and kind != "message/rfc822":
+        parts = [inner for inner in part.get_payload() if isinstance(inner, Message)]
+        for inner in [_plainest(parts)] if kind == "multipart/alternative" and parts else parts:
+            _sort(inner, found)
+    elif (
+        part.get_content_disposition() != "attachment"
+        and kind in {"text/plain", "text/html"}
+        and not part.get_filename()
+    ):
+        found.bodies.append(part)
+    elif not (kind.startswith("image/") and part.get("Content-ID")):  # a picture inside the text is no attachment
+        found.attached.append(part)
+
+
+def _is_locked(part: Message) -> bool:
+    if part.get_content_type() not in {"application/pkcs7-mime", "application/x-pkcs7-mime"}:
+        return False
+    return str(part.get_param("smime-type") or "enveloped-data").lower() != "certs-only"
+
+
+def _plainest(parts: list[Message]) -> Message:
+    plain = next((part for part in parts if part.get_content_type() == "text/plain"), None)
+    if plain is not None and len(_plain(plain).strip()) > 20:
+        return plain
+    return next((part for part in reversed(parts) if _leads_to_html(part)), plain if plain is not None else parts[-1])
+
+
+def _leads_to_html(part: Message) -> bool:
+    return any(inner.get_content_type() == "text/html" for inner in part.walk())
+
+
+def _payload(part: Message) -> bytes:
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _plain(part: Message) -> str:
+    try:
+        text = decode(_payload(part), part.get_content_charset()).replace("\r\n", "\n")
+    except Refused:  # rubbish in one part takes nothing from the others
+        return ""
+    if str(part.get_param("format") or "").lower() == "flowed":  # lines that end in a blank go on in the next
+        text = re.sub(r"(?<!--) \n(?![>\n])", " ", text)
+    return re.sub(r"\n(?:[ \t\xa0]*\n)+", "\n\n", text)
+
+
+def _attach(part: Message, number: int, limits: Limits, out: TextBuilder, level: int) -> None:
+    """Read what is attached as the file it is; what cannot be read is named in a warning."""
+    name = tidy(_words(part.get_filename() or "")).replace("\n", " ")
+    if limits.depth < 1:
+        out.warn(f"Attachment {name or number} was left out: it is attached to an attachment of an attachment.")
+        return
+    try:
+        if part.get_content_type() == "message/rfc822":
+            inner = part.get_payload()
+            held = inner[0].as_bytes() if isinstance(inner, list) and isinstance(inner[0], Message) else b""
+            parsed = parse(held, name, replace(limits, depth=limits.depth - 1))
+            name = name or parsed.title
+        else:
+            from assay.ingest.formats.detect import read
+
+            parsed = read(_payload(part), name, replace(limits, depth=limits.depth - 1))
+    except Refused as refused:
+        out.warn(f"Attachment {name or number} could not be read: {refused.why}")
+        return
+    out.heading(f"Attachment: {name or number}", level)
+    out.embed(parsed, level)
+    for warning in parsed.warnings:
+        out.warn(f"{name or number}: {warning}")
+
+
+# --- headers --------------------------------------------------------------------------------------------------------
+
+
+def _field(message: Message, name: str) -> str:
+    return tidy(", ".join(_words(str(value)) for value in message.get_all(name, []))).replace("\n", " ")
+
+
+def _words(value: str) -> str:
+    """A header's characters; an encoding nobody knows leaves it as it stands."""
+    try:
+        return str(make_header(decode_header(value)))
+    except (LookupError, ValueError, AssertionError):
+        return value
+
+
+def _subject(message: Message) -> str:
+    return _field(message, "Subject")
+
+
+def _senders(message: Message) -> tuple[str, ...]:
+    # Addresses are taken apart before they are decoded: a decoded name may hold commas.
+    pairs = getaddresses([str(value) for value in message.get_all("From", [])])
+    return tuple(filter(None, (tidy(_words(name)) or address for name, address in pairs)))
+
+
+def _date(message: Message) -> str | None:
+    written = _field(message, "Date")
+    try:
+        return declared.date(parsedate_to_datetime(written).date().isoformat())
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return declared.date(written)
+
+
+def html_inside(data: bytes) -> bytes:
+    """The page in a web archive (MHTML), which is mail in form; empty where there is none."""
+    return next(_html_parts(email.message_from_bytes(data)), b"")
+
+
+def _html_parts(message: Message) -> Iterator[bytes]:
+    for part in message.walk():
+        if part.get_content_type() == "text/html":
+            yield _payload(part)

@@ -1,0 +1,251 @@
+"""PowerPoint presentations, straight from their XML: a slide is a page and a section; tables, charts and notes are text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.ingest.formats.archive import Archive, attribute, child, damage_refused, local, open_archive, properties
+from assay.ingest.formats.ooxml.formulas import formula
+from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
+_TITLES = frozenset({"title", "ctrTitle"})
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    out = TextBuilder("pptx", limits)
+    with damage_refused("PPTX"):
+        archive = open_archive(data, limits, "PPTX")
+        part = archive.linked("", "officeDocument") or "ppt/presentation.xml"
+        root = archive.xml(part)
+        if root is None:
+            raise Refused(Status.corrupt, "It holds no presentation; open it in PowerPoint and save it again.")
+        said = properties(archive)
+        titled = _write_slides(archive, part, root, out)
+    return out.parsed(
+        title=said.title or titled,
+        authors=said.authors,
+        date=said.date,
+        empty="Its slides hold no text; if they are pictures, save it as PDF and read that with OCR.",
+    )
+
+
+def _write_slides(archive: Archive, part: str, root: Element, out: TextBuilder) -> str:
+    """Write all slides; gives back the title of the first, which is the presentation's where nothing else is."""
+    links = archive.links(part)
+    size = child(root, "sldSz")
+    sheet = (_whole(attribute(size, "cx")), _whole(attribute(size, "cy"))) if size is not None else (0, 0)
+    order = child(root, "sldIdLst")
+    titled = ""
+    hidden: list[int] = []
+    for number, item in enumerate(order if order is not None else (), start=1):
+        out.page()
+        kind, target = links.get(item.get(_RELATION) or "", ("", ""))
+        slide = archive.xml(target) if kind == "slide" else None
+        if slide is None:
+            out.warn(f"Slide {number} is missing from the file.")
+        elif attribute(slide, "show") in {"0", "false"}:
+            hidden.append(number)
+        else:
+            title = _Slide(archive, target, sheet).write(slide, number, out)
+            titled = titled if number > 1 else title
+    if hidden:
+        out.warn(f"Hidden slides were left out: {', '.join(map(str, hidden))}.")
+    return titled
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    lines: list[str]
+    title: bool
+    top: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Slide:
+    archive: Archive
+    part: str
+    sheet: tuple[int, int]  # width and height
+
+    def write(self, slide: Element, number: int, out: TextBuilder) -> str:
+        shapes = sorted(self._shapes(child(slide, "cSld", "spTree"), self._places()), key=self._order)
+        title = next((tidy(" ".join(shape.lines)).replace("\n", " ") for shape in shapes if shape.title), "")
+        rest = [shape for shape in shapes if not shape.title]
+        notes = self._notes()
+        if title and len(title) < 250:
+            out.heading(title, 1)
+        elif rest or notes or title:
+            out.heading(f"Slide {number}", 1)  # or its text would stand under the title of the slide before
+            out.block(title)
+        for shape in rest:
+            out.block("\n".join(shape.lines))
+        if notes:
+            out.block("Notes: " + "\n".join(notes))
+        return title
+
+    def _order(self, shape: _Shape) -> tuple[bool, int, int]:
+        """Title first, then in rows from the top, each from the left; a row is a twelfth of the slide."""
+        return not shape.title, shape.top * 12 // (self.sheet[1] or 1), shape.left
+
+    def _shapes(self, tree: Element | None, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
+        for element in tree if tree is not None else ():
+            name = local(element)
+            if name == "AlternateContent":
+                ways = list(element)
+                yield from self._shapes(ways[0] if ways else None, places)
+                continue
+            if _switched_off(element) or name not in {"sp", "grpSp", "graphicFrame"}:
+                continue
+            if name == "grpSp":
+                yield from self._group(element, places)
+                continue
+            slot = next((part for head in element for line in head for part in line if local(part) == "ph"), None)
+            kind = attribute(slot, "type") if slot is not None else ""
+            if kind in _FURNITURE:
+                continue
+            lines = _lines(child(element, "txBody")) if name == "sp" else self._graphic(element)
+            index = (attribute(slot, "idx") or "0") if slot is not None else ""
+            place = _place(element) or places.get((kind, index)) or places.get((kind, "")) or (0, 0)
+            if lines and not self._outside(element):
+                yield _Shape(lines, kind in _TITLES, *place)
+
+    def _group(self, group: Element, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
+        """What is grouped is read together, where the group stands."""
+        inner = sorted(self._shapes(group, places), key=lambda shape: (shape.top, shape.left))
+        lines = [line for shape in inner for line in shape.lines]
+        if lines:
+            yield _Shape(lines, False, *(_place(group) or (0, 0)))
+
+    def _outside(self, element: Element) -> bool:
+        """Beside the slide, where no audience sees it."""
+        box = next((part for part in element.iter() if local(part) == "xfrm"), None)
+        start, size = child(box, "off"), child(box, "ext")
+        if start is None or size is None or not all(self.sheet) or local(element.getparent()) == "grpSp":
+            return False
+        left, top = _whole(attribute(start, "x")), _whole(attribute(start, "y"))
+        right, bottom = left + _whole(attribute(size, "cx")), top + _whole(attribute(size, "cy"))
+        return right <= 0 or bottom <= 0 or left >= self.sheet[0] or top >= self.sheet[1]
+
+    def _graphic(self, frame: Element) -> list[str]:
+        """A table, a chart or a diagram, as lines."""
+        links = None
+        lines: list[str] = []
+        for element in frame.iter():
+            name = local(element)
+            if name == "tbl":
+                rows = [[" ".join(_lines(child(cell, "txBody"))) for cell in row if local(cell) == "tc"]
+                        for row in element if local(row) == "tr"]  # fmt: skip
+                lines += [" | ".join(row).rstrip(" |") for row in rows if any(row)]
+            elif name in {"chart", "relIds"}:
+                links = links or self.archive.links(self.part)
+                _, target = links.get(element.get(_RELATION) or attribute(element, "dm"), ("", ""))
+                root = self.archive.side_xml(target)
+                if root is not None:
+                    lines += _chart(root) if name == "chart" else _diagram(root)
+        return lines
+
+    def _notes(self) -> list[str]:
+        target = self.archive.linked(self.part, "notesSlide")
+        tree = child(self.archive.side_xml(target), "cSld", "spTree")
+        found: list[str] = []
+        for shape in tree if tree is not None else ():
+            slot = next((part for part in shape.iter() if local(part) == "ph"), None)
+            if slot is not None and attribute(slot, "type") == "body":
+                found += _lines(child(shape, "txBody"))
+        return found
+
+    def _places(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Where the layout and its master put each placeholder: most slides do not repeat it."""
+        places: dict[tuple[str, str], tuple[int, int]] = {}
+        layout = self.archive.linked(self.part, "slideLayout")
+        master = self.archive.linked(layout, "slideMaster") if layout else ""
+        for part in filter(None, (master, layout)):
+            tree = child(self.archive.side_xml(part), "cSld", "spTree")
+            for shape in tree if tree is not None else ():
+                slot = next((found for found in shape.iter() if local(found) == "ph"), None)
+                place = _place(shape)
+                if slot is not None and place:
+                    kind = attribute(slot, "type")
+                    places[kind, attribute(slot, "idx") or "0"] = places[kind, ""] = place
+        return places
+
+
+def _switched_off(shape: Element) -> bool:
+    names = (look for head in shape for look in head if local(look) == "cNvPr")
+    return any(attribute(look, "hidden") in {"1", "true"} for look in names)
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.lstrip("-").isdigit() else 0
+
+
+def _place(shape: Element) -> tuple[int, int] | None:
+    """Top and left, where the shape sets them itself."""
+    boxes = (child(shape, "spPr", "xfrm"), child(shape, "grpSpPr", "xfrm"), child(shape, "xfrm"))
+    start = child(next((box for box in boxes if box is not None), None), "off")
+    return (_whole(attribute(start, "y")), _whole(attribute(start, "x"))) if start is not None else None
+
+
+def _lines(body: Element | None) -> list[str]:
+    """The paragraphs of a text frame; one that is set off below another is marked as an item."""
+    lines: list[str] = []
+    for paragraph in body if body is not None else ():
+        if local(paragraph) == "p":
+            text = tidy("".join(_words(paragraph))).replace("\n", " ")
+            looks = child(paragraph, "pPr")
+            deeper = looks is not None and attribute(looks, "lvl") not in {"", "0"}
+            if text:
+                lines.append(f"- {text}" if deeper else text)
+    return lines
+
+
+def _words(parent: Element) -> Iterator[str]:
+    for element in parent:
+        name = local(element)
+        if name == "t":
+            yield element.text or ""
+        elif name == "br":
+            yield "\n"
+        elif name == "tab":
+            yield " "
+        elif name == "AlternateContent":
+            yield from _words(element[0] if len(element) else element)
+        elif name in {"oMath", "oMathPara"}:
+            yield f" {formula(element)} "
+        elif name in {"r", "fld", "Choice", "m"}:
+            yield from _words(element)
+
+
+def _diagram(root: Element) -> list[str]:
+    points = (child(point, "t") for point in root.iter() if local(point) == "pt")
+    return [line for text in points for line in _lines(text)]
+
+
+def _chart(root: Element) -> list[str]:
+    """A chart's title, and its figures with the name of each category and series."""
+    heading = next((part for part in root.iter() if local(part) == "title"), None)
+    lines = [tidy(" ".join(_texts(heading)))] if heading is not None else []
+    for series in (part for part in root.iter() if local(part) == "ser"):
+        name = " ".join(_cached(child(series, "tx")))
+        categories = _cached(child(series, "cat")) or _cached(child(series, "xVal"))
+        values = _cached(child(series, "val")) or _cached(child(series, "yVal"))
+        pairs = [f"{category}: {value}" for category, value in zip(categories, values, strict=False)] or values
+        if pairs:
+            lines.append(f"{name} | {'; '.join(pairs)}" if name else "; ".join(pairs))
+    return [line for line in lines if line]
+
+
+def _texts(element: Element) -> list[str]:
+    return [part.text or "" for part in element.iter() if local(part) == "t"]
+
+
+def _cached(element: Element | None) -> list[str]:
+    return [part.text or "" for part in (element.iter() if element is not None else ()) if local(part) == "v"]

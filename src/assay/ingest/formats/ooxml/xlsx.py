@@ -1,0 +1,242 @@
+"""Excel workbooks: a section per sheet, values as Excel last showed them, read as a stream.
+
+Only cells that hold something cost anything, so a sheet with a million painted blanks is as quick as its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from assay.ingest.formats.archive import Archive, attribute, child, damage_refused, local, open_archive, properties
+from assay.ingest.formats.table import write_rows
+from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_CELLS = 2_000_000  # with a value, per workbook
+_MERGED = 20_000  # cells filled from the merged cell they belong to
+_DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
+_PERCENT = frozenset({9, 10})
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    out = TextBuilder("xlsx", limits)
+    with damage_refused("XLSX"):
+        archive = open_archive(data, limits, "XLSX")
+        said = properties(archive)
+        book = archive.linked("", "officeDocument") or "xl/workbook.xml"
+        root = archive.xml(book)
+        if root is None:
+            raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
+        _write_book(archive, book, root, out)
+    return out.parsed(
+        title=said.title,
+        authors=said.authors,
+        date=said.date,
+        empty="Its sheets are empty; check that this is the file you meant.",
+    )
+
+
+def _write_book(archive: Archive, book: str, root: Element, out: TextBuilder) -> None:
+    links = archive.links(book)
+    kinds = dict(links.values())
+    styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
+    strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
+    settings = child(root, "workbookPr")
+    since_1904 = settings is not None and attribute(settings, "date1904") in {"1", "true"}
+    look = _Look(strings, styles, datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30))
+    hidden: list[str] = []
+    cells = 0
+    sheets = child(root, "sheets")
+    for sheet in sheets if sheets is not None else ():
+        title = attribute(sheet, "name")
+        kind, target = links.get(sheet.get(_RELATION) or attribute(sheet, "id"), ("", ""))
+        if attribute(sheet, "state") in {"hidden", "veryHidden"}:
+            hidden.append(title)
+        elif kind == "worksheet" and target in archive:
+            cells = _write_sheet(archive, target, title, look, cells, out)
+    if hidden:
+        out.warn(f"Hidden sheets were left out: {', '.join(hidden)}.")
+
+
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What turns a stored value into what Excel shows."""
+
+    strings: list[str]
+    styles: list[str]  # date, percent or nothing, per style
+    epoch: datetime
+
+
+def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: int, out: TextBuilder) -> int:
+    merged = _merged(archive, target)
+    rows: list[tuple[int, dict[int, str]]] = []
+    for number, row, count in _rows(archive, target, look):
+        cells += count
+        rows.append((number, row))
+        if cells > _CELLS:
+            out.warn(f"Only the first {_CELLS:,} cells were read; split the workbook to read the rest.")
+            break
+    if rows:
+        out.heading(title, 1)
+        write_rows(_laid_out(rows, merged), out)
+    return cells
+
+
+def _laid_out(
+    rows: list[tuple[int, dict[int, str]]], merged: dict[tuple[int, int], tuple[int, int]]
+) -> Iterator[list[str]]:
+    """Rows as lists over the columns in use; one empty row stands for any gap."""
+    columns = sorted({column for _, row in rows for column in row})
+    values = {(number, column): row[column] for number, row in rows for column in row} if merged else {}
+    before = 0
+    for number, row in rows:
+        if before and number > before + 1:
+            yield []
+        before = number
+        yield [row.get(column) or values.get(merged.get((number, column), (0, 0)), "") for column in columns]
+
+
+def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str], int]]:
+    """Row number, values by column, how many; only rows that show something."""
+    from lxml.etree import iterparse
+
+    hidden_columns: set[int] = set()
+    number = 0
+    with archive.open(target) as stream:
+        # Only rows and column settings are looked at one by one: a sheet may have millions of cells.
+        for _, element in iterparse(
+            stream,
+            tag=("{*}row", "{*}col"),
+            resolve_entities=False,
+            no_network=True,
+            huge_tree=False,
+            remove_comments=True,
+        ):
+            hidden = element.get("hidden") in {"1", "true"}
+            if element.tag.endswith("row"):
+                number = int(element.get("r") or number + 1)
+                row = {} if hidden else _row(element, hidden_columns, look)
+                element.clear()
+                while element.getprevious() is not None:  # or a million empty rows stay in memory
+                    del element.getparent()[0]
+                if row:
+                    yield number, row, len(row)
+            elif hidden:
+                hidden_columns.update(
+                    range(int(element.get("min") or 0), min(int(element.get("max") or 0), 16_384) + 1)
+                )
+
+
+def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, str]:
+    row: dict[int, str] = {}
+    column = 0
+    for cell in element:
+        column = _column(cell.get("r") or "") or column + 1
+        if len(cell) and column not in hidden_columns and (shown := _shown(cell, look)):
+            row[column] = shown
+    return row
+
+
+def _column(reference: str) -> int:
+    number = 0
+    for letter in reference.rstrip("0123456789$"):
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _shown(cell: Element, look: _Look) -> str:
+    kind = cell.get("t", "n")
+    if kind == "inlineStr":
+        return "".join(text.text or "" for text in cell.iter() if local(text) == "t")
+    raw = next((part.text or "" for part in cell if part.tag.endswith("}v") or part.tag == "v"), "")
+    if kind == "s":
+        return look.strings[int(raw)] if raw.strip().isdigit() and int(raw) < len(look.strings) else ""
+    if kind == "b":
+        return "TRUE" if raw == "1" else "FALSE"
+    if kind in {"str", "d"} or not raw:
+        return raw
+    if kind == "e":
+        return ""  # `#REF!` says nothing
+    style = cell.get("s", "0")
+    look_of = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ""
+    return _number(raw, look_of, look.epoch)
+
+
+def _number(raw: str, style: str, epoch: datetime) -> str:
+    try:
+        value = float(raw)
+    except ValueError:
+        return raw
+    if style == "date" and 0 <= value < 2_958_466:
+        moment = epoch + timedelta(seconds=round(value * 86_400))
+        if value < 1:
+            return moment.strftime("%H:%M:%S").removesuffix(":00")
+        return moment.isoformat(" ", "minutes") if moment.hour or moment.minute else moment.date().isoformat()
+    if style == "percent":
+        return f"{value * 100:.10g}%"
+    return f"{value:.15g}" if abs(value) < 1e15 else raw
+
+
+def _styles(root: Element | None) -> list[str]:
+    formats = {
+        int(attribute(form, "numFmtId") or 0): attribute(form, "formatCode")
+        for form in (root.iter() if root is not None else ())
+        if local(form) == "numFmt"
+    }
+    looks = child(root, "cellXfs")
+    return [_style(int(attribute(look, "numFmtId") or 0), formats) for look in (looks if looks is not None else ())]
+
+
+def _style(number: int, formats: dict[int, str]) -> str:
+    code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\[\]]*+\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(
+        ";"
+    )[0]
+    if number in _PERCENT or "%" in code:
+        return "percent"
+    dated = re.search(r"[dmyhs]", code, re.IGNORECASE) and not re.search(
+        r"[0#?]", code.replace(".0", "").replace("ss.00", "")
+    )
+    return "date" if dated or (number in _DATES and number not in formats) else ""
+
+
+def _strings(archive: Archive, member: str) -> list[str]:
+    """The shared strings, without the reading aids (`rPh`) that East Asian ones carry."""
+    root = archive.xml(member)
+    return [
+        "".join(text.text or "" for part in item for text in _texts(part))
+        for item in (root if root is not None else ())
+    ]
+
+
+def _texts(part: Element) -> Iterator[Element]:
+    if local(part) == "t":
+        yield part
+    elif local(part) == "r":
+        yield from (text for text in part if local(text) == "t")
+
+
+def _merged(archive: Archive, target: str) -> dict[tuple[int, int], tuple[int, int]]:
+    """(row, column) → the cell whose value it shares. The list stands at the end of the sheet, so it is sought first."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    tail = b""
+    with archive.open(target) as stream:
+        while piece := stream.read(1 << 20):
+            tail += piece
+            for match in re.finditer(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"', tail):
+                left, right = _column(match[1].decode()), _column(match[3].decode())
+                top, bottom = int(match[2]), int(match[4])
+                if (right - left + 1) * (bottom - top + 1) + len(found) > _MERGED:
+                    continue
+                found |= {(r, c): (top, left) for r in range(top, bottom + 1) for c in range(left, right + 1)}
+            tail = tail[-100:]
+    return found

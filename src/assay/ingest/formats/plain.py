@@ -1,0 +1,221 @@
+"""Text that is written to be read as it stands: plain text, Markdown, reStructuredText, Org.
+
+The text stays as its author typed it, so a quotation can be found in the file; only what no reader of the rendered page
+sees is taken out: front matter, comments, embedded pictures, and the marks around headings.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from assay.core.types import Section
+from assay.ingest.formats.decode import decode
+from assay.ingest.formats.html_hidden import hides
+from assay.ingest.formats.text_builder import TextBuilder, too_long
+from assay.ingest.metadata import declared
+from assay.ingest.parsed import Limits, Parsed
+from assay.language.text import clean
+
+KINDS = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mkd": "markdown",
+    ".mdx": "markdown",
+    ".qmd": "markdown",
+    ".rmd": "markdown",
+    ".rst": "rst",
+    ".rest": "rst",
+    ".org": "org",
+}
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    """Read a text file; the name's ending says which mark-up its headings are in."""
+    text = clean(decode(data))
+    if len(text) > limits.characters:
+        raise too_long(limits)
+    kind = KINDS.get(PurePath(name).suffix.lower(), "text")
+    front: dict[str, list[str]] = {}
+    if kind == "markdown":
+        front, text = _front_matter(text)
+        text = _without_hidden(text)
+    if kind == "org":
+        front = {key.lower(): [value] for key, value in re.findall(r"(?mi)^#\+(title|author|date):[ \t]*(.+)$", text)}
+    out = TextBuilder(kind, limits)
+    heads = {"markdown": _markdown, "rst": _rst, "org": _org}.get(kind, _none)(text)
+    at = 0
+    for head in heads:
+        out.block(_stretch(text[at : head.start]))
+        out.heading(head.words, head.level)
+        at = head.end
+    out.block(_stretch(text[at:]))
+    if lost := text.count("\ufffd"):
+        out.warn(f"{lost} characters could not be decoded; save the file as UTF-8.")
+    return out.parsed(
+        title=declared.title(" ".join(front.get("title", []))) or _leading_title(out.sections),
+        authors=declared.authors(*front.get("author", []), *front.get("authors", [])),
+        date=declared.date(" ".join(front.get("date", []))),
+        language=(front.get("lang") or front.get("language") or [None])[0],
+        empty="The file is empty; check that it was saved.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A heading with its mark-up, which ends before the next line: `text[start:end]`."""
+
+    words: str
+    level: int
+    start: int
+    end: int
+
+
+_BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){2,}")
+
+
+def _stretch(text: str) -> str:
+    return _BLANK_RUN.sub("\n\n", text).strip("\n").rstrip()
+
+
+def _none(text: str) -> list[_Head]:
+    return []
+
+
+def _leading_title(sections: list[Section]) -> str:
+    """A single top heading that opens the text is its title."""
+    if not sections or sections[0].start:
+        return ""
+    first = sections[0]
+    return first.title if all(section.level > first.level for section in sections[1:]) else ""
+
+
+# --- Markdown -------------------------------------------------------------------------------------------------------
+
+_FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_PAIR = re.compile(r"([A-Za-z][\w -]*):(?:[ \t]+(.*))?$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_ATX = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
+_SETEXT = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
+_NO_SETEXT = re.compile(r"^\s*(?:[-*+>|#]|\d+[.)]\s|$)|^ {4}|^\t")
+
+
+def _front_matter(text: str) -> tuple[dict[str, list[str]], str]:
+    """The few fields we use, from the plain subset of YAML that front matter is written in; and the rest of the text."""
+    match = _FRONT.match(text)
+    if not match:
+        return {}, text
+    fields: dict[str, list[str]] = {}
+    key = ""
+    for line in match[1].split("\n"):
+        if pair := _PAIR.match(line):
+            key = pair[1].lower()
+            fields[key] = _values(pair[2] or "")
+        elif (item := re.match(r"\s+(?:-\s+)?(?:name:\s*)?(.+)$|-\s+(?:name:\s*)?(.+)$", line)) and key:
+            value = item[1] or item[2]
+            if not _PAIR.match(value):  # a field of a nested mapping (affiliation, e-mail) is no value of ours
+                fields[key] += _values(value)
+    # A rule above and below ordinary text looks the same; without a single field it is text.
+    return (fields, text[match.end() :]) if fields else ({}, text)
+
+
+def _values(value: str) -> list[str]:
+    value = re.sub(r"(?<!\s)\s++#.*$", "", value.strip())
+    if value.startswith("[") and value.endswith("]"):
+        return [part for item in value[1:-1].split(",") for part in _values(item)]
+    value = value.strip("\"'")
+    return [] if value in {"", "|", ">", ">-", "|-", "{", "}"} else [value]
+
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT_LINE = re.compile(r"(?mi)^ {0,3}\[(?://|comment|_)\]:\s*(?:#|<>).*$")
+_DATA_URI = re.compile(r"data:[\w/+.;=-]{0,100};base64,[A-Za-z0-9+/=]+")
+_ELEMENT = re.compile(r"<(\w+)\b([^<>]{0,1000})>.{0,4000}?</\1\s*>", re.DOTALL)  # bounded: tags may be left open
+_SCRIPT = re.compile(r"<(script|style|template|noscript)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def _without_hidden(text: str) -> str:
+    """Markdown without what its rendered page does not show; code fences keep everything."""
+    shown = []
+    for fenced, stretch in _stretches(text):
+        if not fenced:
+            stretch = _COMMENT_LINE.sub("", _SCRIPT.sub("", _COMMENT.sub("", stretch)))
+            if "style" in stretch or "hidden" in stretch:
+                stretch = _ELEMENT.sub(lambda match: "" if _hidden_tag(match[2]) else match[0], stretch)
+        shown.append(_DATA_URI.sub("", stretch))
+    return "".join(shown)
+
+
+def _hidden_tag(attributes: str) -> bool:
+    style = re.search(r"style\s*=\s*(\"[^\"]*\"|'[^']*')", attributes)
+    return bool(re.search(r"(?:^|\s)hidden(?=\s|=|/|$)", attributes)) or bool(style and hides(style[1][1:-1]))
+
+
+def _stretches(text: str) -> list[tuple[bool, str]]:
+    """The text cut into fenced code and everything else, in order; joined, they are the text."""
+    found: list[tuple[bool, list[str]]] = []
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        inside = bool(fence) or bool(mark)
+        if not found or found[-1][0] != inside:
+            found.append((inside, []))
+        found[-1][1].append(line)
+        if fence:
+            closing = mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not line.strip(" \t\n`~")
+            fence = "" if closing else fence
+        elif mark:
+            fence = mark[1]
+    return [(inside, "".join(lines)) for inside, lines in found]
+
+
+def _markdown(text: str) -> list[_Head]:
+    heads: list[_Head] = []
+    offset = 0
+    for fenced, stretch in _stretches(text):
+        above, above_at = "", offset
+        for line in stretch.splitlines(keepends=True):
+            bare = line.rstrip("\n")
+            if not fenced and (match := _ATX.match(bare)):
+                heads.append(_Head(_shown(match[2]), len(match[1]), offset, offset + len(line)))
+                bare = ""
+            elif not fenced and (match := _SETEXT.match(bare)) and not _NO_SETEXT.match(above):
+                heads.append(_Head(_shown(above), 1 if match[1][0] == "=" else 2, above_at, offset + len(line)))
+                bare = ""
+            above, above_at = bare, offset
+            offset += len(line)
+    return heads
+
+
+def _shown(heading: str) -> str:
+    """A heading's words without links, emphasis or an attribute list (`{#anchor}`)."""
+    heading = re.sub(r"(?<!\s)\s*+\{[#.][^}]{0,300}\}\s*$", "", heading)
+    return re.sub(r"!?\[([^\[\]]*+)\]\([^)]{0,2000}\)", r"\1", heading).replace("**", "").replace("`", "").strip()
+
+
+# --- reStructuredText and Org ---------------------------------------------------------------------------------------
+
+_ADORNED = re.compile(
+    r"""(?m)^(?:(?P<over>[=\-`:.'"~^_*+#<>])(?P=over){2,}[ \t]*\n)?"""
+    r"""[ \t]*(?P<words>\S[^\n]*)\n(?P<line>(?P<under>[=\-`:.'"~^_*+#<>])(?P=under){2,})[ \t]*$"""
+)
+
+
+def _rst(text: str) -> list[_Head]:
+    """Underlined lines; the order in which the marks first appear gives the levels."""
+    levels: dict[tuple[str, bool], int] = {}
+    heads: list[_Head] = []
+    for match in _ADORNED.finditer(text):
+        over, words = match["over"], match["words"].rstrip()
+        if len(match["line"]) + 1 >= len(words) and over in (None, match["under"]) and any(map(str.isalnum, words)):
+            level = levels.setdefault((match["under"], bool(over)), len(levels) + 1)
+            heads.append(_Head(words, level, match.start(), match.end()))
+    return heads
+
+
+def _org(text: str) -> list[_Head]:
+    return [
+        _Head(match[2], len(match[1]), match.start(), match.end())
+        for match in re.finditer(r"(?m)^(\*+)[ \t]+(?:(?:TODO|DONE)[ \t]+)?(.+?)(?:[ \t]+:[\w:@]+:)?[ \t]*$", text)
+    ]

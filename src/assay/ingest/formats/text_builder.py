@@ -1,0 +1,118 @@
+"""Where every parser but the PDF one writes: text grows piece by piece, and headings and pages keep their offsets.
+
+Each piece is cleaned as it arrives, so an offset taken here is still right when the text is whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.core.types import Section
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.language.text import clean
+
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r" ?\n ?(?:\n[ \n]*)?")
+
+
+@dataclass(slots=True)
+class TextBuilder:
+    """A text in the making. `kind` and `limits` belong to the file as a whole."""
+
+    kind: str
+    limits: Limits
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    sections: list[Section] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def block(self, text: str, gap: str = "\n\n") -> int:
+        """Append a paragraph after `gap` and say where it starts; white space around it is dropped."""
+        text = clean(text).strip()
+        if not text:
+            return self.length
+        if self.length:
+            self._append(gap)
+        start = self.length
+        self._append(text)
+        return start
+
+    def line(self, text: str) -> int:
+        return self.block(text, gap="\n")
+
+    def heading(self, title: str, level: int) -> None:
+        title = tidy(title).replace("\n", " ")
+        start = self.block(title)
+        if start < self.length:
+            self.sections.append(Section(title, level, start, self.length))
+
+    def page(self) -> None:
+        """Whatever comes next stands on a new page."""
+        self.pages.append(self.length if self.pages else 0)
+        if len(self.pages) > self.limits.pages:
+            raise Refused(
+                Status.too_large,
+                f"It has more than {self.limits.pages:,} pages; split it or raise the limit on pages.",
+            )
+
+    def embed(self, parsed: Parsed, below: int) -> None:
+        """Append another file's text with its headings, each `below` levels deeper."""
+        shift = self.block(parsed.text) - (len(parsed.text) - len(parsed.text.lstrip()))
+        for section in parsed.sections:
+            self.sections.append(
+                Section(section.title, section.level + below, section.start + shift, section.end + shift)
+            )
+
+    def warn(self, sentence: str) -> None:
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
+
+    def parsed(
+        self,
+        *,
+        title: str = "",
+        authors: tuple[str, ...] = (),
+        date: str | None = None,
+        language: str | None = None,
+        meta: Mapping[str, str] | None = None,
+        empty: str = "There is no text in it; check that this is the file you meant.",
+    ) -> Parsed:
+        """The finished text. A file without text is refused with the sentence `empty`."""
+        text = "".join(self.parts)
+        if not text.strip():
+            raise Refused(Status.empty, empty)
+        return Parsed(
+            text=text,
+            kind=self.kind,
+            title=title,
+            authors=authors,
+            date=date,
+            sections=tuple(self.sections),
+            pages=tuple(self.pages) or (0,),
+            language=language,
+            meta=dict(meta or {}),
+            warnings=tuple(self.warnings),
+        )
+
+    def _append(self, text: str) -> None:
+        self.parts.append(text)
+        self.length += len(text)
+        if self.length > self.limits.characters:
+            raise too_long(self.limits)
+
+
+def too_long(limits: Limits) -> Refused:
+    return Refused(
+        Status.too_large,
+        f"It holds more than {limits.characters:,} characters of text; split it or raise the limit on characters.",
+    )
+
+
+def tidy(text: str) -> str:
+    """White space as a reader sees it: runs of blanks are one blank, an empty line is a line end."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
+    return _LINES.sub("\n", _BLANKS.sub(" ", clean(text))).strip()

@@ -1,0 +1,97 @@
+"""What a file says about itself (title, authors, date), kept only where it can be believed.
+
+Programs fill these fields with their own names and their templates' dates; such values are worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date as Date
+
+from assay.ingest.formats.text_builder import tidy
+from assay.ingest.metadata.authors import apart
+
+_NO_TITLE = re.compile(
+    r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"
+    r"|(?:microsoft )?(?:powerpoint|office|word|excel|keynote)?[- ]?pr[eé]sentation\s*\d*"
+    r"|presentation title|slide \d+|(?:book|workbook|mappe|sheet)\s*\d*|template|normal|unknown|none|null"
+    r"|.*\.(?:docx?|pptx?|xlsx?|dotx?|potx?|indd|qxd|tmp|html?|pdf|epub|txt|md))",
+    re.IGNORECASE,
+)
+_PRODUCER = re.compile(r"^(?:microsoft (?:word|powerpoint|excel)|word|powerpoint)\s+-\s+", re.IGNORECASE)
+_NO_AUTHOR = re.compile(
+    r"(?:(?:windows|microsoft|office|microsoft office|ms office)?\s*(?:user|admin|administrator)|author|unknown|un-?named"
+    r"|none|null|python-docx|openpyxl|xlsxwriter|steve canny|apache poi|docx4j|aspose.*|pandoc|libreoffice.*|calibre.*"
+    r"|contributors to .*|microsoft|root|owner|n/?a|staff|editor|by|https?://.*|www\..*|@\w+)",
+    re.IGNORECASE,
+)
+# The day on which a widely used library's template was made, not the day on which the document was.
+_TEMPLATE_DATES = frozenset(
+    {"2013-12-23", "2013-01-27", "2015-06-05", "2006-09-16", "2006-08-16", "1980-01-01", "1970-01-01"}
+)
+
+_MONTH = re.compile("(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
+_ISO = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?=$|[T\s])")
+_COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})(?=$|[T\s])")
+_DAY_FIRST = re.compile(r"(?:\w+,?\s+)?(\d{1,2})(?:st|nd|rd|th)?\.?\s+([a-z]+)\.?,?\s+(\d{4})\b", re.IGNORECASE)
+_MONTH_FIRST = re.compile(r"(?:\w+day,?\s+)?([a-z]+)\.?\s+(?:(\d{1,2})(?:st|nd|rd|th)?,?\s+)?(\d{4})\b", re.IGNORECASE)
+
+
+def title(declared: str) -> str:
+    """The declared title, or nothing where it is a program's own word for a file without one."""
+    words = _PRODUCER.sub("", tidy(declared).replace("\n", " "))
+    return "" if _NO_TITLE.fullmatch(words) or len(words) > 400 or not any(map(str.isalnum, words)) else words
+
+
+def authors(*declared: str) -> tuple[str, ...]:
+    """Names from one or several fields; `A; B`, `A, B and C` and `A & B` are several people, `Doe, Jane` is one."""
+    found: dict[str, None] = {}
+    for names in declared:
+        for name in _names(tidy(names).replace("\n", ";")):
+            name = re.sub(r"^(?:by|von|par)\s+", "", name, flags=re.IGNORECASE).strip(" ,;|·")
+            if 1 < len(name) <= 100 and any(map(str.isalpha, name)) and not _NO_AUTHOR.fullmatch(name):
+                found.setdefault(name)
+    return tuple(found)
+
+
+def _names(names: str) -> list[str]:
+    if ";" in names:
+        return names.split(";")
+    parts = apart(names)
+    # A comma stands between people only if there is a full name on both sides of it.
+    return [
+        name
+        for part in parts
+        for name in (
+            part.split(",") if all(" " in side.strip() for side in part.split(",") if side.strip()) else [part]
+        )
+    ]
+
+
+def date(declared: str) -> str | None:
+    """A date in ISO form, as precise as it was declared; none where it cannot be read without guessing."""
+    words = tidy(declared).replace("\n", " ")
+    if match := _COMPACT.match(words) or _ISO.match(words):
+        return _iso(*match.groups())
+    if match := _DAY_FIRST.match(words):
+        return _iso(match[3], _month(match[2]), match[1])
+    if match := _MONTH_FIRST.match(words):
+        return _iso(match[3], _month(match[1]), match[2])
+    return None
+
+
+def _month(name: str) -> str:
+    return str(_MONTHS.index(name[:3].lower()) // 4 + 1) if _MONTH.fullmatch(name.lower()) else ""
+
+
+def _iso(year: str, month: str | None, day: str | None) -> str | None:
+    if month == "":
+        return None
+    try:
+        whole = Date(int(year), int(month or 1), int(day or 1))
+    except ValueError:
+        return None
+    if not 1000 <= whole.year <= 2100 or whole.isoformat() in _TEMPLATE_DATES:
+        return None
+    return whole.isoformat()[: 10 if day else 7 if month else 4]

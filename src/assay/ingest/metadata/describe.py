@@ -1,0 +1,287 @@
+"""Title, authors, date and abstract, by layout and rule. What is not there stays empty: nothing is invented.
+
+PDFs come with the looks of their first lines; other formats with what their own fields said. Only gaps are filled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from assay.core.types import Section
+from assay.ingest.metadata import declared as said
+from assay.ingest.metadata import front_matter as top
+from assay.ingest.metadata.authors import AFFILIATION, DEGREES, is_name, is_organisation, names_in
+from assay.ingest.metadata.document_date import date_in, date_in_name, document_date
+from assay.ingest.metadata.front_matter import NEAR, NO_TITLE
+from assay.ingest.parsed import Parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the first pages, with its looks: what a title page is read from."""
+
+    text: str
+    start: int
+    end: int
+    page: int
+    size: float
+    bold: bool
+    y: float  # from 0 at the top of the page to 1
+    paragraph: int
+    turned: bool = False  # runs up the page: a stamp in the margin
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    date: str | None = None
+    abstract: tuple[int, int] | None = None
+    body: int = 0  # where the title block ends
+
+
+ABSTRACT_WITHIN, LONGEST_ABSTRACT, SHORTEST_ABSTRACT = 12_000, 5_000, 80
+ABSTRACT = re.compile(
+    r"(?:\A|\n\n?)[ \t#*_]*(?:abstract|summary|executive summary|résumé|zusammenfassung|kurzfassung|resumen|sommario"
+    r"|samenvatting|resumo)\**_*[ \t]*(?P<mark>[.:—–-]+(?=\s|\w)|\n+)\s*",
+    re.IGNORECASE,
+)
+AFTER_ABSTRACT = re.compile(
+    r"(?<!\n)\n++[ \t#*_]*+(?:key ?words|index terms|ccs concepts|categories and subject|general terms|schlüsselwörter"
+    r"|mots[- ]clés|palabras clave|acm reference|(?:(?:\d+|I)\.?\s+)?introduction|contents|\d\.?\s+[A-Z])",
+    re.IGNORECASE,
+)
+UNTITLED_KINDS = frozenset({"csv", "xlsx", "email"})
+# Their fields are filled in by the program: the day of the first saving, and whoever sat at the machine.
+BY_PROGRAM = frozenset({"docx", "pptx"})
+
+
+def describe(
+    text: str,
+    sections: Sequence[Section] = (),
+    front: Sequence[Place] = (),
+    declared: Mapping[str, str] | None = None,
+) -> Described:
+    """What a laid-out document says of itself on its first page; `declared` is what the file's fields claim."""
+    claims = declared or {}
+    upright = [place for place in front if place.page == 0 and not place.turned]
+    titled = title_lines(upright)
+    title = " ".join(place.text.strip() for place in titled)
+    claimed = said.title(claims.get("title", ""))
+    if claimed and _folded(claimed) in _folded(text[:NEAR]) and len(claimed.split()) > 1:
+        title = title if _folded(claimed) in _folded(title) and len(title) < 2 * len(claimed) else claimed
+    elif not title and len(claimed.split()) > 2 and "_" not in claimed:
+        title = claimed
+    abstract = abstract_in(text, sections)
+    below = [place for place in upright if titled and place.start >= max(line.end for line in titled)]
+    authors, count = top.organisation([place.text for place in below])
+    after = below[count - 1].end if count else 0
+    if not authors:
+        authors, after = authors_below(upright, titled)
+    if authors and not count and abstract is None and not _vouched(upright, after):
+        authors, after = (), 0
+    if not authors:
+        names = said.authors(claims.get("author", ""))
+        authors = tuple(name for name in names if is_name(name) or is_organisation(name))
+    page = text[: max((place.end for place in front if place.page == 0), default=NEAR)][:8_000]
+    return Described(
+        title=re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
+        authors=authors,
+        date=document_date(page, _head(upright, titled), title),
+        abstract=abstract,
+        body=max([after, *(place.end for place in titled)]),
+    )
+
+
+def _head(lines: Sequence[Place], titled: Sequence[Place]) -> str:
+    """The lines above the running text, without the title's own."""
+    kept: list[str] = []
+    for _, group in groupby(lines, key=lambda line: line.paragraph):
+        paragraph = list(group)
+        if top.is_prose(" ".join(line.text for line in paragraph)):
+            return "\n".join([*kept[:25], *top.lead_of([line.text for line in paragraph])])
+        kept += [line.text for line in paragraph if line not in titled]
+    return "\n".join(kept[:25])
+
+
+def described(parsed: Parsed, name: str = "") -> Parsed:
+    """A parsed document with the gaps filled that its text, and at last its file's name, can fill."""
+    fields = top.fields(parsed.text) if parsed.kind in {"text", "markdown", "rst", "org", "html"} else {}
+    if parsed.kind in UNTITLED_KINDS:
+        return replace(parsed, date=parsed.date or date_in_name(name))
+    title = parsed.title or said.title(fields.get("title", "")) or _opening(parsed)
+    head = top.head_of(parsed.text)
+    lines = top.below_title(head, title)
+    abstract = parsed.abstract or abstract_in(parsed.text, parsed.sections)
+    signed = top.people(lines, sure=abstract is not None) if parsed.kind != "pdf" else ()
+    date = date_in(fields.get("date", "")) or document_date(parsed.text[:2_000], "\n".join(lines), title)
+    authors = said.authors(fields.get("author", "")) or signed or top.organisation(lines)[0]
+    by_program = parsed.kind in BY_PROGRAM
+    return replace(
+        parsed,
+        title=title,
+        authors=(signed or parsed.authors if by_program else parsed.authors) or authors,
+        date=(date or parsed.date if by_program else parsed.date or date) or date_in_name(name),
+        abstract=abstract,
+    )
+
+
+def _opening(parsed: Parsed) -> str:
+    """A heading over the whole text is its title; so is the first line of a text that has no headings."""
+    if parsed.kind == "text":
+        return top.title_line(parsed.text)
+    if parsed.kind not in {"docx", "html"} or not parsed.sections:
+        return ""
+    first, *others = parsed.sections
+    over = not parsed.text[: first.start].strip() and all(section.level > first.level for section in others)
+    fits = len(first.title) <= 200 and not first.title.endswith(":") and not NO_TITLE.match(first.title)
+    return said.title(first.title) if over and fits else ""
+
+
+# --- title ----------------------------------------------------------------------------------------------------------
+
+MARKS_AT_END = re.compile(r"\s{0,9}[∗*†‡§]{1,9}\s{0,9}$")
+
+
+def title_lines(lines: Sequence[Place]) -> list[Place]:
+    """The largest words in the upper part of the first page, over as many lines as they take."""
+    placed = zip(lines, [None, *lines], strict=False)  # each with the line over it
+    upper = [line for line, over in placed if line.y < 0.65 and (_runs_on(over, line) or _has_words(line.text))]
+    if not upper:
+        return []
+    weights: dict[float, int] = {}
+    for line in lines:
+        weights[line.size] = weights.get(line.size, 0) + len(line.text)
+    body = max(weights, key=lambda size: weights[size])
+    first = upper[0]
+    # a title in bold of the text's own size; not when everything is bold, nor when it is a row of a table
+    headed = (
+        first.bold
+        and any(not line.bold for line in lines)
+        and not NO_TITLE.match(first.text)
+        and first.text[-1:] not in ".,;:"
+        and len(first.text.split()) >= 2
+        and "\t" not in first.text
+    )
+    for size in sorted({line.size for line in upper if line.size > 1.1 * body}, reverse=True):
+        group = _together([line for line in upper if abs(line.size - size) < 0.06 * size])
+        told = _told(lines, group[0])
+        if told >= 3 or (told and headed and first.size <= 1.1 * body):
+            continue  # what is set larger below the first sentences heads a section
+        words = " ".join(line.text for line in group).split()
+        more = [line for line in upper if 1.1 * body < line.size < size and len(line.text.split()) >= 4]
+        if len(words) <= 2 and more and group[0].y < min(line.y for line in more):
+            continue  # the name of a journal or a firm stands over the title
+        if len(words) <= 30:
+            return [] if NO_TITLE.match(group[0].text) else group
+    return _together([line for line in upper if line.bold and line.size == first.size]) if headed else []
+
+
+def _told(lines: Sequence[Place], below: Place) -> int:
+    """How many lines of running text stand over this one."""
+    over = (line.text.split() for line in lines if line.start < below.start and line.y < below.y)
+    return sum(len(words) >= 8 and 2 * sum(word[:1].islower() for word in words) > len(words) for words in over)
+
+
+OPEN_END = re.compile(
+    r"(?:[,–—-]|\b(?:of|to|from|in|on|at|and|the|for|by|until|der|des|de)|\b\d{1,2})\s*$", re.IGNORECASE
+)
+
+
+def _runs_on(over: Place | None, line: Place) -> bool:
+    """Is this line, a date perhaps, the end of the words over it?"""
+    alike = over is not None and abs(over.size - line.size) < 0.06 * line.size and over.bold == line.bold
+    return over is not None and alike and bool(OPEN_END.search(over.text)) and not over.text[:1].isdigit()
+
+
+def _has_words(text: str) -> bool:
+    """More than a number or a date."""
+    return sum(map(str.isalpha, text)) >= 3 and not (len(text) < 40 and date_in(text) is not None)
+
+
+def _together(lines: list[Place]) -> list[Place]:
+    """The first of these lines and those that follow it directly."""
+    group = lines[:1]
+    for line in lines[1:]:
+        if line.paragraph - group[-1].paragraph > 1 or line.y - group[-1].y > 0.06 or len(group) >= 5:
+            break
+        group.append(line)
+    return group
+
+
+# --- authors --------------------------------------------------------------------------------------------------------
+
+
+def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tuple[str, ...], int]:
+    """Names under the title, set alike; and where their last line ends."""
+    if not titled:
+        return (), 0
+    last = max(line.end for line in titled)
+    below = [line for line in lines if line.start >= last and line.y < 0.8][:25]
+    style: tuple[float, bool] | None = None
+    gathered = ""
+    end = 0
+    for line in below:
+        words = line.text.strip()
+        if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
+            break
+        names = [] if AFFILIATION.search(DEGREES.sub("", words)) else names_in(words)
+        if style is None:
+            if not names:
+                if len(words.split()) > 12 or line.start - last > 600:
+                    break
+                continue
+            style = (line.size, line.bold)
+        elif (line.size, line.bold) != style or not (names or _goes_on(gathered, words)):
+            if gathered.count(",") >= 2 or AFFILIATION.search(words) is None:
+                break  # names in a list end where something else begins; names one by one may have more below
+            continue
+        gathered += (" " if _goes_on(gathered, words) else ", ") + line.text if gathered else line.text
+        end = line.end
+    return tuple(dict.fromkeys(names_in(gathered))), end
+
+
+OPENING = re.compile(r"(?:\d\.?|I\.)?\s{0,20}introduction\b", re.IGNORECASE)
+VOUCHES = re.compile(
+    r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b", re.IGNORECASE
+)
+
+
+def _vouched(lines: Sequence[Place], after: int) -> bool:
+    """Names stand over an affiliation or an address; the heads of a table do not."""
+    near = [line for line in lines if line.start <= after + 400]
+    return any(VOUCHES.search(line.text) for line in near)
+
+
+def _goes_on(gathered: str, words: str) -> bool:
+    """Does a list of names run over the end of its line?"""
+    ended = gathered.rstrip()
+    open_ended = bool(ended) and "," in gathered and ended[-1] not in ",;" and not ended.endswith(" and")
+    return open_ended and not AFFILIATION.search(words)
+
+
+# --- abstract -------------------------------------------------------------------------------------------------------
+
+
+def abstract_in(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] | None:
+    """The words under (or after) "Abstract", without the label; none where there is no label."""
+    match = ABSTRACT.search(text, 0, ABSTRACT_WITHIN)
+    if match is None:
+        return None
+    start = match.end()
+    heading = next((section.start for section in sections if section.start >= start), len(text))
+    stop = AFTER_ABSTRACT.search(text, start, start + LONGEST_ABSTRACT)
+    end = min(heading, stop.start() if stop else len(text))
+    if end - start > LONGEST_ABSTRACT:
+        end = text.find("\n\n", start)  # no end in sight: the first paragraph is surely part of it
+        end = end if end > 0 else len(text)
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return (start, end) if SHORTEST_ABSTRACT <= end - start <= LONGEST_ABSTRACT else None
+
+
+def _folded(words: str) -> str:
+    return re.sub(r"\W+", "", words).casefold()

@@ -1,0 +1,166 @@
+"""What stands above the running text of a document without a layout: its title, its fields, its byline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from assay.ingest.metadata import declared as said
+from assay.ingest.metadata.authors import only_names, organisations_in
+from assay.ingest.metadata.document_date import ANY, date_in
+
+NEAR = 4_000  # characters from the top: where a document says what it is
+FIELD = re.compile(
+    r"^[ \t>*_#-]*(title|subject|authors?|by|from|to|(?:written|prepared|compiled) by|date|published)[*_]*[ \t]*:"
+    r"[*_ \t]*(\S.*?)[*_ \t]*$",
+    re.IGNORECASE,
+)
+FIELD_NAMES = {
+    "subject": "title", "authors": "author", "by": "author", "written by": "author", "prepared by": "author",
+    "compiled by": "author", "published": "date",
+}  # fmt: skip
+NO_TITLE = re.compile(
+    r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|\d[\d.:]*\s+\w|page \d|contents$"
+    r"|table of contents|[^\w\s]*[a-zß-ÿ]|(?i:dear|hi|hello|good (?:morning|day)|to whom|copyright)\b"
+    r"|(?i:.*\bpage \d+ of \d+)"
+)
+KIND_OF_DOCUMENT = re.compile(
+    r"\b(?:minutes|agenda|reports?|(?:release|meeting|field) notes|handbook|manual|policy|procedures?|guide|guidelines"
+    r"|plan|programme|rules|regulations|memo(?:randum)?|bulletin|newsletter|specification|terms of reference|agreement"
+    r"|study|survey|directory|inventory|statement|instructions|proposal|strategy|charter|protokoll|bericht|rapport)\b",
+    re.IGNORECASE,
+)
+RULE = re.compile(r"[=\-~*_#]{3,}\s*$")
+CODE = re.compile(r"\d{4}")
+LINES = 6  # of a title block
+
+
+def head_of(text: str) -> str:
+    """The lines above the first paragraph of running text."""
+    kept: list[str] = []
+    for paragraph in text[:NEAR].split("\n\n")[:12]:
+        if is_prose(paragraph):
+            return "\n".join([*kept, *lead_of(paragraph.split("\n"))])
+        kept.append(paragraph)
+    return "\n".join(kept)
+
+
+def lead_of(lines: Sequence[str]) -> list[str]:
+    """The lines of a paragraph before its first sentence, where no blank line sets them off: capitals, or a date."""
+    told = (number for number, line in enumerate(lines[:5]) if not _is_date(line) and not _capitalised(line))
+    return list(lines[: next(told, 5)])
+
+
+def _capitalised(line: str) -> bool:
+    words = re.findall(r"[^\W\d_]{2,}", line)
+    return len(line) <= 80 and 2 * sum(word[0].isupper() for word in words) >= len(words)
+
+
+def is_prose(paragraph: str) -> bool:
+    """Sentences are long and mostly in small letters; names, places and titles are not."""
+    words = paragraph.split()
+    small = sum(word[:1].islower() for word in words)
+    return len(paragraph) > 400 or (len(words) >= 25 and small > 0.5 * len(words))
+
+
+def fields(text: str) -> dict[str, str]:
+    """`Title: …`, `Author: …` and `Date: …` in the first lines of a text."""
+    found: dict[str, str] = {}
+    for line in text[:3_000].split("\n")[:20]:
+        if match := FIELD.match(line):
+            name = match[1].lower()
+            found.setdefault(FIELD_NAMES.get(name, name), match[2])
+        elif found and len(line) > 200:
+            break
+    if "from" in found and "to" in found:  # a memorandum
+        found.setdefault("author", re.sub(r"(?<!\s)\s*+<[^<>]*+>", "", found["from"]))
+    return found
+
+
+# --- title ----------------------------------------------------------------------------------------------------------
+
+
+def title_line(text: str) -> str:
+    """What opens a plain text as a title does: a short line over a blank one, or the top of a block of such lines."""
+    block, _, rest = text.lstrip("\n").partition("\n\n")
+    lines = [line.strip() for line in block.split("\n") if line.strip() and not RULE.match(line.strip())]
+    ruled = len(lines) < len([line for line in block.split("\n") if line.strip()])
+    if not 1 <= len(lines) <= LINES or len(rest) <= len(block) or not all(map(_fits, lines)):
+        return ""
+    first, *below = lines
+    if NO_TITLE.match(first) or _is_date(first) or not said.title(first) or len(first) < 2:
+        return ""
+    if not below:
+        return first
+    return _title_over(first, below, rest) if not ruled else first
+
+
+def _title_over(first: str, below: Sequence[str], rest: str) -> str:
+    """The title of a block of several lines: in capitals, or with a word for a kind of document in it or below it."""
+    if any(CODE.search(ANY.sub("", line)) for line in below) or re.match(r"(?:dear|to)\b", rest.strip(), re.IGNORECASE):
+        return ""  # the address at the top of a letter or of a receipt
+    kind, below_kind = KIND_OF_DOCUMENT.search(first), KIND_OF_DOCUMENT.search(below[0])
+    loud = first.isupper() and sum(map(str.isalpha, first)) >= 4
+    if below_kind and not kind and (loud or len(first) <= 60):
+        return f"{first}: {below[0]}"  # "Minutes of the meeting" is a title only with the name of who met
+    return first if kind or loud else ""
+
+
+def _fits(line: str) -> bool:
+    """Short, and no sentence."""
+    return len(line) <= 120 and line[-1] not in ".,;:!?-" and (line[0].isalnum() or line[0] in "\"'“‘«„¿¡(")
+
+
+# --- byline ---------------------------------------------------------------------------------------------------------
+
+
+def below_title(head: str, title: str) -> list[str]:
+    """The lines of a head that are not its title."""
+    whole = _folded(title)
+    lines = [line.strip() for line in head.split("\n") if line.strip() and not RULE.match(line.strip())]
+    return [line for line in lines if not (_folded(line) in whole and not _is_date(line))] if whole else lines
+
+
+def people(lines: Sequence[str], sure: bool) -> tuple[str, ...]:
+    """The names on the first line below a title, where nothing else is on it: after "by", or several of them.
+
+    `sure` says that something else vouches for them, as an abstract does: then two are enough. Two pairs of capitalised
+    words alone may be anything.
+    """
+    line = _without_date(lines[0]) if lines else ""
+    names = only_names(line)
+    enough = bool(re.match(r"by\s", line, re.IGNORECASE)) or len(names) >= (2 if sure else 4)
+    return tuple(dict.fromkeys(names)) if enough else ()
+
+
+def organisation(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
+    """The units that sign a document below its title, next to its date; and on how many lines they stand."""
+    found: list[str] = []
+    for number, line in enumerate(lines[:4]):
+        names = organisations_in(_without_date(line))
+        dated = date_in(line) is not None
+        if (names and dated) or (found and dated):
+            return tuple(dict.fromkeys(found + names)), number + bool(names)
+        if not names:
+            break
+        found += names
+    return (), 0
+
+
+def _without_date(line: str) -> str:
+    """A byline up to the end of its first statement, or up to its date."""
+    line = line[:300]
+    match = ANY.search(line)
+    before = line[: match.start()] if match else line
+    first = re.split(r"(?<=\w\w\w)\.\s|;|\t", before)[0]
+    lead = r"(?<![,.(\s–—-])[,.(\s–—-]++(?:(?:as of|dated|revised|issued|updated|on)\s*)*$"
+    return re.sub(lead, "", first.rstrip() + " ").strip()
+
+
+def _is_date(line: str) -> bool:
+    match = ANY.search(line)
+    return match is not None and len(line) - len(match[0]) <= 2
+
+
+def _folded(words: str) -> str:
+    return re.sub(r"\W+", "", words).casefold()

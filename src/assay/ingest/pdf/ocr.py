@@ -1,0 +1,240 @@
+"""Scanned PDFs through a local OCR program, when the person asks for it. Nothing is ever fetched.
+
+Pages are drawn inside the jail and read by `tesseract`, if that is installed; its word boxes become text and places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.core.types import Document
+from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
+from assay.ingest.pdf.box import Box
+from assay.ingest.sandbox.runner import Jail
+from assay.language.text import clean
+
+PROGRAM = "tesseract"
+MARK = "ocr"  # in a document's metadata: read through OCR, in these languages
+SCALE = 300 / 72  # the resolution the program was trained on
+LEAST_CONFIDENCE = 20.0  # of 100: below it, what was read is speckle
+PAGE_SECONDS = 60.0
+MISSING = (
+    "Its pages are pictures without text, and no OCR program is installed; install tesseract "
+    "(Debian and Ubuntu: apt install tesseract-ocr; macOS: brew install tesseract; Windows: the UB Mannheim installer)."
+)
+TOO_SLOW = f"OCR took longer than {PAGE_SECONDS:.0f} seconds on a page; scan it at a lower resolution."
+LANGUAGES = re.compile(r"[A-Za-z_]{2,30}(?:\+[A-Za-z_]{2,30})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A word on a picture; edges are fractions of it, from the top left."""
+
+    text: str
+    line: tuple[int, int, int]  # block, paragraph, line
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    confidence: float
+
+
+def program() -> str | None:
+    """Where the OCR program is, if it is installed."""
+    return shutil.which(PROGRAM)
+
+
+async def read(jail: Jail, source: Path | bytes, name: str = "", *, languages: str = "eng") -> Parsed | Unreadable:
+    """Read a file; if it is a scan, through OCR. `languages` is the program's own spelling: `eng+deu`."""
+    parsed = await jail.read(source, name)
+    if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
+        return parsed
+    if program() is None:
+        return Unreadable(Status.scanned, MISSING)
+    count = await jail.pages(source)
+    if isinstance(count, Unreadable):
+        return count
+    pages: list[list[Seen]] = []
+    for page in range(1, count + 1):
+        seen = await page_words(jail, source, page, languages)
+        if isinstance(seen, Unreadable):
+            return seen
+        pages.append(seen)
+    text = written(pages, jail.limits)
+    return replace(text, meta={**text.meta, MARK: languages}) if isinstance(text, Parsed) else text
+
+
+async def page_words(jail: Jail, source: Path | bytes, page: int, languages: str = "eng") -> list[Seen] | Unreadable:
+    picture = await jail.picture(source, page, SCALE)
+    if isinstance(picture, Unreadable):
+        return picture
+    return await asyncio.to_thread(words_on, picture, languages, jail.limits)
+
+
+async def boxes(
+    jail: Jail, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
+) -> list[Box] | Unreadable:
+    """Where a span of a scan's text stands; `pages` are the document's offsets. Reads the pages it touches again."""
+    found: list[Box] = []
+    for number, begin in enumerate(pages, 1):
+        stop = pages[number] if number < len(pages) else end
+        if begin >= end or stop <= start:
+            continue
+        seen = await page_words(jail, source, number, languages)
+        if isinstance(seen, Unreadable):
+            return seen
+        for word, at, length in _spread(seen)[1]:
+            if begin + at < end and begin + at + length > start:
+                found.append(Box(number, word.x0, word.y0, word.x1, word.y1))
+    return found
+
+
+async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[Box]:
+    """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
+    with Jail(limits=limits) as jail:
+        if MARK in document.meta:
+            found = await boxes(jail, data, document.pages, start, end, document.meta[MARK])
+        else:
+            found = await jail.boxes(data, start, end)
+    return found if isinstance(found, list) else []
+
+
+def words_on(picture: bytes, languages: str, limits: Limits) -> list[Seen] | Unreadable:
+    """Run the program on one picture, within limits of memory and time."""
+    path = program()
+    if path is None:
+        return Unreadable(Status.scanned, MISSING)
+    if not LANGUAGES.fullmatch(languages):
+        return Unreadable(
+            Status.unsupported, "The OCR language is not one tesseract knows; use its codes, such as eng+deu."
+        )
+    kept = {key: os.environ[key] for key in ("TESSDATA_PREFIX", "SYSTEMROOT", "LD_LIBRARY_PATH") if key in os.environ}
+    process = subprocess.Popen(
+        [path, "stdin", "stdout", "-l", languages, "tsv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "OMP_THREAD_LIMIT": "1", **kept},
+        start_new_session=True,
+    )
+    _limit(process.pid, limits)  # before it has seen a byte of the picture
+    try:
+        table, complaint = process.communicate(picture, timeout=PAGE_SECONDS)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+        process.communicate()
+        return Unreadable(Status.too_slow, TOO_SLOW)
+    if process.returncode:
+        if b"traineddata" in complaint or b"language" in complaint.lower():
+            why = f"tesseract has no data for the language {languages!r}; install it, or name one that is installed."
+            return Unreadable(Status.unsupported, why)
+        return Unreadable(Status.crashed, "The OCR program broke down on a page; scan it again.")
+    return seen_in(table.decode("utf-8", "replace"))
+
+
+def _limit(pid: int, limits: Limits) -> None:
+    if sys.platform.startswith("linux"):
+        import resource
+
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory, limits.memory))
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+            seconds = int(PAGE_SECONDS) + 1
+            resource.prlimit(pid, resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def seen_in(table: str) -> list[Seen]:
+    """The words of the program's table."""
+    width = height = 0.0
+    found: list[Seen] = []
+    for row in table.splitlines()[1:]:
+        cells = row.split("\t")
+        if len(cells) < 11:
+            continue
+        try:
+            level, left, top, wide, high = (int(cells[index]) for index in (0, 6, 7, 8, 9))
+            confidence = float(cells[10])
+        except ValueError:
+            continue
+        if level == 1:
+            width, height = float(max(wide, 1)), float(max(high, 1))
+        text = clean(cells[11]).strip() if len(cells) > 11 else ""
+        if level == 5 and text and confidence >= LEAST_CONFIDENCE and width and height:
+            line = (int(cells[2]), int(cells[3]), int(cells[4]))
+            edges = (left / width, top / height, (left + wide) / width, (top + high) / height)
+            found.append(Seen(text, line, *edges, confidence))
+    return found
+
+
+def _spread(seen: Sequence[Seen]) -> tuple[str, list[tuple[Seen, int, int]]]:
+    """The text of a page, and where each word begins in it and how long it is there."""
+    parts: list[str] = []
+    places: list[tuple[Seen, int, int]] = []
+    at = 0
+    for index, word in enumerate(seen):
+        after = seen[index + 1] if index + 1 < len(seen) else None
+        text, gap = word.text, ""
+        if after is not None:
+            gap = " " if after.line[:2] == word.line[:2] else "\n\n"
+            broken = (
+                after.line != word.line and gap == " " and text[-1] in "-‐" and text[:-1] and after.text[:1].islower()
+            )
+            if broken:
+                text, gap = text[:-1], ""
+        places.append((word, at, len(text)))
+        parts += [text, gap]
+        at += len(text) + len(gap)
+    return "".join(parts), places
+
+
+def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreadable:
+    """The document that OCR saw, with a word on how sure it was."""
+    from assay.ingest.metadata.describe import described
+    from assay.language.identify import language_of
+
+    offsets: list[int] = []
+    parts: list[str] = []
+    length = 0
+    for seen in pages:
+        text = _spread(seen)[0]
+        gap = "\n\n" if length and text else ""
+        offsets.append(length + len(gap))
+        parts += [gap, text]
+        length += len(gap) + len(text)
+    whole = "".join(parts)
+    if not whole.strip():
+        return Unreadable(Status.empty, "OCR found no words on its pages; check that this is the right file.")
+    if length > limits.characters:
+        return Unreadable(Status.too_large, f"It holds more than {limits.characters:,} characters; split it.")
+    sure = [word.confidence for seen in pages for word in seen]
+    told = f"Read by OCR, {sum(sure) / len(sure):.0f}% sure on average; quotations may be misspelled."
+    parsed = Parsed(
+        whole,
+        "pdf",
+        pages=tuple(min(at, length) for at in offsets),
+        language=language_of(whole),
+        warnings=(told,),
+    )
+    return described(parsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Files through a jail, scans through OCR as well."""
+
+    jail: Jail
+    languages: str = "eng"
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        return await read(self.jail, data, name, languages=self.languages)

@@ -1,0 +1,89 @@
+"""A PDF that stays open inside the jail, for somebody who turns its pages: one page after the other is drawn, one citation
+after the other is found, and the file is read once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pypdfium2 as pdfium
+
+from assay.ingest.parsed import Limits, Refused, Status
+from assay.ingest.pdf import reader
+from assay.ingest.pdf.box import Box
+
+ENOUGH = 12  # pages from which on only some of them are read for a span
+AROUND = 2  # pages before and after it
+SLACK = 300  # characters by which a page's beginning may differ: a running head and foot
+MOST_ALIKE = 100
+MOST_PIXELS = 12_000_000  # of a picture: a page as wide as it may be asked for, and four times as high
+
+
+@dataclass(slots=True)
+class Kept:
+    """The file that was asked for last. Originals are kept by what they hold, so a place never holds anything else."""
+
+    path: str = ""
+    data: bytes = b""
+    document: pdfium.PdfDocument | None = None
+    reading: reader.Reading | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def opened(self, path: str) -> pdfium.PdfDocument:
+        if self.document is None or self.path != path:
+            self.close()
+            self.data = Path(path).read_bytes()
+            self.document = reader.open_document(self.data)
+            self.path = path
+        return self.document
+
+    def close(self) -> None:
+        if self.document is not None:
+            self.document.close()
+        self.path, self.data, self.document, self.reading = "", b"", None, None
+
+    def picture(self, path: str, page: int, width: int) -> bytes:
+        """A page, counted from 1, as a PNG so many pixels wide; narrower where it would become too high."""
+        document = self.opened(path)
+        if not 1 <= page <= len(document):
+            raise Refused(Status.unreadable, f"It has {len(document)} pages; there is no page {page}.")
+        shown = document[page - 1]
+        try:
+            across, down = (max(size, 1.0) for size in shown.get_size())
+            scale = min(width / across, (MOST_PIXELS / (across * down)) ** 0.5)
+            pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
+            return reader.png(np.ascontiguousarray(pixels[:, :, :3]))
+        finally:
+            shown.close()
+
+    def boxes(self, path: str, start: int, end: int, words: str, pages: list[int]) -> list[Box]:
+        """Where a span of the text stands. A book is not read for a sentence: where the same words stand in the same place
+        when only the pages around them are read, that is where they are."""
+        self.opened(path)
+        if self.reading is None and words and len(pages) > ENOUGH:
+            first, last = bisect_right(pages, start) - 1, bisect_right(pages, end - 1) - 1
+            around = reader.read(self.data, self.limits, only=range(first - AROUND, last + AROUND + 1))
+            at = _place(around.written.text, words, around.written.pages[first], start - pages[first])
+            if at is not None:
+                found = reader.boxes(self.data, at, at + len(words), reading=around)
+                if found and all(first < box.page <= last + 1 for box in found):
+                    return found
+        if self.reading is None:
+            self.reading = reader.read(self.data, self.limits)
+        return reader.boxes(self.data, start, end, reading=self.reading)
+
+
+def _place(text: str, words: str, page: int, offset: int) -> int | None:
+    """Where the words stand that begin `offset` characters into the page: of those on it, the nearest ones; none where two are
+    as near. What else is read of the page may differ a little, such as a line at its head."""
+    at, found = text.find(words, page), list[int]()
+    while at != -1 and len(found) < MOST_ALIKE:
+        found.append(at)
+        at = text.find(words, at + 1)
+    near = sorted((abs(each - page - offset), each) for each in found)
+    if not near or near[0][0] > SLACK or (len(near) > 1 and near[0][0] == near[1][0]):
+        return None
+    return near[0][1] if near[0][0] == 0 or len(near) == 1 else None

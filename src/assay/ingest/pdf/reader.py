@@ -1,0 +1,289 @@
+"""PDF → text in reading order, with the way back: any span of the text is boxes on pages. One engine does both.
+
+Reading is deterministic: the same bytes give the same text, so boxes asked for later agree with offsets stored earlier.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pypdfium2 as pdfium
+import pypdfium2.raw as raw
+
+from assay.ingest.metadata.describe import describe
+from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.pdf.box import Box
+from assay.ingest.pdf.layout import furniture, lines_of, runs_of, turned_lines
+from assay.ingest.pdf.page import Engine, Sheet, frame_of, read_sheet
+from assay.ingest.pdf.text import Words, Written, folded, write
+
+SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
+FEW_WORDS = 12  # a picture with fewer words beside it is a picture of a page
+MOST_PIXELS = 40_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A document as read once: its text, and where every word of it stands."""
+
+    written: Written
+    sheets: tuple[Sheet, ...]
+    meta: dict[str, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def pictures(self) -> tuple[int, ...]:
+        """Pages, counted from 0, that are pictures of text."""
+        return tuple(
+            number
+            for number, sheet in enumerate(self.sheets)
+            if sheet.picture and len(sheet.words) + len(sheet.sideways) < FEW_WORDS
+        )
+
+
+def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+    reading = read(data, limits)
+    written = reading.written
+    if not written.text.strip():
+        scanned = bool(reading.pictures) or any(sheet.unmapped for sheet in reading.sheets)
+        raise (
+            Refused(Status.scanned, SCANNED)
+            if scanned
+            else Refused(Status.empty, "Its pages are blank; check that this is the right file.")
+        )
+    if len(reading.pictures) >= 0.9 * len(reading.sheets):
+        raise Refused(Status.scanned, SCANNED)
+    found = describe(written.text, written.sections, written.front, declared=reading.meta)
+    return Parsed(
+        text=written.text,
+        kind="pdf",
+        title=found.title,
+        authors=found.authors,
+        date=found.date,
+        abstract=found.abstract,
+        sections=tuple(section for section in written.sections if section.start >= found.body),
+        pages=written.pages,
+        meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head"}},
+        warnings=reading.warnings,
+    )
+
+
+def open_document(data: bytes) -> pdfium.PdfDocument:
+    """Open a file, with the empty password that copy protection uses."""
+    try:
+        document = pdfium.PdfDocument(data)
+        pages = len(document)
+    except pdfium.PdfiumError as problem:
+        if getattr(problem, "err_code", None) in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
+            raise Refused(
+                Status.encrypted, "It is locked with a password; save a copy without one and add that."
+            ) from problem
+        raise Refused(
+            Status.corrupt, "It is damaged and cannot be opened as a PDF; get a fresh copy or print it to PDF again."
+        ) from problem
+    if pages == 0:
+        raise Refused(Status.corrupt, "It is a PDF without pages; get a fresh copy.")
+    return document
+
+
+def read(data: bytes, limits: Limits, only: range | None = None) -> Reading:
+    """The whole document, once. Raises `Refused` where there is nothing to read. Pages outside `only` are taken for blank."""
+    document = open_document(data)
+    try:
+        if len(document) > limits.pages:
+            raise Refused(
+                Status.too_large,
+                f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit.",
+            )
+        sheets, broken = _sheets(document, limits, only)
+        outline, meta = _outline(document), _declared(document)
+    finally:
+        document.close()
+    pages = [runs_of(sheet.words) for sheet in sheets]
+    marked = furniture(sheets, pages)
+    lines = [lines_of([run for run in runs if id(run) not in gone]) for runs, gone in zip(pages, marked, strict=True)]
+    heads = {run.text for runs, gone in zip(pages, marked, strict=True) for run in runs if id(run) in gone}
+    heads = {head for head in heads if sum(map(str.isalpha, head)) > 3}
+    if heads:
+        meta["running_head"] = "; ".join(sorted(heads))[:300]
+    turned = [turned_lines(sheet) for sheet in sheets]
+    written = write(lines, turned, [sheet.height for sheet in sheets], outline)
+    reading = Reading(written, tuple(sheets), meta, ())
+    return Reading(written, tuple(sheets), meta, tuple(_warnings(reading, broken)))
+
+
+def _sheets(document: pdfium.PdfDocument, limits: Limits, only: range | None) -> tuple[list[Sheet], int]:
+    engine = Engine()
+    sheets: list[Sheet] = []
+    broken = characters = 0
+    for index in range(len(document)):
+        if only is not None and index not in only:
+            sheets.append(Sheet(0.0, 0.0, ()))
+            continue
+        page = raw.FPDF_LoadPage(document.raw, index)
+        if not page:
+            broken += 1
+            sheets.append(Sheet(0.0, 0.0, ()))
+            continue
+        try:
+            sheets.append(read_sheet(engine, page))
+        finally:
+            raw.FPDF_ClosePage(page)
+        characters += sum(len(word.text) + 1 for word in sheets[-1].words)
+        if characters > limits.characters:
+            raise Refused(
+                Status.too_large,
+                f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters.",
+            )
+    if broken == len(sheets):
+        raise Refused(Status.corrupt, "None of its pages can be opened; get a fresh copy or print it to PDF again.")
+    return sheets, broken
+
+
+def _warnings(reading: Reading, broken: int) -> list[str]:
+    total, warnings = len(reading.sheets), []
+    pictures, hidden = len(reading.pictures), sum(sheet.hidden for sheet in reading.sheets)
+    if pictures:
+        warnings.append(f"{pictures} of {total} pages are pictures without text and were not read; OCR can read them.")
+    if hidden:
+        where = [str(number) for number, sheet in enumerate(reading.sheets, 1) if sheet.hidden]
+        listed = ", ".join(where[:8]) + (" and others" if len(where) > 8 else "")
+        warnings.append(f"{hidden} words that no reader of the page can see were left out (page {listed}).")
+    if broken:
+        warnings.append(f"{broken} of {total} pages are damaged and were not read.")
+    unmapped = sum(sheet.unmapped for sheet in reading.sheets)
+    if unmapped > 0.02 * len(reading.written.text):
+        warnings.append(f"{unmapped} characters have no letters in the file and were left out; OCR may read them.")
+    return warnings
+
+
+def _outline(document: pdfium.PdfDocument) -> dict[tuple[int, str], int]:
+    found: dict[tuple[int, str], int] = {}
+    try:
+        for count, item in enumerate(document.get_toc(max_depth=6)):
+            destination = item.get_dest()
+            page = destination.get_index() if destination else None
+            if page is not None and (title := folded(item.get_title())):
+                found.setdefault((page, title), item.level + 1)
+            if count > 5_000:
+                break
+    except pdfium.PdfiumError:
+        return found  # a broken table of contents is no reason not to read the book
+    return found
+
+
+def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
+    try:
+        fields = document.get_metadata_dict(skip_empty=True)
+    except pdfium.PdfiumError:
+        return {}
+    return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower(): str(value) for key, value in fields.items()}
+
+
+# --- the way back ---------------------------------------------------------------------------------------------------
+
+
+def boxes(data: bytes, start: int, end: int, limits: Limits | None = None, reading: Reading | None = None) -> list[Box]:
+    """Where `text[start:end]` stands: one box per line or column it touches. Hand in a `reading` to save a second one."""
+    words = (reading or read(data, limits or Limits())).written.words
+    return boxes_of(data, words, start, end)
+
+
+def boxes_of(data: bytes, words: Words, start: int, end: int) -> list[Box]:
+    by_page: dict[int, list[tuple[int, int]]] = {}
+    for page, first, last in words.within(start, end):
+        by_page.setdefault(page, []).append((first, last))
+    engine, found = Engine(), []
+    document = open_document(data)
+    try:
+        for number, stretches in by_page.items():
+            page = raw.FPDF_LoadPage(document.raw, number)
+            handle = raw.FPDFText_LoadPage(page)
+            try:
+                frame = frame_of(page)
+                rows = frame.shown(_edges(engine, handle, stretches))
+                found.extend(_joined(number + 1, rows, frame.size))
+            finally:
+                raw.FPDFText_ClosePage(handle)
+                raw.FPDF_ClosePage(page)
+    finally:
+        document.close()
+    return found
+
+
+def _edges(engine: Engine, handle: Any, stretches: list[tuple[int, int]]) -> np.ndarray:
+    """One box around the ink of each stretch of characters."""
+    text_page = ctypes.cast(handle, ctypes.c_void_p).value
+    four = (ctypes.c_double * 4)()
+    at = ctypes.addressof(four)
+    edges: list[tuple[float, float, float, float]] = []
+    for first, last in stretches:
+        inked: list[tuple[float, float, float, float]] = []
+        for index in range(first, last):
+            if engine.tight(text_page, index, at, at + 8, at + 16, at + 24):  # left, right, bottom, top
+                inked.append((four[0], four[2], four[1], four[3]))
+        if inked:
+            lows, highs = np.min(inked, axis=0), np.max(inked, axis=0)
+            edges.append((lows[0], lows[1], highs[2], highs[3]))
+    return np.array(edges, dtype=np.float64).reshape(-1, 4)
+
+
+def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Box]:
+    """Neighbours on a line become one box."""
+    joined: list[list[float]] = []
+    for x0, y0, x1, y1 in rows.tolist():
+        if joined:
+            last = joined[-1]
+            height = max(last[3] - last[1], y1 - y0, 1.0)
+            level = (
+                min(last[3], y1) - max(last[1], y0) > -0.2 * height and abs((y0 + y1) - (last[1] + last[3])) < height
+            )
+            if level and -height < x0 - last[2] < 1.5 * height:
+                joined[-1] = [min(last[0], x0), min(last[1], y0), max(last[2], x1), max(last[3], y1)]
+                continue
+        joined.append([x0, y0, x1, y1])
+    width, height = max(size[0], 1.0), max(size[1], 1.0)
+    return [Box(page, x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in joined]
+
+
+def page_count(data: bytes) -> int:
+    document = open_document(data)
+    try:
+        return len(document)
+    finally:
+        document.close()
+
+
+def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
+    """Page `page`, counted from 1, as a PNG; `scale` is pixels per point, less where the page is huge."""
+    document = open_document(data)
+    try:
+        if not 1 <= page <= len(document):
+            raise Refused(Status.unreadable, f"It has {len(document)} pages; there is no page {page}.")
+        shown = document[page - 1]
+        width, height = shown.get_size()
+        scale = min(scale, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+        pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
+        return png(np.ascontiguousarray(pixels[:, :, :3]))
+    finally:
+        document.close()
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """Rows of red, green and blue as a PNG file."""
+    height, width, _ = pixels.shape
+    rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # each row opens with its filter: none
+    rows[:, 1:] = pixels.reshape(height, 3 * width)
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    packed = zlib.compress(rows.tobytes(), 6)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")

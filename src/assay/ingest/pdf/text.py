@@ -1,0 +1,355 @@
+"""From a document's lines to its text: paragraphs, words broken at line ends, headings. Pure.
+
+Every word keeps the page and the characters it came from, so any span of the text can be found again on its page.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from assay.core.types import Section
+from assay.ingest.metadata.describe import Place
+from assay.ingest.pdf.layout import BULLET, Line
+from assay.language.text import clean
+
+LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+ENDS = re.compile(r"[.!?:;…。！？][\"'”’»)\]\d*†‡]*$")
+HYPHENS = "-‐"
+NUMBERED = re.compile(
+    r"^(?:(?P<digits>\d{1,2}(?:\.\d{1,2}){0,4})\.?|(?P<letter>[A-Z](?:\.\d{1,2}){0,3})\.?|(?P<roman>[IVX]{1,5})\."
+    r"|(?:chapter|section|appendix|part)\s+[\dA-ZIVX]+[.:]?)\s+(?=\S*[^\W\d_])",
+    re.IGNORECASE,
+)
+NAMED = re.compile(
+    r"(?:abstract|summary|introduction|background|related work|methods?|materials and methods|methodology|results?"
+    r"|results and discussion|discussion|conclusions?|limitations|acknowledge?ments?|references|bibliography|appendix"
+    r"|zusammenfassung|einleitung|literatur|résumé|références|resumen|referencias)",
+    re.IGNORECASE,
+)
+KEPT_APART = re.compile("self|well|high|low|long|short|cross|non|ex|all|half|quasi")
+KEPT_BEHIND = re.compile(
+    "based|aware|driven|like|specific|level|free|scale|oriented|optimi[sz]ed|style|shot|trained|grained|dependent|known|the"
+    "|of|to|art|end|independent|agnostic|guided|related|term|time|year|old|sized|shaped|wise"
+)
+LONGEST_HEADING = 160
+
+
+@dataclass(slots=True)
+class Words:
+    """Where each word of the text came from. Columns rather than objects: a book has half a million words."""
+
+    start: array[int] = field(default_factory=lambda: array("q"))
+    length: array[int] = field(default_factory=lambda: array("q"))
+    page: array[int] = field(default_factory=lambda: array("q"))
+    first: array[int] = field(default_factory=lambda: array("q"))
+    last: array[int] = field(default_factory=lambda: array("q"))
+
+    def within(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(page, first, last) of the engine's characters under `text[start:end]`, word by word."""
+        index = max(0, bisect_right(self.start, start) - 1)
+        while index < len(self.start) and self.start[index] < end:
+            at, length = self.start[index], self.length[index]
+            low, high = max(start, at) - at, min(end, at + length) - at
+            if low < high:
+                first, last = self.first[index], self.last[index]
+                if last - first != length:  # a ligature or a dropped mark inside: stretch to the engine's characters
+                    low, high = low * (last - first) // length, -(-high * (last - first) // length)
+                yield self.page[index], first + low, first + high
+            index += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Lines that belong together; `pages` says on which page each stands."""
+
+    lines: tuple[Line, ...]
+    pages: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(line.text for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The text of a document, and how to find one's way back from it."""
+
+    text: str
+    words: Words
+    pages: tuple[int, ...]
+    sections: tuple[Section, ...]
+    front: tuple[Place, ...]
+
+
+def write(
+    pages: Sequence[list[Line]],
+    turned: Sequence[list[Line]],
+    heights: Sequence[float],
+    outline: Mapping[tuple[int, str], int],
+) -> Written:
+    """`turned` are lines that run up the page; `outline` is the file's own contents: (page, folded title) → level."""
+    body = _body_size(pages)
+    paragraphs = _with_turned(list(paragraphs_of(pages, body)), turned)
+    levels = _levels(paragraphs, body, outline)
+    vocabulary = Counter(
+        word.strip(".,;:()[]“”\"'") for lines in pages for line in lines for word in line.text.casefold().split()[:-1]
+    )
+    out = _Writer(vocabulary)
+    sections: list[Section] = []
+    front: list[Place] = []
+    starts: dict[int, int] = {}
+    for number, paragraph in enumerate(paragraphs):
+        start, lines = out.paragraph(paragraph, starts)
+        level = levels.get(number)
+        if level:
+            sections.append(Section(" ".join(out.since(start).split()), level, start, out.length))
+        for line, page, (low, high) in zip(paragraph.lines, paragraph.pages, lines, strict=True):
+            if page < 2 and len(front) < 150:
+                y = line.y0 / max(heights[page], 1.0)
+                text = "\t".join(run.text for run in line.runs) if line.cells else line.text
+                front.append(Place(text, low, high, page, line.size, line.bold, y, number, line.column < 0))
+    offsets, reached = [], 0
+    for page in range(len(pages)):
+        reached = max(reached, starts.get(page, reached))
+        offsets.append(reached)
+    # a page without words begins where the next page with words does
+    following = out.length
+    for page in reversed(range(len(pages))):
+        if page in starts:
+            following = starts[page]
+        else:
+            offsets[page] = following
+    offsets = offsets or [0]
+    offsets[0] = 0
+    return Written("".join(out.parts), out.words, tuple(offsets), tuple(sections), tuple(front))
+
+
+@dataclass(slots=True)
+class _Writer:
+    vocabulary: Counter[str]
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    words: Words = field(default_factory=Words)
+
+    def since(self, start: int) -> str:
+        tail, size = [], 0
+        for part in reversed(self.parts):
+            if size >= self.length - start:
+                break
+            tail.append(part)
+            size += len(part)
+        return "".join(reversed(tail))[-(self.length - start) :] if self.length > start else ""
+
+    def add(self, text: str) -> None:
+        self.parts.append(text)
+        self.length += len(text)
+
+    def paragraph(self, paragraph: Paragraph, starts: dict[int, int]) -> tuple[int, list[tuple[int, int]]]:
+        if self.length:
+            self.add("\n\n")
+        start, spans = self.length, []
+        tabular = [line.cells for line in paragraph.lines]
+        for index, (line, page) in enumerate(zip(paragraph.lines, paragraph.pages, strict=True)):
+            following = paragraph.lines[index + 1] if index + 1 < len(paragraph.lines) else None
+            begin = self.length
+            starts.setdefault(page, begin)
+            glued = self.line(line, page, following, tabular[index])
+            spans.append((begin, self.length))
+            if following is not None and not glued:
+                self.add("\n" if tabular[index] or tabular[index + 1] or _stopped(line, following) else " ")
+        return start, spans
+
+    def line(self, line: Line, page: int, following: Line | None, tabular: bool) -> bool:
+        """Write a line; true if its last word runs on into the next line."""
+        glued = False
+        for number, run in enumerate(line.runs):
+            if number:
+                self.add("\t" if tabular else " ")
+            for index, word in enumerate(run.words):
+                if index:
+                    self.add(" ")
+                text = spelled(word.text)
+                last = word.last
+                if following is not None and word is line.runs[-1].words[-1] and text[-1:] in HYPHENS and text[:-1]:
+                    next_word = spelled(following.runs[0].words[0].text)
+                    glued = text[-2].isalpha() and next_word[:1].isalnum()
+                    if glued and next_word[:1].islower() and self.joins(text[:-1], next_word):
+                        text, last = text[:-1], last - 1
+                if text:
+                    self.words.start.append(self.length)
+                    self.words.length.append(len(text))
+                    self.words.page.append(page)
+                    self.words.first.append(word.first)
+                    self.words.last.append(max(last, word.first + 1))
+                    self.add(text)
+        return glued
+
+    def joins(self, left: str, right: str) -> bool:
+        """Is the hyphen there only because the line ended? The document's own spelling decides, then the parts."""
+        left_word = re.split(r"[^\w’'-]", left)[-1].casefold()
+        right_word = re.match(r"[\w’'-]*", right)[0].casefold()  # type: ignore[index]
+        whole, apart = self.vocabulary[left_word + right_word], self.vocabulary[f"{left_word}-{right_word}"]
+        if whole or apart:
+            return whole >= apart
+        if not left_word or "-" in left_word or left_word[-1:].isdigit():
+            return False
+        if KEPT_APART.fullmatch(left_word) or KEPT_BEHIND.fullmatch(right_word):
+            return False
+        both = len(left_word) >= 4 and len(right_word) >= 4
+        return not (both and min(self.vocabulary[left_word], self.vocabulary[right_word]) >= 2)
+
+
+def _stopped(line: Line, following: Line) -> bool:
+    """Did the author end the line? The next word would have fitted in with much room to spare: an address, a poem, code."""
+    first = following.runs[0].words[0]
+    room = line.right - line.x1 - (first.x1 - first.x0)
+    return room > 0.3 * (line.right - line.left) and line.x0 < line.left + 0.25 * (line.right - line.left)
+
+
+def spelled(word: str) -> str:
+    """The word as it is searched for: ligatures opened, marks nobody sees gone."""
+    return word if word.isascii() and word.isprintable() else clean(word.translate(LIGATURES))
+
+
+# --- paragraphs -----------------------------------------------------------------------------------------------------
+
+
+def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[Line]]) -> list[Paragraph]:
+    """Put a page's sideways lines before its last paragraph, so that they never cut one that runs on to the next page."""
+    for page, lines in enumerate(turned):
+        if lines:
+            opening = [index for index, paragraph in enumerate(paragraphs) if paragraph.pages[0] == page]
+            before = sum(paragraph.pages[0] < page for paragraph in paragraphs)
+            at = opening[-1] if len(opening) > 1 else before + len(opening)
+            paragraphs[at:at] = [Paragraph((line,), (page,)) for line in lines]
+    return paragraphs
+
+
+def paragraphs_of(pages: Sequence[list[Line]], body: float) -> Iterator[Paragraph]:
+    """Group lines; a paragraph may run on into the next column or page."""
+    pitch = _pitches(pages)
+    flat = [(line, page) for page, lines in enumerate(pages) for line in lines]
+    current: list[tuple[Line, int]] = []
+    for index, (line, page) in enumerate(flat):
+        following = flat[index + 1] if index + 1 < len(flat) else None
+        after = following[0] if following and following[1] == page and following[0].column == line.column else None
+        if current and _begins(current[-1], (line, page), after, pitch, body):
+            yield Paragraph(*zip(*current, strict=True))
+            current = []
+        current.append((line, page))
+    if current:
+        yield Paragraph(*zip(*current, strict=True))
+
+
+def _pitches(pages: Sequence[list[Line]]) -> dict[float, float]:
+    """For each size of type, how far apart its lines usually stand."""
+    steps: dict[float, list[float]] = {}
+    for lines in pages:
+        for before, line in pairwise(lines):
+            if before.column == line.column and before.size == line.size and line.y0 > before.y0:
+                steps.setdefault(line.size, []).append(line.y0 - before.y0)
+    return {size: median(found) for size, found in steps.items() if len(found) >= 3}
+
+
+def _begins(
+    last: tuple[Line, int], now: tuple[Line, int], after: Line | None, pitch: Mapping[float, float], body: float
+) -> bool:
+    (before, before_page), (line, page) = last, now
+    em = max(line.size, 4.0)
+    ended = bool(ENDS.search(before.text))
+    large = min(before.size, line.size) > 1.12 * body
+    if abs(before.size - line.size) > max(0.5, 0.08 * line.size) or (before.bold != line.bold and not large):
+        return True
+    if before.cells and line.cells and page == before_page and before.column == line.column:
+        return line.y0 - before.y0 > 2.5 * max(before.y1 - before.y0, em)
+    if before.cells != line.cells:
+        return True
+    first = line.runs[0].words[0].text
+    if page != before_page or line.column != before.column:
+        return ended or not (first[:1].islower() or before.text[-1:] in HYPHENS or before.text[-1:] == ",")
+    step = line.y0 - before.y0
+    if (line.bold or large) and not ended and 0 < step < 1.7 * em and not BULLET.match(first):
+        return bool(NUMBERED.match(line.text))  # a heading over several lines has ragged ends
+    if step > 1.35 * min(pitch.get(line.size, 1.3 * em), 2.2 * em) or step < -0.5 * em:
+        return True
+    short = before.x1 < before.right - max(2 * em, 0.12 * (before.right - before.left))
+    if BULLET.match(first) and (not (first[:1].isalnum() or first[:1] in "([") or ended or short):
+        return True
+    if line.x0 - line.left > 0.8 * em >= before.x0 - before.left and (ended or short):
+        return after is None or after.x0 < line.x0 - 0.5 * em or before.x0 < line.x0 - 0.8 * em
+    if before.x0 - line.x0 > 0.8 * em and ended and short:
+        return True  # the first line of a hanging entry
+    return ended and short and not first[:1].islower()
+
+
+# --- headings -------------------------------------------------------------------------------------------------------
+
+
+def _body_size(pages: Sequence[list[Line]]) -> float:
+    sizes: Counter[float] = Counter()
+    for lines in pages:
+        for line in lines:
+            sizes[line.size] += len(line.text)
+    return sizes.most_common(1)[0][0] if sizes else 10.0
+
+
+def folded(title: str) -> str:
+    """A title as tables of contents and pages agree on it."""
+    return re.sub(r"\W+", "", NUMBERED.sub("", title)).casefold()
+
+
+def _levels(paragraphs: Sequence[Paragraph], body: float, outline: Mapping[tuple[int, str], int]) -> dict[int, int]:
+    """Which paragraphs are headings, and how deep. The file's own outline wins, then numbering, then type."""
+    styles: dict[int, tuple[float, bool]] = {}
+    deep: dict[int, int] = {}
+    for index, paragraph in enumerate(paragraphs):
+        text, line = paragraph.text, paragraph.lines[0]
+        listed = outline.get((paragraph.pages[0], folded(text))) if len(text) <= 300 else None
+        if listed:
+            deep[index] = listed
+        elif looks_like_heading(paragraph, body):
+            styles[index] = (round(line.size * 2) / 2, line.bold)
+            numbered = NUMBERED.match(text)
+            if numbered:
+                mark = numbered["digits"] or numbered["letter"] or ""
+                deep[index] = mark.count(".") + 1
+    known: dict[tuple[float, bool], int] = {}
+    for index, style in styles.items():
+        if index in deep:
+            known[style] = min(known.get(style, 9), deep[index])
+    ranked = sorted({size for size, _ in styles.values() if size > body}, reverse=True)
+    for index, style in styles.items():
+        if index not in deep:
+            by_size = 1 + sum(size > style[0] for size in ranked)
+            deep[index] = known.get(style, 1 if NAMED.fullmatch(paragraphs[index].text) else min(by_size, 4))
+    return deep
+
+
+def looks_like_heading(paragraph: Paragraph, body: float) -> bool:
+    text, line = paragraph.text, paragraph.lines[0]
+    if len(paragraph.lines) > 3 or not 2 <= len(text) <= LONGEST_HEADING or any(line.cells for line in paragraph.lines):
+        return False
+    named = bool(NAMED.fullmatch(re.sub(r"^[\dIVX.]+\s+", "", text).rstrip(".:")))
+    numbered = NUMBERED.match(text)
+    letters = [char for char in text if char.isalpha()]
+    if len(letters) < 3 or len(letters) < 0.5 * len(text.replace(" ", "")):
+        return False
+    opens = (text[numbered.end() :] if numbered else text).lstrip("“\"'(")[:1]
+    if BULLET.match(text.split()[0]) and not numbered:
+        return False
+    if (opens.islower() and line.size < 1.3 * body) or (
+        text[-1] in ".,;" and not (numbered and len(text) < 60) and not named
+    ):
+        return False
+    larger = line.size >= 1.12 * body and line.size > body + 0.8
+    shouted = len(letters) >= 4 and all(char.isupper() for char in letters)
+    if named and (shouted or bool(numbered) or len(text) < 20):
+        return True
+    return larger or (line.bold and line.size >= 0.95 * body) or (shouted and bool(numbered))

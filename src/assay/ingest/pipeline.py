@@ -1,0 +1,413 @@
+"""File → searchable: read, keep, split, embed, index, say so. The pipeline that fills a knowledge base.
+
+The order of writing is what makes a kill at any point harmless: a document is first kept as *pending* with its text, then its
+rows go into the index, and only then is it *ready*, which is when it is reported. Whatever is pending is finished by the
+next `add`, without its file; whatever the index holds of documents that are not ready is never shown (see `retrieve.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import io
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+import numpy as np
+
+from assay.core.access import Base
+from assay.core.codec import digest
+from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
+from assay.index.filters import In
+from assay.index.protocol import Index
+from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.ingest.readiness import File
+from assay.ingest.sources import Source
+from assay.ingest.split import passages
+from assay.models.embedder import Embedder
+from assay.store import documents, embedding_cache
+from assay.store.access import document_access
+from assay.store.database import Store
+from assay.store.documents import Entry
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+PARSER = "1"  # raised when the same file would now give another text
+BATCH = 512  # passages that are embedded and indexed together
+WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
+MOMENT = 1.0  # seconds that a batch may take to fill up
+OPTIMISE_EVERY = 20  # batches
+
+
+class Reader(Protocol):
+    """Reads one file in a place where it can do no harm; `jail.Jail` is the real one."""
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an ingestion stands; `report` is set when a file has just ended."""
+
+    files: int
+    of: int
+    passages: int
+    embedded: int
+    seconds: float
+    report: File | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What the pipeline works with."""
+
+    store: Store
+    cache: Engine
+    originals: Path
+    reader: Reader
+    embedder: Embedder
+    index: Index
+    base: Base
+    size: int
+    overlap: int
+    most_bytes: int = 200_000_000
+    fresh: bool = False  # the index was made just now: it holds nothing that would have to go
+
+    @property
+    def recipe(self) -> str:
+        return f"{self.size}/{self.overlap}/{self.embedder.name}"
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the two halves of the pipeline have done so far."""
+
+    of: int
+    say: Callable[[Progress], None]
+    began: float = field(default_factory=time.monotonic)
+    reports: list[File] = field(default_factory=list)
+    passages: int = 0
+    embedded: int = 0
+
+    def done(self, report: File) -> None:
+        self.reports.append(report)
+        self.tick(report)
+
+    def tick(self, report: File | None = None) -> None:
+        spent = time.monotonic() - self.began
+        self.say(
+            Progress(len(self.reports), max(self.of, len(self.reports)), self.passages, self.embedded, spent, report)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A document on its way to the index, and how its file will be reported."""
+
+    document: Document
+    report: File
+    pieces: Sequence[Passage] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    """Documents whose passages have their vectors."""
+
+    batch: Sequence[_Ready]
+    rows: Sequence[Row]
+
+
+async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None) -> list[File]:
+    """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
+    await sweep(intake.store, intake.index, intake.base)
+    redo = documents.pending(intake.store, intake.base)
+    asked_for = {source.uri for source in files}
+    tally = _Tally(of=len(files) + sum(entry.uri not in asked_for for entry in redo), say=say)
+    queue: asyncio.Queue[_Ready | None] = asyncio.Queue(WAITING)
+    done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
+
+    async def passed_on(ready: _Ready) -> None:
+        pieces = await asyncio.to_thread(passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap)
+        await queue.put(replace(ready, pieces=pieces))
+
+    async def read_all() -> None:
+        for entry in redo:
+            if (document := _kept(intake, entry)) is not None and entry.uri not in asked_for:
+                await passed_on(_Ready(document, _report(entry, "finished")))
+        for source in files:
+            ready = await _read_one(intake, source, tally)
+            if ready is not None:
+                await passed_on(ready)
+        await queue.put(None)
+
+    try:
+        async with asyncio.TaskGroup() as stages:  # reading and writing go on while the embedder works
+            stages.create_task(read_all())
+            stages.create_task(_embed_all(intake, queue, done, tally))
+            stages.create_task(_index_all(intake, done, tally))
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from group  # what went wrong first says enough; the others were only called off
+    await sweep(intake.store, intake.index, intake.base)
+    await intake.index.optimise()
+    return tally.reports
+
+
+def _kept(intake: Intake, entry: Entry) -> Document | None:
+    from assay.core.access import Scope
+
+    own = Scope(intake.base.owner, (intake.base,), frozenset({entry.label}))
+    return documents.get(intake.store, entry.id, own)
+
+
+def _report(entry: Entry, outcome: str, why: str = "") -> File:
+    return File(
+        entry.uri, entry.status, outcome, entry.pages, entry.characters, entry.passages, why or entry.why,
+        entry.title, entry.language, entry.warnings,
+    )  # fmt: skip
+
+
+async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
+    """Read one file, unless it is known already. What cannot be read is reported here; what can goes on to the index."""
+    try:
+        return await _looked_at(intake, source, tally)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        why = f"The file could not be opened ({error.strerror}). Check its permissions and add it again."
+        _refuse(intake, source, Unreadable(Status.unreadable, why), "", 0, tally)
+        return None
+
+
+async def _looked_at(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
+    store, base = intake.store, intake.base
+    size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
+    known = documents.at(store, base, source.uri)
+    if known and known.digest == sha and known.parser == PARSER:
+        if known.state == documents.READY and known.recipe == intake.recipe:
+            tally.done(_report(known, "unchanged"))
+            return None
+        if (document := _kept(intake, known)) is not None and known.state in {documents.READY, documents.PENDING}:
+            if known.state == documents.READY:  # the splitter or the embedder has changed, the text has not
+                documents.mark_pending(store, [known.id])
+            return _Ready(document, _report(known, "finished"))
+    twin = next((entry for entry in documents.with_digest(store, base, sha) if entry.uri != source.uri), None)
+    if twin and twin.parser == PARSER:
+        if await asyncio.to_thread(_still_says, twin):
+            documents.retire(store, base, source.uri)  # what stood here before is not said here any more
+            tally.done(
+                _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
+            )
+            return None
+        documents.move(store, twin, source.uri)  # its rows are written anew, under the new place; no vector is
+        if (document := _kept(intake, twin)) is not None:
+            return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
+    return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
+
+
+async def _parsed(intake: Intake, source: Source, size: int, tally: _Tally, *, outcome: str) -> _Ready | None:
+    """Keep the bytes, then read what was kept: a file that changes meanwhile cannot end up half old and half new."""
+    if size > intake.most_bytes:  # the reader says so; there is no use in keeping it
+        sha, data = "", source.path or source.read()
+    else:
+        sha = await asyncio.to_thread(keep_original, intake.originals, source)
+        data = original_path(intake.originals, sha) if source.data is None else source.data
+    parsed = await intake.reader.read(data, source.name)
+    if isinstance(parsed, Parsed) and not parsed.text.strip():  # whatever a parser says: no text is never "read"
+        parsed = Unreadable(Status.empty, "The file has no text.")
+    if isinstance(parsed, Unreadable):
+        _refuse(intake, source, parsed, sha, size, tally)
+        return None
+    document = Document(
+        id="d" + intake.store.new_id(), base=intake.base.id, uri=source.uri, digest=sha,
+        title=parsed.title or Path(source.name).stem, text=parsed.text, authors=parsed.authors, date=parsed.date,
+        abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
+        language=parsed.language, meta=parsed.meta,
+    )  # fmt: skip
+    await asyncio.to_thread(
+        documents.put_pending, intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings
+    )
+    paged = len(document.pages) if document.page_at(0) else 0
+    report = File(
+        source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(parsed.warnings),
+        document.title, document.language, parsed.warnings,
+    )  # fmt: skip
+    return _Ready(document, report)
+
+
+def _refuse(intake: Intake, source: Source, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
+    """A file without text: written down with the reason, and its bytes are not kept."""
+    if sha and not documents.digests_in_use(intake.store, [sha]):
+        original_path(intake.originals, sha).unlink(missing_ok=True)
+    documents.put_unreadable(
+        intake.store, intake.base, source.uri, digest=sha, size=size, status=found.status, why=found.why
+    )
+    tally.done(File(source.uri, found.status, "failed", why=found.why))
+
+
+def _still_says(entry: Entry) -> bool:
+    """Whether a document's file is still there with the same content; what came without a file of its own always is."""
+    if entry.uri.startswith((STDIN, UPLOAD)):
+        return True
+    try:
+        return Source(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest
+    except OSError:
+        return False
+
+
+def _opened(source: Source) -> BinaryIO:
+    return io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
+
+
+def keep_original(folder: Path, source: Source) -> str:
+    """Keep the bytes as they came, by digest; complete or not there at all. Returns the digest of what was kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
+    partial = Path(name)
+    sha = hashlib.sha256()
+    try:
+        with os.fdopen(handle, "wb") as copy, _opened(source) as file:
+            while piece := file.read(1 << 20):
+                sha.update(piece)
+                copy.write(piece)
+        place = original_path(folder, sha.hexdigest())
+        place.parent.mkdir(exist_ok=True)
+        partial.replace(place)
+    finally:
+        partial.unlink(missing_ok=True)
+    return sha.hexdigest()
+
+
+def original_path(folder: Path, sha: str) -> Path:
+    return folder / sha[:2] / sha
+
+
+async def _embed_all(
+    intake: Intake, queue: asyncio.Queue[_Ready | None], done: asyncio.Queue[_Embedded | None], tally: _Tally
+) -> None:
+    """Vectors for what was read, many passages at a time: the part that everything else waits for, and never the reverse."""
+    async for batch in _batches(queue):
+        pieces = [(ready.document, piece) for ready in batch for piece in ready.pieces]
+        rows: list[Row] = []
+        labels = await asyncio.to_thread(documents.labels, intake.store, [ready.document.id for ready in batch])
+        for first in range(0, len(pieces), BATCH):
+            part = pieces[first : first + BATCH]
+            vectors = await embedded(intake, [embedded_as(document, piece) for document, piece in part], tally)
+            rows += [
+                Row(piece, vector, lead(document, piece), fields(document, labels.get(document.id, "")))
+                for (document, piece), vector in zip(part, vectors, strict=True)
+            ]
+            tally.passages += len(part)
+            tally.tick()
+        await done.put(_Embedded(batch, rows))
+    await done.put(None)
+
+
+async def _index_all(intake: Intake, done: asyncio.Queue[_Embedded | None], tally: _Tally) -> None:
+    """Put what is embedded into the index; a document is ready, and reported, once all its rows are in."""
+    batches = 0
+    while (one := await done.get()) is not None:
+        again = tuple(each.document.id for each in one.batch if each.report.outcome in {"finished", "moved"})
+        if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left rows with other borders
+            await intake.index.delete(In("doc", again))
+        for first in range(0, len(one.rows), BATCH):
+            await intake.index.upsert(one.rows[first : first + BATCH])
+        counts = {each.document.id: len(each.pieces) for each in one.batch}
+        await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
+        given = {row.passage.doc_id: str(row.fields["label"]) for row in one.rows}
+        now = await asyncio.to_thread(documents.labels, intake.store, list(given))
+        for document in [each for each in given if now.get(each, given[each]) != given[each]]:
+            await intake.index.relabel(document, now[document])  # access was changed meanwhile
+        for each in one.batch:
+            tally.done(replace(each.report, passages=len(each.pieces)))
+        batches += 1
+        if batches % OPTIMISE_EVERY == 0:
+            await intake.index.optimise()
+
+
+async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_Ready]]:
+    """About one batch of text at a time, or what has come together in a moment: small files are better taken together,
+    and nobody should wait long to hear that the first ones are done."""
+    while (first := await queue.get()) is not None:
+        batch = [first]
+        characters = len(first.document.text)
+        last = False
+        until = time.monotonic() + MOMENT
+        while characters < BATCH * 600:
+            try:
+                following = await asyncio.wait_for(queue.get(), max(0.0, until - time.monotonic()))
+            except TimeoutError:
+                break
+            if following is None:
+                last = True
+                break
+            batch.append(following)
+            characters += len(following.document.text)
+        yield batch
+        if last:
+            return
+
+
+def lead(document: Document, piece: Passage) -> str:
+    """What is searched with a passage without being part of it: whose it is, and where in it."""
+    below = piece.heading.removeprefix(document.title).removeprefix(" › ")
+    return f"{document.title} › {below}" if below else document.title
+
+
+def fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
+    """Everything that a search can be limited by; without a label of its own a document has its base's."""
+    return {
+        "base": document.base,
+        "doc": document.id,
+        "source": document.uri,
+        "title": document.title,
+        "date": document.date or "",
+        "type": document.kind,
+        "language": document.language or "",
+        "label": label or document.base,
+        **{f"meta.{name}": value for name, value in document.meta.items()},
+    }
+
+
+def embedded_as(document: Document, piece: Passage) -> str:
+    """The words that a passage's vector stands for."""
+    above = lead(document, piece)
+    return f"{above}\n{piece.text}" if above else piece.text
+
+
+def vector_key(document: Document, piece: Passage) -> str:
+    return digest(embedded_as(document, piece))
+
+
+async def embedded(intake: Intake, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
+    """Vectors for texts, from the cache where they are known."""
+    keys = [digest(text) for text in joined]
+    owner, name = intake.base.owner, intake.embedder.name
+    known = await asyncio.to_thread(embedding_cache.recall, intake.cache, owner, name, keys)
+    missing = {key: text for key, text in zip(keys, joined, strict=True) if key not in known}
+    if missing:
+        fresh = await intake.embedder.passages(list(missing.values()))
+        made = dict(zip(missing, fresh, strict=True))
+        await asyncio.to_thread(embedding_cache.remember, intake.cache, owner, name, made)
+        known |= made
+        tally.embedded += len(made)
+    return [known[key] for key in keys]
+
+
+async def sweep(store: Store, index: Index, base: Base) -> None:
+    """Take out of the index what the store no longer has, and tell it who may read what, where it does not know yet."""
+    gone = documents.leftover(store, base)
+    for first in range(0, len(gone), 500):
+        part = gone[first : first + 500]
+        await index.delete(In("doc", tuple(part)))
+        documents.swept(store, part)
+    late = document_access.owed(store, base)
+    for document, label in late.items():
+        await index.relabel(document, label)
+    document_access.settled(store, late.items())

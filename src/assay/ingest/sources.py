@@ -1,0 +1,126 @@
+"""Where documents come from: files, folders and standard input, as a list of sources. Nothing is opened as a document yet."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.core.errors import UserError
+from assay.core.types import STDIN
+
+PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
+WORKSPACE = "state.db"  # a folder that holds this and one of the next is a workspace, not somebody's documents
+BESIDE = {"index", "originals", "cache.db"}
+SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, or bytes that came with a name."""
+
+    uri: str
+    name: str
+    path: Path | None = None
+    data: bytes | None = None
+
+    def read(self) -> bytes:
+        return self.data if self.data is not None else Path(self.uri if self.path is None else self.path).read_bytes()
+
+    def size(self) -> int:
+        return (
+            len(self.data)
+            if self.data is not None
+            else Path(self.uri if self.path is None else self.path).stat().st_size
+        )
+
+    def digest(self) -> str:
+        """SHA-256 of the content, read in pieces: a source may be larger than memory."""
+        if self.data is not None or self.path is None:
+            return hashlib.sha256(self.data or b"").hexdigest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sources(paths: Sequence[Path]) -> list[Source]:
+    """Every file under these paths, in a fixed order, each once. A path that leads nowhere is an error."""
+    found: dict[str, Source] = {}
+    for path in paths:
+        path = _there(path)
+        if path.is_dir():
+            files = list(_walk(path))
+            if not files:
+                raise UserError(f"There is nothing to read in {str(path)!r}: the folder has no files.")
+        elif path.is_file():
+            files = [path]
+        else:
+            raise UserError(f"{str(path)!r} is neither a file nor a folder.")
+        for file in files:
+            place = file.resolve()
+            uri = readable(str(place))
+            found.setdefault(uri, Source(uri=uri, name=readable(file.name), path=place))
+    return list(found.values())
+
+
+def readable(path: str) -> str:
+    """A path as it can be kept and shown: bytes in it that are not UTF-8 are written out."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _there(path: Path) -> Path:
+    """The path with `~` filled in, if something is there."""
+    try:
+        path = path.expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{str(path)!r} begins with the home folder of somebody who is not known here.") from error
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise UserError(f"{str(path)!r} cannot be opened: {error.strerror}.") from error
+    if not there:
+        raise UserError(f"There is no file or folder {str(path)!r}.")
+    return path
+
+
+def given(name: str, data: bytes) -> Source:
+    """What came through standard input."""
+    if not data:
+        raise UserError("Standard input was empty: there is nothing to add.")
+    name = readable(name)
+    return Source(uri=f"{STDIN}{name}", name=name, data=data)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle; and links to
+    files elsewhere, so that a folder from somebody else brings nothing along that was never in it.
+
+    A folder that cannot be listed is an error, since it would look empty, and `sync` forgets what an empty folder had.
+    """
+    unseen: list[OSError] = []
+    within = folder.resolve()
+    for place, folders, files in os.walk(folder, followlinks=False, onerror=unseen.append):
+        if WORKSPACE in files and BESIDE & {*folders, *files}:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in PASSED_OVER)
+        for name in sorted(files):
+            if name.startswith((".", "~$")) or name.lower() in SYSTEM_FILES:
+                continue
+            file = Path(place) / name
+            if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(within)):
+                yield file
+    if unseen:
+        names = ", ".join(repr(str(error.filename)) for error in unseen[:3]) + (" …" if len(unseen) > 3 else "")
+        raise UserError(f"{names} cannot be listed: {unseen[0].strerror}. Check its permissions.")
+
+
+def digests(files: Sequence[Source]) -> set[str]:
+    """The contents that are there; a file that cannot be read now will be reported when it is added."""
+    found: set[str] = set()
+    for source in files:
+        with suppress(OSError):
+            found.add(source.digest())
+    return found

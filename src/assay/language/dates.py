@@ -1,0 +1,122 @@
+"""Dates as people say them ("the last 12 months", "May 2023", "this week"), turned into a span of days. Pure."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from assay.core.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """From the first day to the last, both included; either end may be open. ISO dates compare as strings."""
+
+    since: str | None = None
+    until: str | None = None
+
+
+MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
+MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBERS = {word: number for number, word in enumerate(WORDS, 1)}
+
+_count = r"(?:(\d{1,3}|" + "|".join(NUMBERS) + r")\s+)?"
+_month = "(" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+LAST = re.compile(
+    rf"\b(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}"
+    r"(day|week|month|quarter|year)(s?)\b(?!\s+of\b)",
+    re.I,
+)
+THIS = re.compile(r"\bthis (week|month|quarter|year)\b", re.I)
+DAY = re.compile(r"\b(today|yesterday)\b", re.I)
+
+
+def span_of(text: str, today: str) -> tuple[Days, str] | None:
+    """The span that a question names relative to the day of asking, and the words that named it. "Today" is none: most who
+    say it mean nowadays."""
+    day = date.fromisoformat(today)
+    if match := LAST.search(text):
+        many = bool(match[1] or match[3])
+        return _last(_number(match[1]), match[2].lower(), day, rolling=many), match[0]
+    if match := THIS.search(text):
+        return Days(_begin(match[1].lower(), day).isoformat(), today), match[0]
+    return None
+
+
+def _number(word: str | None) -> int:
+    return 1 if not word else NUMBERS.get(word.lower()) or int(word)
+
+
+def _last(count: int, unit: str, day: date, *, rolling: bool) -> Days:
+    """ "the last 3 months" counts back from today; "last month" is the calendar month before this one."""
+    if rolling or unit == "day":
+        return Days(_back(day, count, unit).isoformat(), day.isoformat())
+    begin = _begin(unit, day)
+    return Days(_back(begin, 1, unit).isoformat(), (begin - timedelta(days=1)).isoformat())
+
+
+def _back(day: date, count: int, unit: str) -> date:
+    if unit in {"day", "week"}:
+        return day - timedelta(days=count * (7 if unit == "week" else 1))
+    months = day.year * 12 + day.month - 1 - count * {"month": 1, "quarter": 3, "year": 12}[unit]
+    if months < 12:
+        return date.min
+    year, month = divmod(months, 12)
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _begin(unit: str, day: date) -> date:
+    match unit:
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case _:
+            return day.replace(month=1, day=1)
+
+
+def first_day(words: str, today: str) -> str:
+    """The first day that `words` speak of: for `--since`."""
+    return _parse(words, today)[0]
+
+
+def last_day(words: str, today: str) -> str:
+    """The last day that `words` speak of: for `--until`."""
+    return _parse(words, today)[1]
+
+
+def _parse(words: str, today: str) -> tuple[str, str]:
+    words = " ".join(words.split())
+    if match := DAY.fullmatch(words):
+        one = (date.fromisoformat(today) - timedelta(days=match[1].lower() == "yesterday")).isoformat()
+        return one, one
+    if found := span_of(words, today):
+        return found[0].since or "0001-01-01", found[0].until or "9999-12-31"
+    if days := absolute(words):
+        return days
+    raise UserError(f"{words!r} is not a date that Assay knows. Write 2024, 2024-05, 2024-05-17 or 'last 12 months'.")
+
+
+def absolute(words: str) -> tuple[str, str] | None:
+    """First and last day of a written date."""
+    if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", words):
+        return _days(int(match[1]), int(match[2] or 0), int(match[3] or 0))
+    if match := re.fullmatch(rf"(?:(\d{{1,2}}) )?{_month},? (\d{{4}})", words, re.I):
+        return _days(int(match[3]), MONTHS[match[2].lower()], int(match[1] or 0))
+    return None
+
+
+def _days(year: int, month: int, day: int) -> tuple[str, str] | None:
+    try:
+        first = date(year, month or 1, day or 1)
+    except ValueError:
+        return None
+    if day:
+        return first.isoformat(), first.isoformat()
+    last_month = month or 12
+    return first.isoformat(), date(year, last_month, calendar.monthrange(year, last_month)[1]).isoformat()

@@ -1,0 +1,233 @@
+"""The seam to an embedder, and the endpoint that speaks `/v1/embeddings`. The bundled one is in `minilm.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from assay.core.errors import ModelError, UserError
+from assay.models.wire.http import TOO_LARGE, Named, Response, Wire, address_of
+from assay.models.wire.http import retry_after as retry_after
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors (float32). `name` changes whenever the same text would get another vector."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text are read; what comes after is ignored."""
+        ...
+
+    def tokens(self, text: str) -> int: ...
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray: ...
+
+    async def queries(self, texts: Sequence[str]) -> np.ndarray: ...
+
+
+BLANK = "."  # sent in place of a text without words, which many endpoints refuse
+LARGEST = 64_000_000  # bytes of a reply: a batch of the longest vectors there are, in figures
+NAMED = Named("embedding", url="embedder", key="embedder_api_key", model="embedder_model")
+
+
+@dataclass(eq=False)
+class EndpointEmbedder:
+    """Any endpoint that speaks `/v1/embeddings`. The key is in no error and no repr.
+
+    url: the address up to `/v1`; the full one, ending in `/embeddings`, does as well
+    dimensions: asked of the endpoint where its model can shorten its vectors
+    deadline: seconds that one batch may take, its retries and the waiting between them included
+    """
+
+    url: str = field(repr=False)
+    model: str
+    api_key: str = field(default="", repr=False)
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    proxy: str = field(default="", repr=False)
+    ca_bundle: str = ""
+    dimensions: int | None = None
+    window: int = 512
+    encoding: Literal["float", "base64"] = "float"
+    batch_texts: int = 64
+    batch_characters: int = 60_000
+    at_once: int = 4
+    deadline: float = 120.0
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    _seen_dim: int | None = field(default=None, init=False, repr=False)
+    _gate: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = field(default=None, init=False, repr=False)
+    _wire: Wire = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._wire = Wire(
+            self._address(), NAMED, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
+        )
+
+    @property
+    def name(self) -> str:
+        # The address is left out: a model that moves to another port is still the same model.
+        asked = f"/{self.dimensions}" if self.dimensions else ""
+        return f"endpoint/{self.model}{asked}/{self.query_prefix!r}/{self.passage_prefix!r}"
+
+    @property
+    def dim(self) -> int:
+        """Known from the first reply. Asked for before that, one short text is embedded, and this call waits for it."""
+        if self._seen_dim is None:
+            self._seen_dim = self.dimensions or _in_a_thread(lambda: asyncio.run(_probe(replace(self))))
+        return self._seen_dim
+
+    def tokens(self, text: str) -> int:
+        """An estimate: the bundled model's word pieces. Nobody can ask an endpoint how it counts."""
+        return self.count([text])[0]
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        from assay.models.local.minilm import MiniLM
+
+        return MiniLM().count(texts)
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray:
+        return await self._embed([self.passage_prefix + text for text in texts])
+
+    async def queries(self, texts: Sequence[str]) -> np.ndarray:
+        return await self._embed([self.query_prefix + text for text in texts])
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    async def _embed(self, texts: list[str]) -> np.ndarray:
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
+        gate = self._loops_gate()
+        texts = [text if text.strip() else BLANK for text in texts]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._batch(gate, texts[start:end]))
+                    for start, end in batch_spans(
+                        [len(text) for text in texts], self.batch_texts, self.batch_characters
+                    )
+                ]
+        except* (ModelError, UserError) as failed:  # the first says enough; the others were stopped
+            raise failed.exceptions[0] from None
+        return np.concatenate([task.result() for task in tasks])
+
+    async def _batch(self, gate: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
+        async with gate:
+            reply = await self._post(texts)
+        if reply.status == TOO_LARGE and len(texts) > 1:
+            half = len(texts) // 2
+            return np.concatenate([await self._batch(gate, part) for part in (texts[:half], texts[half:])])
+        if reply.status != 200:
+            raise self._wire.refused(reply)
+        try:
+            vectors = read_vectors(reply.json(), len(texts))
+        except ValueError as error:  # also JSON that is none
+            raise self._wire.error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
+        if self._seen_dim is None:
+            self._seen_dim = vectors.shape[1]
+        if vectors.shape[1] != self._seen_dim:
+            raise self._wire.error(
+                f"answered with vectors of {vectors.shape[1]} numbers, where {self._seen_dim} were expected"
+            )
+        return vectors
+
+    async def _post(self, texts: list[str]) -> Response:
+        body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": self.encoding}
+        if self.dimensions:
+            body["dimensions"] = self.dimensions
+        return await self._wire.post(body, self.deadline)
+
+    def _loops_gate(self) -> asyncio.Semaphore:
+        # A semaphore belongs to an event loop. A command line that runs one loop after another gets one for each.
+        loop = asyncio.get_running_loop()
+        if self._gate is None or self._gate[0] is not loop:
+            self._gate = (loop, asyncio.Semaphore(self.at_once))
+        return self._gate[1]
+
+    def _address(self) -> str:
+        return address_of(self.url, "/embeddings", root="/v1")
+
+
+def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[tuple[int, int]]:
+    """Consecutive spans of at most `most` texts and `characters` characters; a longer text goes alone."""
+    start = held = 0
+    for place, length in enumerate(lengths):
+        if place > start and (place - start >= most or held + length > characters):
+            yield start, place
+            start, held = place, 0
+        held += length
+    if start < len(lengths):
+        yield start, len(lengths)
+
+
+def read_vectors(reply: object, expected: int) -> np.ndarray:
+    """Unit vectors in the order asked for. ValueError says what is wrong with the reply."""
+    data = reply.get("data") if isinstance(reply, Mapping) else None
+    if not isinstance(data, list) or not all(isinstance(item, Mapping) for item in data):
+        raise ValueError("there is no list called `data`")
+    if len(data) != expected:
+        raise ValueError(f"{len(data)} vectors came back for {expected} texts")
+    places = [item.get("index") for item in data]
+    if any(place is not None for place in places):
+        if sorted(place for place in places if isinstance(place, int)) != list(range(expected)):
+            raise ValueError("`index` does not number the vectors")
+        data = sorted(data, key=lambda item: item["index"])
+    rows = [_vector(item.get("embedding")) for item in data]
+    if len({row.size for row in rows}) != 1 or rows[0].size == 0:
+        raise ValueError("the vectors are not all of one length")
+    vectors = np.stack(rows)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(norms).all() or not norms.all():
+        raise ValueError("a vector is zero, or holds a number that is none (NaN or infinite)")
+    return vectors / norms
+
+
+def _vector(value: object) -> np.ndarray:
+    try:
+        if isinstance(value, str):
+            return np.frombuffer(base64.b64decode(value, validate=True), "<f4").astype(np.float32)
+        if isinstance(value, list):
+            row = np.array(value, np.float32)
+            if row.ndim == 1:
+                return row
+    except (ValueError, TypeError, binascii.Error):
+        pass
+    raise ValueError("an `embedding` is neither a list of numbers nor base64 of them")
+
+
+async def _probe(embedder: EndpointEmbedder) -> int:
+    try:
+        return (await embedder.queries([BLANK])).shape[1]
+    finally:
+        await embedder.close()
+
+
+def _in_a_thread(work: Callable[[], int]) -> int:
+    """Run to the end in a thread of its own, because this one may have an event loop running."""
+    outcome: list[int | BaseException] = []
+
+    def attempt() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]

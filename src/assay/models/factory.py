@@ -1,0 +1,174 @@
+"""Which embedder, which reranker and which language models the settings name."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from assay.core.errors import UserError
+from assay.core.settings import Settings, secret
+from assay.models.llm import LLM, Role
+
+if TYPE_CHECKING:
+    from assay.models.embedder import Embedder
+    from assay.models.reranker import Reranker
+
+BUNDLED = "minilm"
+
+
+def is_endpoint(value: str) -> bool:
+    return value.startswith(("http://", "https://"))
+
+
+def elsewhere(value: str, proxy: str = "") -> list[str]:
+    """The machines that text would be sent to or through under this setting, this one left out."""
+    if not is_endpoint(value):
+        return []
+    hosts = [urlsplit(address).hostname or address for address in (value, proxy) if address]
+    return [host for host in hosts if not _here(host)]
+
+
+def _here(host: str) -> bool:
+    """Whether a host is this machine, whatever its name looks like."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def embedder_for(settings: Settings) -> Embedder:
+    """The bundled model, a folder with a model, or an endpoint."""
+    chosen = settings.embedder
+    if chosen == BUNDLED:
+        from assay.models.local.minilm import MiniLM
+
+        return MiniLM()
+    if is_endpoint(chosen):
+        from assay.models.embedder import EndpointEmbedder
+
+        if not settings.embedder_model:
+            raise UserError("The embedder is an endpoint: set `embedder_model` to the name of its model.")
+        return EndpointEmbedder(
+            chosen,
+            settings.embedder_model,
+            secret(settings.embedder_api_key),
+            query_prefix=settings.embedder_query_prefix,
+            passage_prefix=settings.embedder_passage_prefix,
+            proxy=settings.proxy,
+            ca_bundle=settings.ca_bundle,
+        )
+    folder = Path(chosen).expanduser()
+    if not folder.is_dir():
+        raise UserError(f"The embedder {chosen!r} is neither `minilm`, a folder, nor an http(s) address.")
+    from assay.models.local.onnx_folder import OnnxFolder
+
+    return OnnxFolder(
+        folder,
+        query_prefix=settings.embedder_query_prefix or None,
+        passage_prefix=settings.embedder_passage_prefix or None,
+        pooling=settings.embedder_pooling or None,
+    )
+
+
+def languages_of(settings: Settings) -> Sequence[str]:
+    """The languages that the embedder was trained on; empty when nobody can say."""
+    return ("en",) if settings.embedder == BUNDLED else ()
+
+
+def reranker_for(settings: Settings, embedder: Embedder) -> Reranker | None:
+    """None, late interaction over the bundled model, a cross-encoder in a folder, or an endpoint."""
+    chosen = settings.reranker
+    if chosen == "none":
+        return None
+    from assay.models import reranker
+
+    if chosen == "late":
+        return reranker.LateInteraction()
+    if is_endpoint(chosen):
+        return reranker.EndpointReranker(
+            chosen,
+            settings.reranker_model,
+            secret(settings.reranker_api_key),
+            proxy=settings.proxy,
+            ca_bundle=settings.ca_bundle,
+        )
+    folder = Path(chosen).expanduser()
+    if not folder.is_dir():
+        raise UserError(f"The reranker {chosen!r} is neither `none`, `late`, a folder, nor an http(s) address.")
+    return reranker.CrossEncoder(folder)
+
+
+def endpoints(settings: Settings) -> list[str]:
+    """Every address that text may be sent to under these settings."""
+    addresses = (settings.embedder, settings.reranker, settings.llm_base_url)
+    return [value for value in addresses if is_endpoint(value)]
+
+
+# --- language models ------------------------------------------------------------------------------------------------
+
+NO_MODEL = "none"
+PROVIDERS = frozenset(
+    "anthropic azure bedrock cerebras cohere deepseek fireworks github google google-cloud google-gla google-vertex groq "
+    "huggingface mistral moonshotai ollama openai openai-chat openai-responses openrouter together vercel xai".split()
+)
+
+
+def has_model(settings: Settings) -> bool:
+    """Whether there is a language model to ask."""
+    return bool(settings.llm_model) and settings.llm_model != NO_MODEL
+
+
+def models_named(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
+    """The models of each role by name: its own or the general one, then the fallback."""
+    if not has_model(settings):
+        return {}
+    return {
+        role: tuple(
+            dict.fromkeys(
+                name
+                for name in (getattr(settings, f"llm_{role}_model") or settings.llm_model, settings.llm_fallback_model)
+                if name
+            )
+        )
+        for role in Role
+    }
+
+
+def is_provider(settings: Settings, name: str) -> bool:
+    """Whether a model is named as pydantic-ai names them, and not as the endpoint does. Names of local servers have colons
+    too (`llama3:8b`), so where there is an endpoint only the well-known providers count."""
+    return ":" in name and (not settings.llm_base_url or name.partition(":")[0] in PROVIDERS)
+
+
+def llm_named(settings: Settings, name: str) -> LLM:
+    """The model of this name: at the endpoint, or at a provider."""
+    if is_provider(settings, name):
+        from assay.models.wire.provider import ProviderModel
+
+        return ProviderModel(name, "" if settings.llm_base_url else secret(settings.llm_api_key))
+    if not settings.llm_base_url:
+        raise UserError(f"`llm_model` is {name!r}, but nothing says where it is: set `llm_base_url` as well.")
+    if not is_endpoint(settings.llm_base_url):
+        raise UserError(f"`llm_base_url` is {settings.llm_base_url!r}; it must begin with http:// or https://.")
+    from assay.models.wire.endpoint import ChatEndpoint
+
+    return ChatEndpoint(
+        settings.llm_base_url, name, secret(settings.llm_api_key), proxy=settings.proxy, ca_bundle=settings.ca_bundle
+    )
+
+
+def reached_by_models(settings: Settings) -> list[str]:
+    """The machines, or the providers, that questions and passages would be sent to, this machine left out."""
+    names = {name for named in models_named(settings).values() for name in named}
+    providers = sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
+    at_endpoint = any(not is_provider(settings, name) for name in names)
+    return (elsewhere(settings.llm_base_url, settings.proxy) if at_endpoint else []) + providers
+
+
+def reached(settings: Settings, *, model: bool = True) -> list[str]:
+    """The machines, or the providers, that words would be sent to under these settings, this machine left out."""
+    own = [*elsewhere(settings.embedder, settings.proxy), *elsewhere(settings.reranker, settings.proxy)]
+    return list(dict.fromkeys([*own, *(reached_by_models(settings) if model else ())]))

@@ -1,0 +1,169 @@
+"""The seam to a reranker, and what fills it: a second, closer look at the first few hits of a fused list.
+
+None is needed: the default ranking has no reranker, and docs/decisions/0003-ranking.md says why. Models load when first used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from assay.core.types import Hit
+from assay.models.wire.http import TOO_LARGE, Named, Wire, address_of
+
+NAMED = Named("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
+
+
+class Reranker(Protocol):
+    async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """The same hits, best first. Those looked at come first and carry the score `rerank`; the rest keep their order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LateInteraction:
+    """ColBERT-style MaxSim over the bundled model: every word of the query looks for its nearest word in the passage.
+
+    The model was not trained for it, so the words only correct the fused score; they do not replace it.
+
+    weight: how many of its own spreads the fused score may be moved by one spread of MaxSim
+    """
+
+    depth: int = 30
+    weight: float = 0.3
+    precision: str | None = None
+    cache: Path | None = None
+
+    async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        return await asyncio.to_thread(self.reranked, query, hits)
+
+    def reranked(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        from assay.models.local.minilm_tokens import token_vectors
+
+        near = hits[: self.depth]
+        if len(near) < 2:
+            return reordered(hits, [hit.scores.get("fused", 0.0) for hit in near])
+        words, *passages = token_vectors([query, *map(reading, near)], self.precision, self.cache)
+        likeness = np.array([max_sim(words, passage) for passage in passages])
+        if any("fused" not in hit.scores for hit in near):
+            return reordered(hits, likeness)
+        return reordered(hits, corrected(np.array([hit.scores["fused"] for hit in near]), likeness, self.weight))
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """A cross-encoder from a local folder: model.onnx (or onnx/model.onnx) and tokenizer.json, run by openvino."""
+
+    folder: Path
+    depth: int = 50
+    precision: str | None = None
+    cache: Path | None = None
+
+    async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        return await asyncio.to_thread(self.reranked, query, hits)
+
+    def reranked(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        from assay.models.local.cross_encoder import pair_scores
+
+        near = hits[: self.depth]
+        scores = pair_scores(self.folder, query, [reading(hit) for hit in near], self.precision, self.cache)
+        return reordered(hits, scores)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointReranker:
+    """Any endpoint that speaks `/rerank`, as Cohere, Jina, vLLM and text-embeddings-inference do. The key is in no error.
+
+    url: the address with or without `/rerank` at its end
+    model: empty for a server of one model, which is then asked in text-embeddings-inference's words (`texts`)
+    deadline: seconds that one request may take, its retries and the waiting between them included
+    """
+
+    url: str = field(repr=False)
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    depth: int = 100
+    proxy: str = field(default="", repr=False)
+    ca_bundle: str = ""
+    deadline: float = 60.0
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+
+    async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        near = hits[: self.depth]
+        if not near:
+            return list(hits)
+        address = address_of(self.url, "/rerank")
+        wire = Wire(address, NAMED, self.api_key, self.proxy, self.ca_bundle, sleep=self.sleep)
+        try:
+            return reordered(hits, await self._scores(wire, query, [reading(hit) for hit in near]))
+        finally:
+            await wire.close()
+
+    async def _scores(self, wire: Wire, query: str, texts: list[str]) -> list[float]:
+        asked = {"model": self.model, "documents": texts, "top_n": len(texts)} if self.model else {"texts": texts}
+        reply = await wire.post({"query": query, **asked}, self.deadline)
+        if reply.status == TOO_LARGE and len(texts) > 1:  # each pair is scored by itself, so halves agree
+            half = len(texts) // 2
+            return [score for part in (texts[:half], texts[half:]) for score in await self._scores(wire, query, part)]
+        if reply.status != 200:
+            raise wire.refused(reply)
+        try:
+            return read_scores(reply.json(), len(texts))
+        except ValueError as error:  # also JSON that is none
+            raise wire.error(f"did not answer as /rerank does: {error}", reply.text) from None
+
+
+def read_scores(reply: object, expected: int) -> list[float]:
+    """A score for each text, in the order they were sent. ValueError says what is wrong with the reply."""
+    listed = reply if isinstance(reply, list) else None
+    if isinstance(reply, Mapping):
+        listed = next((reply[key] for key in ("results", "data") if isinstance(reply.get(key), list)), None)
+    if listed is None:
+        raise ValueError("there is no list of results")
+    scores: dict[int, float] = {}
+    for item in listed:
+        place, score = _score(item)
+        if not 0 <= place < expected:
+            raise ValueError(f"there is no text number {place}")
+        scores[place] = score
+    if len(scores) != expected:
+        raise ValueError(f"{len(scores)} scores came back for {expected} texts")
+    return [scores[place] for place in range(expected)]
+
+
+def _score(item: Any) -> tuple[int, float]:
+    if not isinstance(item, Mapping) or type(item.get("index")) is not int:
+        raise ValueError("a result has no `index`")
+    score = item.get("relevance_score", item.get("score"))
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise ValueError("a result has no `relevance_score`")
+    return item["index"], float(score)
+
+
+def reading(hit: Hit) -> str:
+    """What a reranker reads: whose passage it is, and its words."""
+    return f"{hit.title}\n{hit.passage.text}" if hit.title else hit.passage.text
+
+
+def max_sim(query: np.ndarray, passage: np.ndarray) -> float:
+    """The mean, over the query's tokens, of the likeness to the nearest token of the passage; rows are unit vectors."""
+    return float((query @ passage.T).max(axis=1).mean()) if len(query) and len(passage) else 0.0
+
+
+def corrected(scores: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
+    """Scores moved by a second opinion that is measured on another scale: spread for spread."""
+    spread = float(second.std())
+    return scores + weight * float(scores.std()) * (second - second.mean()) / spread if spread > 1e-9 else scores
+
+
+def reordered(hits: Sequence[Hit], scores: Sequence[float] | np.ndarray) -> list[Hit]:
+    """The first len(scores) hits by score, then the others as they were. Equal scores keep their order."""
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    first = [replace(hits[place], scores={**hits[place].scores, "rerank": float(scores[place])}) for place in order]
+    return [*first, *hits[len(scores) :]]

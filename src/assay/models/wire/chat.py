@@ -1,0 +1,182 @@
+"""The chat protocol in plain data: a prompt as `/v1/chat/completions` wants it, and its reply as it may come. Pure.
+
+What comes back is read as written by a stranger: any part may be missing, of another kind, or far too much.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.core.types import Usage
+from assay.models.llm import Prompt, Reply, ToolCall
+from assay.models.token_estimate import estimate_tokens, prompt_tokens
+from assay.models.wire.refusals import Lesson
+
+MOST_CALLS = 64
+MOST_TOKENS = 1_000_000_000  # what is said beyond that is no count
+LONGEST_NAME = 200
+THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+
+
+def request_body(prompt: Prompt, model: str, learnt: frozenset[Lesson] = frozenset()) -> dict[str, Any]:
+    """What is posted. `learnt` is what this endpoint has refused before."""
+    limit = "max_completion_tokens" if "max_completion_tokens" in learnt else "max_tokens"
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
+        limit: prompt.max_tokens,
+        "stream": False,
+    }
+    if "no temperature" not in learnt:
+        body["temperature"] = prompt.temperature
+    if prompt.form == "schema" and prompt.schema is not None:
+        named = {"name": "reply", "schema": prompt.schema, "strict": is_closed(prompt.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif prompt.form != "text":
+        body["response_format"] = {"type": "json_object"}
+    if prompt.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.about, "parameters": tool.parameters},
+            }
+            for tool in prompt.tools
+        ]
+    return body
+
+
+def is_closed(schema: object) -> bool:
+    """Whether every object in a schema names all its fields and requires them: what `strict` demands, or it is refused."""
+    if isinstance(schema, Mapping):
+        if schema.get("type") == "object" or "properties" in schema:
+            fields = schema.get("properties", {})
+            if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(fields):
+                return False
+        return all(is_closed(each) for each in schema.values())
+    if isinstance(schema, Sequence) and not isinstance(schema, str):
+        return all(is_closed(each) for each in schema)
+    return True
+
+
+def read_reply(data: object, prompt: Prompt, model: str, seconds: float = 0.0) -> Reply:
+    """A reply from an endpoint's JSON. ValueError says what is wrong with it."""
+    if not isinstance(data, Mapping):
+        raise ValueError("it is no JSON object")
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("there are no `choices`")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise ValueError("the first choice has no `message`")
+    written = _text(message.get("content")) or _text(message.get("refusal"))
+    calls = _calls(message)
+    finish = choice.get("finish_reason")
+    return Reply(
+        text=without_thoughts(written),
+        calls=calls,
+        finish=clean(finish)[:LONGEST_NAME] if isinstance(finish, str) and finish else _finish(calls),
+        usage=_usage(data.get("usage"), prompt, written, calls, seconds),
+        model=clean(said)[:LONGEST_NAME] if isinstance(said := data.get("model"), str) and said else model,
+    )
+
+
+def without_thoughts(text: str) -> str:
+    """The reply without the thinking aloud before it. A template may have opened it already, so the end alone counts too."""
+    start = text.lstrip()
+    for opens, closes in THOUGHTS:
+        if start.startswith(opens):
+            return start.partition(closes)[2].lstrip()  # never closed: nothing was said yet
+        if closes in start and opens not in start.partition(closes)[0] and not start.startswith(("{", "[")):
+            return start.partition(closes)[2].lstrip()
+    return text
+
+
+def usage_or_estimate(told_in: object, told_out: object, prompt: Prompt, written: str, seconds: float) -> Usage:
+    """What was spent, as told; what was not told, or cannot be, is estimated."""
+    return Usage(
+        calls=1,
+        tokens_in=_count(told_in) or prompt_tokens(prompt),
+        tokens_out=_count(told_out) or estimate_tokens(written),
+        seconds=seconds,
+    )
+
+
+def as_arguments(value: object) -> str:
+    """A call's arguments as JSON, whatever the endpoint made of them."""
+    if isinstance(value, str):
+        return clean(value)
+    return "{}" if value is None else clean(_dumped(value))
+
+
+def _usage(told: object, prompt: Prompt, written: str, calls: tuple[ToolCall, ...], seconds: float) -> Usage:
+    said: Mapping[str, object] = told if isinstance(told, Mapping) else {}
+    everything = written + "".join(f" {call.name} {call.arguments}" for call in calls)
+    return usage_or_estimate(said.get("prompt_tokens"), said.get("completion_tokens"), prompt, everything, seconds)
+
+
+def _count(value: object) -> int:
+    """A count of tokens; 0 where it is none. A prompt without tokens does not exist, so 0 says nothing either."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return 0
+    return int(min(value, MOST_TOKENS))
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    listed = message.get("tool_calls")
+    if isinstance(listed, Mapping):
+        listed = [listed]
+    if not listed and isinstance(message.get("function_call"), Mapping):  # as it was called before there were tools
+        listed = [{"function": message["function_call"]}]
+    if not isinstance(listed, list):
+        return ()
+    found = [each for each in listed if isinstance(each, Mapping) and isinstance(each.get("function"), Mapping)]
+    return tuple(_call(place, each) for place, each in enumerate(found[:MOST_CALLS], 1))
+
+
+def _call(place: int, told: Mapping[str, Any]) -> ToolCall:
+    asked, own = told["function"], told.get("id")
+    name = asked.get("name")
+    return ToolCall(
+        id=clean(own)[:LONGEST_NAME] if isinstance(own, str) and own else f"call_{place}",
+        name=clean(name)[:LONGEST_NAME] if isinstance(name, str) else "",
+        arguments=as_arguments(asked.get("arguments")),
+    )
+
+
+def _finish(calls: tuple[ToolCall, ...]) -> str:
+    return "tool_calls" if calls else "stop"
+
+
+def _text(content: object) -> str:
+    """What was written: a text, a list of parts of which some are text, or a value where a text should be."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return clean(content)
+    if isinstance(content, list):
+        return "".join(_part(part) for part in content)
+    return clean(_dumped(content))
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return clean(part)
+    if isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
+        return clean(said) if isinstance(said := part.get("text"), str) else ""
+    return ""  # a thought, a picture
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
+
+
+def clean(words: str) -> str:
+    """Half a surrogate pair is legal JSON, and no text: it could be neither stored nor shown."""
+    return words.encode("utf-8", "replace").decode()

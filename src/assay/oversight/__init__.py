@@ -1,1 +1,0 @@
-"""Which answers wait for a person, who that may be, and what everybody else sees meanwhile."""

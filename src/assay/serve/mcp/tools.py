@@ -1,0 +1,272 @@
+"""What an agent can do here over MCP: search, ask, list the sources, read. Nothing is changed by any of it.
+
+How results are told is in `mcp_shown.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from dataclasses import dataclass
+from inspect import getdoc
+from typing import Annotated, Any, Protocol
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from assay import __version__
+from assay.core.errors import AssayError, UserError
+from assay.core.events import Mode, Where
+from assay.serve.mcp.results import (
+    DATA,
+    AnsweredShape,
+    ReadShape,
+    SourcesShape,
+    hits_in_words,
+    read_in_words,
+    reply_in_words,
+    source_shape,
+    sources_in_words,
+)
+from assay.serve.schemas.document_schemas import Hits
+from assay.serve.schemas.run_schemas import MOST_WORDS
+from assay.serve.views.document_views import hit_shape
+from assay.serve.waiting import Reply
+from assay.store.documents import Entry
+from assay.workspace.ask import How
+from assay.workspace.facade import Workspace
+
+MOST_READ = 20_000  # characters of one reading
+PAGE = 50  # sources of one listing
+INSTRUCTIONS = (
+    "Assay answers questions from the documents of one person or team and shows where every statement stands. "
+    "`ask` researches a question and returns a checked answer with numbered citations, or says that the documents do not "
+    "answer it; it may take a minute. `search` finds passages at once, `sources` lists the documents, `read` shows the text "
+    f"around a passage. {DATA}"
+)
+READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+class Waiting(Protocol):
+    """A question under way: what happens, in lines, and then what it came to."""
+
+    def lines(self) -> AsyncGenerator[str]: ...
+    async def reply(self) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How tools get at the workspace: as the person whose request it is, or as the one at this machine."""
+
+    seen: Callable[[Context[Any, Any]], Workspace]
+    do: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+    ask: Callable[[Context[Any, Any], str, How], AbstractAsyncContextManager[Waiting]]
+
+
+Bases = Annotated[
+    tuple[str, ...],
+    Field(description="names of the knowledge bases to look in; leave out for all of them", max_length=100),
+]
+
+
+def make(reach: Reach) -> MCPServer[Any]:
+    """The server with its tools, for any transport."""
+    server: MCPServer[Any] = MCPServer(
+        "assay", title="Assay", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
+    )
+    for tool, title in (
+        (_search(reach), "Search the documents"),
+        (_ask(reach), "Ask the documents"),
+        (_sources(reach), "List the documents"),
+        (_read(reach), "Read a document"),
+    ):
+        server.add_tool(tool, title=title, description=getdoc(tool), annotations=READS, structured_output=True)
+    return server
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """What a model can act on is told as it is; of everything else it learns that it did not work."""
+    try:
+        yield
+    except UserError as error:
+        raise ToolError(str(error)) from error
+    except HTTPException as error:
+        raise ToolError(str(error.detail)) from error
+    except AssayError as error:
+        raise ToolError("Assay could not do this now. Try again later.") from error
+
+
+def result(text: str, data: BaseModel) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)], structured_content=data.model_dump(mode="json")
+    )
+
+
+# --- search ---------------------------------------------------------------------------------------------------------
+
+
+def _search(reach: Reach) -> Callable[..., Any]:
+    async def search(
+        ctx: Context,
+        query: Annotated[
+            str,
+            Field(
+                description="keywords or a question, in the words the documents would use",
+                min_length=1,
+                max_length=MOST_WORDS,
+            ),
+        ],
+        bases: Bases = (),
+        k: Annotated[int, Field(description="how many passages", ge=1, le=50)] = 10,
+    ) -> Annotated[CallToolResult, Hits]:
+        """Find the passages that fit best, by words and by meaning, each with its document and where it stands.
+
+        Quick and literal: use it to look something up or to see what there is. For a question that needs several
+        documents, or an answer that is checked, use `ask`. `read` shows what stands around a passage.
+        """
+        with in_words():
+            if not query.strip():
+                raise UserError("The query is empty. Give a few words to search for.")
+            workspace = reach.seen(ctx)
+            hits = await reach.do(workspace.search(query, k, Where(bases=bases)))
+            names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
+        return result(hits_in_words(hits), Hits(query=query, hits=tuple(hit_shape(hit, names) for hit in hits)))
+
+    return search
+
+
+# --- ask ------------------------------------------------------------------------------------------------------------
+
+
+def _ask(reach: Reach) -> Callable[..., Any]:
+    async def ask(
+        ctx: Context,
+        question: Annotated[
+            str,
+            Field(description="one question that can be understood on its own", min_length=1, max_length=MOST_WORDS),
+        ],
+        mode: Annotated[
+            Mode, Field(description="how far to go: quick, balanced or thorough (up to 3, 5 or 10 rounds of searching)")
+        ] = Mode.balanced,
+        bases: Bases = (),
+    ) -> Annotated[CallToolResult, AnsweredShape]:
+        """Research a question in the documents and get an answer in which every statement cites its source, word for word.
+
+        Use it when the answer has to be right and checkable, or takes several documents. It searches as often as it needs,
+        so it may take from seconds to minutes; progress is reported. If the documents do not answer the question it says so,
+        with what was searched for: then do not answer from elsewhere as if it were from them.
+        """
+        with in_words():
+            how = How(mode=mode, where=Where(bases=bases), checkpoints=())
+            async with reach.ask(ctx, question, how) as waiting:
+                done = 0
+                async with aclosing(waiting.lines()) as lines:
+                    async for line in lines:
+                        done += 1
+                        await ctx.report_progress(done, None, " ".join(line.split()) or "still at it")
+                reply = await waiting.reply()
+        if reply.error:
+            raise ToolError(reply.error)
+        shape = AnsweredShape(run=reply.run.id, outcome=reply.outcome, answer=reply.text, citations=reply.citations)
+        return result(reply_in_words(reply), shape)
+
+    return ask
+
+
+# --- sources and reading --------------------------------------------------------------------------------------------
+
+
+def _sources(reach: Reach) -> Callable[..., Any]:
+    def sources(
+        ctx: Context,
+        base: Annotated[str, Field(description="only this knowledge base", max_length=100)] = "",
+        words: Annotated[
+            str, Field(description="only documents with these words in title, file name or authors", max_length=500)
+        ] = "",
+        after: Annotated[str, Field(description="`next` of the page before, to go on from there", max_length=100)] = "",
+    ) -> Annotated[CallToolResult, SourcesShape]:
+        """List the documents there are: titles, file names, authors, dates, and the ids that `read` takes.
+
+        Use it to see what can be asked about, or to find a document by its name. Of many documents it shows a page at a
+        time.
+        """
+        with in_words():
+            workspace = reach.seen(ctx)
+            names = {each.id: each.name for each in workspace.scope().bases}
+            found = [each for each in workspace.sources([base] if base else []) if _fits(each, words)]
+            first = _after(found, after)
+        shown = found[first : first + PAGE]
+        more = shown[-1].id if first + PAGE < len(found) else ""
+        shape = SourcesShape(total=len(found), sources=tuple(source_shape(each, names) for each in shown), next=more)
+        return result(sources_in_words(shape), shape)
+
+    return sources
+
+
+def _fits(entry: Entry, words: str) -> bool:
+    within = " ".join((entry.title, entry.name, *entry.authors)).casefold()
+    return all(word in within for word in words.casefold().split())
+
+
+def _after(found: list[Entry], after: str) -> int:
+    """Where a page begins: behind the document that the one before ended with."""
+    if not after:
+        return 0
+    place = next((place for place, each in enumerate(found) if each.id == after), None)
+    if place is None:
+        raise UserError("The listing has changed since `after` was given. Begin again without it.")
+    return place + 1
+
+
+def _read(reach: Reach) -> Callable[..., Any]:
+    def read(
+        ctx: Context,
+        document: Annotated[
+            str,
+            Field(
+                description="a document's id, as `sources` and `search` give it; or its title or file name",
+                max_length=1000,
+            ),
+        ],
+        start: Annotated[int, Field(description="where to begin, counted in characters", ge=0)] = 0,
+        end: Annotated[
+            int | None, Field(description=f"where to end; at most {MOST_READ} characters are shown at once", ge=0)
+        ] = None,
+    ) -> Annotated[CallToolResult, ReadShape]:
+        """Read the text of a document, or a stretch of it.
+
+        Use it to see what stands around a passage (begin some hundred characters before its `start`), or to read a document
+        from its beginning. Offsets are the same everywhere.
+        """
+        with in_words():
+            workspace = reach.seen(ctx)
+            found = workspace.document(document) or workspace.document(_named(workspace, document))
+            if found is None:
+                raise UserError(f"There is no document {document!r} that can be read. `sources` lists what there is.")
+            size = len(found.text)
+            if start > size or (end is not None and end < start):
+                raise UserError(
+                    f"The document has {size} characters: `start` and `end` have to lie within, in this order."
+                )
+            last = min(size, start + MOST_READ if end is None else min(end, start + MOST_READ))
+        shape = ReadShape(
+            document=found.id, title=found.title, start=start, end=last, characters=size, text=found.text[start:last]
+        )
+        return result(read_in_words(shape), shape)
+
+    return read
+
+
+def _named(workspace: Workspace, name: str) -> str:
+    """The id of the one document with this title or file name."""
+    wanted = name.strip().casefold()
+    found = [each.id for each in workspace.sources() if wanted in (each.title.casefold(), each.name.casefold())]
+    if len(found) > 1:
+        raise UserError(f"{len(found)} documents go by the name {name!r}. Give the id of one: {', '.join(found[:20])}.")
+    return found[0] if found else ""

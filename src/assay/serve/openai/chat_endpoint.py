@@ -1,0 +1,227 @@
+"""A chat endpoint as OpenAI's clients know it. Modes and knowledge bases are its models; the answer is delivered once it is
+checked, with numbers for its citations, a list of them at its end, and the same as annotations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import aclosing
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.background import BackgroundTask
+
+from assay.agent.steps.rephrase import by_rule
+from assay.core.access import Scope
+from assay.core.errors import Missing, UserError
+from assay.core.events import Mode, Where
+from assay.models.factory import has_model
+from assay.serve.openai.errors import SERVER, InOpenAIsWords, Unanswered
+from assay.serve.openai.messages import as_typed, turns
+from assay.serve.openai.openai_schemas import (
+    Annotation,
+    Assistant,
+    ChatCompletion,
+    ChatRequest,
+    Choice,
+    Delta,
+    Fault,
+    Faulty,
+    Models,
+    ModelShape,
+    Own,
+    Tokens,
+    UrlCitation,
+    chunk,
+)
+from assay.serve.schemas.run_schemas import Problem
+from assay.serve.state import Here, Mine, Who
+from assay.serve.stream import HEADERS, HEARTBEAT, SSE
+from assay.serve.views.chat_markdown import marks
+from assay.serve.waiting import Asked, Reply, begin
+from assay.workspace.ask import How
+
+T = TypeVar("T")
+
+MODES = {"assay": Mode.balanced, "assay-quick": Mode.quick, "assay-thorough": Mode.thorough}
+GONE = 499  # nobody is there to read it
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    **{code: {"model": Faulty} for code in (400, 404, 422, 500, 502, 503)},
+    **{code: {"model": Faulty | Problem} for code in (401, 403, 413, 429)},  # the latter at the door
+}
+
+router = APIRouter(
+    prefix="/v1",
+    tags=["openai"],
+    route_class=InOpenAIsWords,
+    responses=ERRORS,
+)
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+@router.get("/models", response_model=Models)
+def models(mine: Mine) -> Models:
+    """What can be named as a `model`: each mode over all knowledge bases, and over each."""
+    return Models(data=tuple(_models(mine.scope())))
+
+
+@router.get("/models/{model:path}", response_model=ModelShape)
+def model(model: str, mine: Mine) -> ModelShape:
+    """One of them. A knowledge base that is not there and one that is not yours look the same."""
+    mode, base = chosen(model, mine.scope())
+    return _shape(model, mode, base)
+
+
+def _models(scope: Scope) -> Iterator[ModelShape]:
+    for base in ("", *(each.name for each in scope.bases)):
+        for name, mode in MODES.items():
+            yield _shape(f"{name}/{base}" if base else name, mode, base)
+
+
+def _shape(model: str, mode: Mode, base: str) -> ModelShape:
+    return ModelShape(id=model, name=f"Assay, {mode}: {base or 'all documents'}")
+
+
+def chosen(model: str, scope: Scope) -> tuple[Mode, str]:
+    """The mode and the knowledge base that a model's name stands for; the base's own name may hold anything."""
+    name, slash, base = model.partition("/")
+    if name not in MODES or (slash and base not in {each.name for each in scope.bases}):
+        raise Missing(f"There is no model called {model!r}. GET /v1/models lists them.")
+    return MODES[name], base
+
+
+# --- completions ----------------------------------------------------------------------------------------------------
+
+
+@router.post(
+    "/chat/completions",
+    response_model=ChatCompletion,
+    responses={200: {"content": SSE, "description": "The answer, or (`stream`) its pieces as they come."}},
+)
+async def completions(wish: ChatRequest, request: Request, mine: Mine, who: Who, server: Here) -> Response:
+    """Answer the last message from the documents. Who hangs up stops the run."""
+    if wish.n not in (None, 1):
+        raise UserError("Only one answer is given to a question: leave `n` at 1.")
+    mode, base = await asyncio.to_thread(lambda: chosen(wish.model, mine.scope()))
+    # In a thread: to put fifty long follow-ups in their own words takes a while.
+    question, history = await asyncio.to_thread(turns, wish.messages, as_typed if has_model(mine.settings) else _alone)
+    how = How(mode=mode, where=Where(bases=(base,) if base else ()), checkpoints=(), history=history)
+    asked = await begin(server, who, mine, question, how)
+    page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
+    if wish.stream:
+        usage = bool(wish.stream_options and wish.stream_options.include_usage)
+        return StreamingResponse(
+            _streamed(asked, wish.model, page, usage),
+            media_type="text/event-stream",
+            headers=HEADERS,
+            background=BackgroundTask(asked.leave),  # also where the client left before the first piece
+        )
+    reply = await _unless_gone(request, _ended(asked))
+    if reply is None:
+        return Response(status_code=GONE)
+    if reply.error:
+        raise Unanswered(reply.error)
+    return JSONResponse(_completion(reply, wish.model, page).model_dump(mode="json"))
+
+
+def _alone(question: str, before: Any) -> str:
+    return by_rule(question, before).question
+
+
+async def _ended(asked: Asked) -> Reply:
+    async with aclosing(asked.lines()) as lines:
+        async for _ in lines:
+            pass
+    return await asked.reply()
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work comes to; nothing, and the work is stopped, where the client hangs up before that."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _completion(reply: Reply, model: str, page: str) -> ChatCompletion:
+    message = Assistant(content=reply.text, annotations=pointed(reply, page), assay=_own(reply))
+    return ChatCompletion(
+        id=f"chatcmpl-{reply.run.id}",
+        created=int(time.time()),
+        model=model,
+        choices=(Choice(message=message),),
+        usage=_tokens(reply),
+    )
+
+
+async def _streamed(asked: Asked, model: str, page: str, with_usage: bool) -> AsyncIterator[str]:
+    """Who speaks; what is being done, as reasoning; and, once it is delivered, the answer, a paragraph at a time."""
+    created = int(time.time())
+    empty = {"usage": None} if with_usage else {}
+
+    def piece(finish: str | None = None, **new: Any) -> str:
+        delta = {name: value for name, value in Delta(**new).model_dump(mode="json").items() if value is not None}
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return _event(chunk(asked.run, created, model, choices=[choice], **empty))
+
+    yield piece(role="assistant", content="")
+    async with aclosing(asked.lines()) as lines:
+        async for line in lines:
+            yield piece(reasoning_content=f"{line}\n") if line else HEARTBEAT
+    reply = await asked.reply()
+    if reply.error:
+        yield _event({"error": Fault(message=reply.error, type=SERVER).model_dump()})
+        return
+    for part in reply.text.splitlines(keepends=True):
+        yield piece(content=part)
+    yield piece("stop", annotations=pointed(reply, page), assay=_own(reply))
+    if with_usage:
+        yield _event(chunk(asked.run, created, model, choices=[], usage=_tokens(reply).model_dump()))
+    yield "data: [DONE]\n\n"
+
+
+def _event(data: dict[str, Any]) -> str:
+    return f"data: {json.dumps(data)}\n\n"
+
+
+def pointed(reply: Reply, page: str) -> tuple[Annotation, ...]:
+    """Each number in the text, with the title of what it cites and where its words are shown."""
+    cited = {each.number: each for each in reply.citations}
+    return tuple(
+        Annotation(
+            url_citation=UrlCitation(
+                start_index=mark.start,
+                end_index=mark.end,
+                title=found.title,
+                url=f"{page}#/document/{quote(found.document)}?start={found.start}&end={found.end}",
+            )
+        )
+        for mark in marks(reply.text)
+        if (found := cited.get(mark.number)) is not None
+    )
+
+
+def _own(reply: Reply) -> Own:
+    return Own(run=reply.run.id, outcome=reply.outcome, citations=reply.citations)
+
+
+def _tokens(reply: Reply) -> Tokens:
+    spent = reply.run.usage
+    total = spent.tokens_in + spent.tokens_out
+    return Tokens(prompt_tokens=spent.tokens_in, completion_tokens=spent.tokens_out, total_tokens=total)

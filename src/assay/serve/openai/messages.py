@@ -1,0 +1,74 @@
+"""The messages of a chat as a question and what came before it. Pure.
+
+The conversation is the client's own: what its assistant messages claim helps to understand the question and is never evidence.
+System messages are passed over: they can change neither the rules nor the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from assay.core.errors import UserError
+from assay.core.types import Exchange
+from assay.serve.openai.openai_schemas import Message
+from assay.serve.schemas.run_schemas import MOST_WORDS
+from assay.serve.views.chat_markdown import without_notes
+from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
+
+ASKED = 2000  # characters of an earlier question that are remembered
+UNANSWERED = "(not answered)"
+
+StandsAlone = Callable[[str, Sequence[Exchange]], str]
+
+
+def as_typed(question: str, before: Sequence[Exchange]) -> str:
+    return question
+
+
+def turns(messages: Sequence[Message], alone: StandsAlone = as_typed) -> tuple[str, tuple[Exchange, ...]]:
+    """The question, and the turns before it, oldest first. `alone` says what an earlier question meant in its place."""
+    spoken = [each for each in messages if each.role in ("user", "assistant")]
+    if not spoken or spoken[-1].role != "user":
+        raise UserError("The last message has to be the user's: it is the question.")
+    question = asked(spoken[-1])
+    pairs: list[tuple[str, str]] = []
+    for message in spoken[:-1]:
+        words = " ".join(without_notes(words_of(message)).split())
+        if message.role == "user":
+            pairs.append((words, ""))
+        elif pairs and words:
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {words}".strip())
+    pairs = [pair for pair in pairs if pair[0]][-MOST:]
+    before: list[Exchange] = []
+    for place, (earlier, answer) in enumerate(pairs):
+        room = FULL if place >= len(pairs) - LATEST else SHORT
+        before.append(Exchange("", alone(earlier[:ASKED], before), answer[:room] or UNANSWERED))
+    return question, tuple(before)
+
+
+def asked(message: Message) -> str:
+    """The question's words. What is in a picture or a file cannot be searched for."""
+    if not isinstance(message.content, str) and (
+        strange := [part.type for part in message.content or () if part.type != "text"]
+    ):
+        raise UserError(
+            f"A question can only be text, and this one has a part of type {strange[0]!r}. "
+            "Add the file to a knowledge base and ask about it."
+        )
+    question = words_of(message).strip()
+    if not question:
+        raise UserError("The question is empty. Ask something.")
+    if len(question) > MOST_WORDS:
+        raise UserError(
+            f"The question has {len(question)} characters, and {MOST_WORDS} is the most. "
+            "Add long texts to a knowledge base and ask about them."
+        )
+    return question
+
+
+def words_of(message: Message) -> str:
+    content = message.content
+    words = (
+        content if isinstance(content, str) else "\n".join(each.text for each in content or () if each.type == "text")
+    )
+    return words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half an emoji is no reason to refuse

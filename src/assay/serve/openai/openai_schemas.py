@@ -1,0 +1,142 @@
+"""What the OpenAI-compatible routes take and give: the part of OpenAI's types that a chat needs. Whatever else a client sends
+is let through and has no effect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from assay.core.types import Outcome
+from assay.serve.schemas.run_schemas import CitationShape, Told
+
+MOST_MESSAGES = 2000
+
+
+class Sent(BaseModel):
+    """What a client sends; fields that mean nothing here are passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Part(Sent):
+    """A part of a message: `text` has words, the others (pictures, sound, files) have none that could be searched for."""
+
+    type: str
+    text: str = ""
+
+
+class Message(Sent):
+    role: str
+    content: str | tuple[Part, ...] | None = None
+
+
+class StreamOptions(Sent):
+    include_usage: bool | None = False
+
+
+class ChatRequest(Sent):
+    """A conversation, of which the last message is the question. `model` is one of those that `/v1/models` lists."""
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    messages: Annotated[tuple[Message, ...], Field(min_length=1, max_length=MOST_MESSAGES)]
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = 1
+
+
+class ModelShape(Told):
+    """A way of being asked: a mode, over every knowledge base or one."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "assay"
+    name: str  # as people would say it; some front ends show it
+
+
+class Models(Told):
+    object: Literal["list"] = "list"
+    data: tuple[ModelShape, ...]
+
+
+class UrlCitation(Told):
+    """`content[start_index:end_index]` is the number in brackets; `url` leads to the words on this server's page."""
+
+    start_index: int
+    end_index: int
+    title: str
+    url: str
+
+
+class Annotation(Told):
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class Own(Told):
+    """What Assay adds to a message: the run, and each citation with its document, its place and its words."""
+
+    run: str
+    outcome: Outcome | None
+    citations: tuple[CitationShape, ...]
+
+
+class Assistant(Told):
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: None = None
+    annotations: tuple[Annotation, ...]
+    assay: Own
+
+
+class Choice(Told):
+    index: int = 0
+    message: Assistant
+    logprobs: None = None
+    finish_reason: Literal["stop"] = "stop"
+
+
+class Tokens(Told):
+    """What the language model behind Assay was sent and has written for this answer; nothing, where there is none."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(Told):
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: tuple[Choice, ...]
+    usage: Tokens
+
+
+class Delta(Told):
+    """What is new. `reasoning_content` tells what is being done, in lines; it is no part of the answer."""
+
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    annotations: tuple[Annotation, ...] | None = None
+    assay: Own | None = None
+
+
+class Fault(Told):
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class Faulty(Told):
+    """An error as OpenAI writes it."""
+
+    error: Fault
+
+
+def chunk(run: str, created: int, model: str, **given: Any) -> dict[str, Any]:
+    """A piece of a stream."""
+    return {"id": f"chatcmpl-{run}", "object": "chat.completion.chunk", "created": created, "model": model} | given

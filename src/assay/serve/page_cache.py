@@ -1,0 +1,88 @@
+"""Pictures and places on pages, kept in memory by what they were made from: who asks again, or asks for the same as somebody
+else, does not wait. Whether they may see it is asked before anything is looked up here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.core.errors import Missing
+from assay.ingest.parsed import Limits, Unreadable
+from assay.ingest.pdf.box import Box
+from assay.ingest.pdf.page_images import Turning
+
+MOST_BYTES = 64_000_000  # of pictures that are kept
+MOST_BOXES = 5_000  # spans whose places are kept
+IDLE = 300.0  # seconds after which nothing is kept open
+
+
+class Pages:
+    """One per server, used on the loop that serves. What is kept is found by the digest of the original."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._turning = Turning(limits)
+        self._pictures: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
+        self._boxes: OrderedDict[tuple[str, int, int], tuple[Box, ...]] = OrderedDict()
+        self._size = 0
+        self._made: dict[Any, asyncio.Task[Any]] = {}
+        self._rest: asyncio.TimerHandle | None = None
+
+    async def picture(self, digest: str, original: Path, page: int, width: int) -> bytes:
+        """A page as a PNG. Many who ask for the same page at once wait for one picture."""
+        key = (digest, page, width)
+        if (found := self._pictures.get(key)) is not None:
+            self._pictures.move_to_end(key)
+            return found
+        made = await self._once(("picture", *key), lambda: self._turning.picture(original, page, width))
+        if isinstance(made, Unreadable):
+            raise Missing(f"Page {page} cannot be shown. {made.why}")
+        if key not in self._pictures:
+            self._pictures[key] = made
+            self._size += len(made)
+        while self._size > MOST_BYTES:
+            self._size -= len(self._pictures.popitem(last=False)[1])
+        return made
+
+    async def boxes(
+        self, digest: str, original: Path, start: int, end: int, words: str, pages: Sequence[int]
+    ) -> tuple[Box, ...]:
+        """Where a span stands, which has these words; nothing where that cannot be told."""
+        key = (digest, start, end)
+        if (found := self._boxes.get(key)) is not None:
+            self._boxes.move_to_end(key)
+            return found
+        made = await self._once(("boxes", *key), lambda: self._turning.boxes(original, start, end, words, pages))
+        if isinstance(made, Unreadable):
+            return ()
+        self._boxes[key] = tuple(made)
+        while len(self._boxes) > MOST_BOXES:
+            self._boxes.popitem(last=False)
+        return self._boxes.get(key, ())
+
+    async def _once(self, key: Any, make: Any) -> Any:
+        self._stir()
+        if key not in self._made:
+            task = self._made[key] = asyncio.ensure_future(make())
+            task.add_done_callback(lambda _: self._made.pop(key, None))
+        return await asyncio.shield(self._made[key])  # who leaves does not take it away from the others
+
+    def _stir(self) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+        loop = asyncio.get_running_loop()
+        self._rest = loop.call_later(IDLE, lambda: loop.run_in_executor(None, self._turning.rest))
+
+    async def forget(self) -> None:
+        """Nothing is kept, in memory or open: something was removed."""
+        self._pictures.clear()
+        self._boxes.clear()
+        self._size = 0
+        await asyncio.to_thread(self._turning.rest)
+
+    async def close(self) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+        await self.forget()

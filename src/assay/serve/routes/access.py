@@ -1,0 +1,98 @@
+"""Who may read what, over HTTP: looked at, given and taken by owners; and documents erased, with an account of what went. To
+everybody else none of it is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, HTTPException, Path
+
+from assay.core.access import Base
+from assay.serve.routes.documents import DocumentId
+from assay.serve.schemas.access_schemas import AccessShape, BackupShape, ChangedAccess, ErasedShape
+from assay.serve.schemas.run_schemas import Problem
+from assay.serve.state import Here, Mine
+from assay.serve.uploading.ingest_job import unfilled
+from assay.store.documents import Entry
+from assay.workspace import share
+from assay.workspace.erase import Gone, erase
+from assay.workspace.facade import Workspace
+from assay.workspace.share import Access
+
+T = TypeVar("T")
+
+router = APIRouter(
+    prefix="/api",
+    tags=["access"],
+    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 503)},
+)
+
+BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
+
+
+def shape(access: Access) -> AccessShape:
+    return AccessShape(
+        what=access.what,
+        id=access.id,
+        owner=access.owner,
+        own=access.own,
+        readers=access.readers,
+        mine=access.mine,
+    )
+
+
+@router.get("/bases/{name:path}/access", response_model=AccessShape)
+def base_access(name: BaseName, mine: Mine) -> AccessShape:
+    """Who may read a knowledge base; for its owner."""
+    return shape(share.of_base(mine, name))
+
+
+@router.post("/bases/{name:path}/access", response_model=AccessShape)
+async def change_base_access(name: BaseName, changed: ChangedAccess, mine: Mine) -> AccessShape:
+    """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
+    return shape(await asyncio.to_thread(_run, share.change_base(mine, name, changed.name, changed.may)))
+
+
+@router.get("/documents/{document}/access", response_model=AccessShape)
+def document_access(document: DocumentId, mine: Mine) -> AccessShape:
+    """Who may read a document; for its owner."""
+    return shape(share.of_document(mine, document))
+
+
+@router.post("/documents/{document}/access", response_model=AccessShape)
+async def change_document_access(document: DocumentId, changed: ChangedAccess, mine: Mine) -> AccessShape:
+    """The same for one document, which has a list of its own from then on."""
+    return shape(await asyncio.to_thread(_run, share.change_document(mine, document, changed.name, changed.may)))
+
+
+@router.delete("/documents/{document}/access", response_model=AccessShape)
+async def reset_document_access(document: DocumentId, mine: Mine) -> AccessShape:
+    """Whoever may read its knowledge base may read the document again, and nobody else."""
+    return shape(await asyncio.to_thread(_run, share.reset_document(mine, document)))
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """In a thread with a loop of its own: the index is written to, and nobody should wait for that."""
+    return asyncio.run(work)
+
+
+@router.post("/documents/{document}/erase", response_model=ErasedShape, responses={409: {"model": Problem}})
+async def erase_document(document: DocumentId, mine: Mine, here: Here) -> ErasedShape:
+    """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
+    of it, whoever asked."""
+    base, entry = await asyncio.to_thread(share.owned_document, mine, document)
+    if here.worker.fills(base):
+        raise HTTPException(
+            409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
+        )
+    gone = await asyncio.to_thread(_run, _erased(mine, entry, base))
+    await here.pages.forget()
+    backups = tuple(BackupShape(path=each.path, at=each.at) for each in gone.backups)
+    return ErasedShape(records=gone.records, backups=backups)
+
+
+async def _erased(mine: Workspace, entry: Entry, base: Base) -> Gone:
+    await unfilled(mine, base)
+    return await erase(mine, [entry], mine.scope([base.name]))

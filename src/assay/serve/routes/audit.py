@@ -1,0 +1,134 @@
+"""The audit over HTTP: a run as a bundle, whether the record is whole; and the schedule on which a server seals and erases."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Response
+
+from assay.core.errors import AssayError
+from assay.governance.audit import witness
+from assay.governance.audit.export import bundled
+from assay.governance.audit.retention import erase_old
+from assay.governance.audit.seal import notary_of, seal
+from assay.governance.audit.verify import verify
+from assay.governance.review.visibility import as_asked
+from assay.serve.schemas.run_schemas import Problem, Told
+from assay.serve.state import Here, Mine, Server, Who
+from assay.workspace.review import watched
+
+log = logging.getLogger("assay.serve")
+
+router = APIRouter(
+    prefix="/api",
+    tags=["audit"],
+    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+)
+
+DAY = 86_400.0  # seconds between two looks for what is too old
+SERVER = "the server"  # by whom that is erased
+
+
+class FaultShape(Told):
+    record: str
+    what: str
+
+
+class SealedShape(Told):
+    n: int
+    at: str
+    where: str
+
+
+class VerifiedShape(Told):
+    """Whether the record is whole; if not, what is wrong with it, the first bad record first."""
+
+    whole: bool
+    records: int
+    seconds: float
+    faults: tuple[FaultShape, ...]
+    sealed: SealedShape | None
+    since: int  # records after the last signed head
+
+
+@router.get(
+    "/runs/{run}/bundle",
+    response_class=Response,
+    responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}},
+)
+def run_bundle(run: Annotated[str, Path(max_length=100)], mine: Mine) -> Response:
+    """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
+    seen = as_asked(mine.run(run), watched=watched(mine, run))
+    made = bundled(mine.store, mine.path, mine.settings, seen, mine.scope())
+    headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
+    return Response(made, media_type="application/zip", headers=headers)
+
+
+@router.get("/verify", response_model=VerifiedShape)
+def verify_all(who: Who, server: Here) -> VerifiedShape:
+    """Check every record, as `assay verify` does. For administrators."""
+    if not who.admin:
+        raise HTTPException(404, "Not Found")
+    opened = server.workspace
+    found = verify(opened.store, witness.place_of(opened.settings.audit_copy, opened.path))
+    sealed = found.sealed
+    return VerifiedShape(
+        whole=found.whole,
+        records=found.records,
+        seconds=found.seconds,
+        faults=tuple(FaultShape(record=each.record, what=each.words) for each in found.faults),
+        sealed=SealedShape(n=sealed.n, at=sealed.at, where=sealed.where) if sealed else None,
+        since=found.since,
+    )
+
+
+@asynccontextmanager
+async def sealing(server: Server) -> AsyncIterator[None]:
+    """While the server runs, and once more when it has stopped: what was recorded is sealed, and what is too old erased."""
+    minutes = server.workspace.settings.audit_minutes
+    tasks = [
+        asyncio.create_task(_every(minutes * 60, lambda: seal_now(server), at_once=False)),
+        asyncio.create_task(_every(DAY, lambda: erase_now(server), at_once=True)),
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await asyncio.to_thread(_tried, lambda: seal_now(server))
+
+
+async def _every(seconds: float, work: Callable[[], None], *, at_once: bool) -> None:
+    if not at_once:
+        await asyncio.sleep(seconds)
+    while True:
+        await asyncio.to_thread(_tried, work)
+        await asyncio.sleep(seconds)
+
+
+def _tried(work: Callable[[], None]) -> None:
+    """A second place that is away for a while, or a full disk, is no reason to stop serving."""
+    try:
+        work()
+    except AssayError as error:
+        log.error("audit: %s", error)
+    except Exception as error:
+        log.error("audit: it broke down", exc_info=error)
+
+
+def seal_now(server: Server) -> None:
+    opened = server.workspace
+    seal(notary_of(opened.store, opened.path, opened.settings))
+
+
+def erase_now(server: Server) -> None:
+    opened = server.workspace
+    gone = erase_old(opened.store, opened.settings.retention_days, SERVER)
+    if gone.payloads:
+        log.warning("erased what %s runs recorded before %s", gone.runs, gone.before[:10])

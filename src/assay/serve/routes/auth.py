@@ -1,0 +1,88 @@
+"""Who is who: the person at the door (`Guard`), signing in and out, and the workspace as somebody sees it now."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
+
+from assay import __version__
+from assay.core.access import Principal
+from assay.core.errors import Missing, UserError
+from assay.core.events import Checkpoint, Mode
+from assay.models.factory import has_model, reached
+from assay.serve.guard import COOKIE, Guard, address_of
+from assay.serve.schemas.run_schemas import Login, Me, Problem
+from assay.serve.state import Here, Person, Server, Who
+from assay.store import facts
+from assay.store.access import members, tokens
+from assay.workspace.facade import Workspace
+
+__all__ = ["Guard", "as_now", "router"]
+
+router = APIRouter(
+    tags=["people"], responses={status: {"model": Problem} for status in (400, 401, 403, 413, 422, 429, 503)}
+)
+
+
+def as_now(server: Server, principal: Principal) -> Workspace:
+    """The workspace for somebody who asked earlier, as they are now: groups that they have left show them nothing."""
+    now = server.present(principal)
+    if now is None:
+        raise Missing(f"There is no user called {principal.id!r} any more.")
+    return server.seen_by(now)
+
+
+@router.get("/api/me", response_model=Me)
+def me(here: Here, who: Who) -> Me:
+    """The person who asks, and what they can choose from."""
+    return _me(here, who)
+
+
+def _me(server: Server, person: Person) -> Me:
+    settings, store = server.workspace.settings, server.workspace.store
+    return Me(
+        name=person.principal.id,
+        groups=tuple(sorted(person.principal.groups)),
+        admin=person.admin,
+        auth=server.serving.auth,
+        csrf=person.csrf,
+        model=settings.llm_model if has_model(settings) else "",
+        leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
+        modes=tuple(Mode),
+        checkpoints=tuple(Checkpoint),
+        version=__version__,
+        upload_megabytes=settings.file_max_megabytes,
+    )
+
+
+@router.post("/api/session", response_model=Me)
+async def sign_in(given: Login, request: Request, response: Response, here: Here) -> Me:
+    """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
+    if here.serving.auth != "keys":
+        raise UserError("Nobody signs in here with a password: this server knows people in another way.")
+    store, address = here.workspace.store, address_of(here, request.scope, request.headers)
+    here.limits.tries.begin(given.name, address)
+    async with here.limits.signing_in:
+        member = await asyncio.to_thread(members.check_password, store, given.name, given.password)
+    if member is None:
+        raise HTTPException(401, "That name and password do not go together.")
+    here.limits.tries.right(given.name, address)
+    seconds = here.workspace.settings.serve_session_hours * 3600
+    token, csrf = await asyncio.to_thread(tokens.begin, store, member.name, seconds)
+    response.set_cookie(
+        COOKIE, token, max_age=int(seconds), path="/", secure=here.serving.secure, httponly=True, samesite="lax"
+    )
+    return await asyncio.to_thread(_me, here, Person(member.principal, member.admin, csrf))
+
+
+@router.delete("/api/session", status_code=204)
+def sign_out(request: Request, here: Here, who: Who) -> Response:
+    """Sign out: the session ends here and in the browser."""
+    if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
+        tokens.end(here.workspace.store, token)
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path="/", secure=here.serving.secure, httponly=True, samesite="lax")
+    return response

@@ -1,0 +1,90 @@
+"""Jobs over HTTP: files that were sent and are being read; watched by whoever sent them, stopped, taken up after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from fastapi.responses import StreamingResponse
+
+from assay.serve.routes import auth
+from assay.serve.schemas.document_schemas import JobShape
+from assay.serve.schemas.run_schemas import Problem
+from assay.serve.state import Here, Mine, Server
+from assay.serve.stream import AGAIN, HEADERS, HEARTBEAT, SSE, sse
+from assay.serve.views.document_views import job_shape
+from assay.store import jobs
+from assay.store.jobs import Job
+from assay.workspace.facade import Workspace
+
+router = APIRouter(
+    prefix="/api/jobs",
+    tags=["jobs"],
+    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+)
+
+JobId = Annotated[str, Path(max_length=100)]
+REPORTS = 200  # files of a job that are told of
+LISTED = 20  # jobs in the list
+
+
+async def take_up(server: Server) -> None:
+    """Read what was sent, from now on; first what an earlier process was cut off from."""
+    await server.worker.take_up(lambda principal: auth.as_now(server, principal))
+
+
+def job_of(mine: Workspace, job: str) -> JobShape:
+    """A job of this person's as it stands."""
+    return job_shape(jobs.get(mine.store, job, mine.principal.id), jobs.files(mine.store, job, REPORTS))
+
+
+@router.get("", response_model=list[JobShape])
+def list_jobs(mine: Mine) -> list[JobShape]:
+    """Your latest jobs, the newest first."""
+    found = jobs.listing(mine.store, mine.principal.id, LISTED)
+    return [job_shape(job, jobs.files(mine.store, job.id, REPORTS)) for job in found]
+
+
+@router.get("/{job}", response_model=JobShape)
+def one_job(job: JobId, mine: Mine) -> JobShape:
+    return job_of(mine, job)
+
+
+@router.get(
+    "/{job}/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": SSE, "description": "`event: job` with the job as data, until it ends; then `event: end`."}
+    },
+)
+async def follow_job(job: JobId, mine: Mine, here: Here) -> StreamingResponse:
+    """The job whenever something has changed, as server-sent events, until it ends."""
+    await asyncio.to_thread(job_of, mine, job)  # says that there is none, before anything is sent
+    return StreamingResponse(_events(here, mine, job), media_type="text/event-stream", headers=HEADERS)
+
+
+async def _events(here: Server, mine: Workspace, job: str) -> AsyncIterator[str]:
+    last: Job | None = None
+    yield f"retry: {AGAIN}\n\n"
+    async for now in here.worker.follow(job, mine.principal.id):
+        if now is None:
+            yield HEARTBEAT
+        else:
+            files = await asyncio.to_thread(jobs.files, mine.store, job, REPORTS)
+            yield sse("job", job_shape(now, files).model_dump_json())
+            last = now
+    if last is not None and not last.going:
+        yield sse("end", json.dumps({"state": last.state}))
+    else:
+        yield sse("parked", "{}")
+
+
+@router.post("/{job}/cancel", response_model=JobShape)
+async def cancel_job(job: JobId, mine: Mine, here: Here) -> JobShape:
+    """Stop reading. What has been read stays, the other files are left out."""
+    found = await asyncio.to_thread(jobs.get, mine.store, job, mine.principal.id)
+    await here.worker.cancel(found)
+    return await asyncio.to_thread(job_of, mine, job)

@@ -1,0 +1,171 @@
+"""What Prometheus is shown: counts of what the records tell, whoever did it and in whichever process, and of this server's
+own requests. No label names a person, a document, a question or a model: each is one of a few words that are known here."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assay.agent.toolbox import TOOLS
+from assay.core.errors import Missing
+from assay.governance.reports.figures import RunFigures
+from assay.serve.schemas.run_schemas import Problem
+from assay.serve.state import Here, Server, Who
+from assay.store.runs import figures
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+ROUNDS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20)
+SECONDS = (0.5, 1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 300, 600)  # with the thresholds of the alert rules among them
+REPLIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+OTHER = "other"
+
+router = APIRouter(
+    tags=["metrics"], responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)}
+)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(server: Here, who: Who) -> Response:
+    """Figures for Prometheus; only where the setting `metrics` is on, and for administrators."""
+    meters: Meters | None = server.meters
+    if meters is None or not who.admin:
+        raise Missing("There is nothing here under this name.")
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    meters.look()
+    return Response(generate_latest(meters.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class Meters:
+    """One per server, with a registry of its own. What the records tell is counted when somebody looks, from where the last
+    look ended; the first one counts everything there is, so that a restart loses nothing."""
+
+    def __init__(self, server: Server) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Histogram
+
+        self.registry: CollectorRegistry = CollectorRegistry(auto_describe=False)
+        own: dict[str, Any] = {"registry": self.registry}
+        self.runs = Counter("assay_runs", "Runs that were delivered.", ["kind", "outcome"], **own)
+        self.model_runs = Counter("assay_model_runs", "Delivered questions that had a model.", **own)
+        self.failures = Counter("assay_run_failures", "How often a run could not go on.", **own)
+        self.rounds = Histogram("assay_rounds", "Rounds of searching per question.", buckets=ROUNDS, **own)
+        self.caps = Counter("assay_cap_hits", "Questions whose search ended because a limit was reached.", **own)
+        self.seconds = Histogram("assay_session_seconds", "Seconds at work per question.", buckets=SECONDS, **own)
+        self.calls = Counter("assay_tool_calls", "Calls of tools that came back.", ["tool"], **own)
+        self.errors = Counter("assay_tool_errors", "Those of them that went wrong.", ["tool"], **own)
+        self.reviews = Counter("assay_reviews", "Decisions of reviewers.", ["decision"], **own)
+        self.traces = Counter("assay_traces", "Delivered runs.", **own)
+        self.complete = Counter("assay_traces_complete", "Delivered runs whose record is complete.", **own)
+        self.requests = Counter("assay_http_requests", "Requests to this server.", ["method", "status"], **own)
+        self.replies = Histogram("assay_http_seconds", "Seconds until a reply begins.", buckets=REPLIES, **own)
+        for decision in ("approve", "edit", "reject"):
+            self.reviews.labels(decision)  # there from the start, so that a share of nothing is none
+        self._server = server
+        self._open: dict[str, RunFigures] = {}
+        self._n = 0
+        self._lock = threading.Lock()
+        self.registry.register(_Now(self))  # pyright: ignore[reportArgumentType]
+
+    def look(self) -> None:
+        """Count what was recorded since the last look."""
+        with self._lock:
+            while facts := figures.after(self._server.workspace.store, self._n):
+                for fact in facts:
+                    self._count(fact)
+                self._n = facts[-1].n
+
+    def _count(self, fact: figures.Fact) -> None:
+        run = self._open.setdefault(fact.run, RunFigures(fact.run))
+        called = run.add(fact)
+        if called is not None:
+            tool = called[0] if called[0] in TOOLS else OTHER
+            self.calls.labels(tool).inc()
+            self.errors.labels(tool).inc(called[1])
+        match fact.kind:
+            case "Reviewed":
+                self.reviews.labels(fact.one or OTHER).inc()
+            case "Failed":
+                self.failures.inc()
+            case "Answered":
+                self._delivered(self._open.pop(fact.run))
+
+    def _delivered(self, run: RunFigures) -> None:
+        question = run.by != "synthesis"
+        self.runs.labels("question" if question else "synthesis", run.state).inc()
+        self.traces.inc()
+        self.complete.inc(run.complete)
+        if question:
+            self.seconds.observe(run.seconds)
+        if question and not run.erased:  # of what was erased nobody can count the rounds
+            self.rounds.observe(run.rounds)
+            self.model_runs.inc(run.by == "model")
+            self.caps.inc(run.capped)
+
+    def now(self) -> Iterable[Any]:
+        """What is as it is at this moment, and what was spent."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        store = self._server.workspace.store
+        spent = figures.spent_by_role(store)
+        calls = CounterMetricFamily("assay_model_calls", "Requests to models.", labels=["role"])
+        for role, each in sorted(spent.items()):
+            calls.add_metric([role], each.calls)
+        yield calls
+        tokens = CounterMetricFamily("assay_tokens", "Tokens of models.", labels=["direction"])
+        tokens.add_metric(["in"], sum(each.tokens_in for each in spent.values()))
+        tokens.add_metric(["out"], sum(each.tokens_out for each in spent.values()))
+        yield tokens
+        money = sum(each.money for each in spent.values())
+        yield CounterMetricFamily("assay_money_usd", "What models cost, where a price is known.", value=money)
+        waiting = figures.waiting(store)
+        yield GaugeMetricFamily("assay_reviews_waiting", "Answers that wait for a reviewer.", value=waiting)
+        under_way = figures.under_way(store)
+        yield GaugeMetricFamily("assay_runs_under_way", "Runs that a server carries on now.", value=under_way)
+        jobs = GaugeMetricFamily("assay_jobs", "Uploads.", labels=["state"])
+        for state, count in sorted(figures.jobs_by_state(store).items()):
+            jobs.add_metric([state], count)
+        yield jobs
+
+
+class _Now:
+    """The collector of what is as it is now."""
+
+    def __init__(self, meters: Meters) -> None:
+        self._meters = meters
+
+    def collect(self) -> Iterable[Any]:
+        return self._meters.now()
+
+
+class Counted:
+    """ASGI middleware: how many requests there are, how they end, and how long it takes until a reply begins."""
+
+    def __init__(self, app: ASGIApp, meters: Meters) -> None:
+        self.app, self.meters = app, meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        method = scope["method"] if scope["method"] in METHODS else OTHER
+        begun, status = time.monotonic(), "none"
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = f"{message['status'] // 100}xx"
+                self.meters.replies.observe(time.monotonic() - begun)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, counted)
+        finally:
+            self.meters.requests.labels(method, status).inc()

@@ -1,0 +1,109 @@
+"""People over HTTP, for administrators, and everybody's own API keys. To all others the former is not there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Response
+
+from assay.core.errors import Missing, UserError
+from assay.serve.schemas.access_schemas import (
+    ChangedPerson,
+    Keys,
+    KeyShape,
+    MadeKey,
+    NewKey,
+    NewPerson,
+    People,
+    PersonShape,
+)
+from assay.serve.schemas.run_schemas import Problem
+from assay.serve.state import Here, Person, Who
+from assay.store.access import members, tokens
+from assay.store.access.members import Member
+
+router = APIRouter(
+    prefix="/api",
+    tags=["people"],
+    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 503)},
+)
+
+PersonName = Annotated[str, Path(max_length=100)]
+KeyId = Annotated[str, Path(max_length=100)]
+
+
+def _administrator(who: Person) -> None:
+    if not who.admin:
+        raise HTTPException(404, "Not Found")
+
+
+def _shape(member: Member) -> PersonShape:
+    return PersonShape(name=member.name, groups=member.groups, admin=member.admin, created=member.created)
+
+
+@router.get("/people", response_model=People)
+def list_people(here: Here, who: Who) -> People:
+    """Everybody who may sign in, with their groups."""
+    _administrator(who)
+    return People(people=tuple(map(_shape, members.listing(here.workspace.store))))
+
+
+@router.post("/people", status_code=201, response_model=PersonShape)
+def add_person(new: NewPerson, here: Here, who: Who) -> PersonShape:
+    """Add a person; without a password they come with an API key, or through a proxy."""
+    _administrator(who)
+    return _shape(members.add(here.workspace.store, new.name, new.groups, admin=new.admin, password=new.password))
+
+
+@router.patch("/people/{name}", response_model=PersonShape)
+def change_person(name: PersonName, changed: ChangedPerson, here: Here, who: Who) -> PersonShape:
+    """Change somebody's groups, rights or password. It holds from their next request on."""
+    _administrator(who)
+    store = here.workspace.store
+    member = members.known(store, name)
+    if changed.admin is False and member.name == who.principal.id:
+        raise UserError("Nobody takes their own rights away: another administrator has to.")
+    if changed.groups is not None:
+        members.set_groups(store, member.name, changed.groups)
+    if changed.password is not None:
+        members.set_password(store, member.name, changed.password)
+    if changed.admin is not None:
+        members.set_admin(store, member.name, changed.admin)
+    return _shape(members.known(store, name))
+
+
+@router.delete("/people/{name}", status_code=204)
+def remove_person(name: PersonName, here: Here, who: Who) -> Response:
+    """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays."""
+    _administrator(who)
+    if name == who.principal.id:
+        raise UserError("Nobody removes themselves: another administrator has to.")
+    members.remove(here.workspace.store, name)
+    return Response(status_code=204)
+
+
+@router.get("/keys", response_model=Keys)
+def list_keys(here: Here, who: Who) -> Keys:
+    """Your own API keys, without what makes them keys."""
+    own = tokens.listing(here.workspace.store, who.principal.id)
+    return Keys(keys=tuple(KeyShape(id=key.id, label=key.label, created=key.created, used=key.used) for key in own))
+
+
+@router.post("/keys", status_code=201, response_model=MadeKey)
+def make_key(new: NewKey, here: Here, who: Who) -> MadeKey:
+    """A new API key of your own."""
+    store = here.workspace.store
+    before = {key.id for key in tokens.listing(store, who.principal.id)}
+    secret = tokens.new_key(store, who.principal.id, new.label)
+    made = next(key for key in tokens.listing(store, who.principal.id) if key.id not in before)
+    return MadeKey(id=made.id, key=secret)
+
+
+@router.delete("/keys/{key}", status_code=204)
+def remove_key(key: KeyId, here: Here, who: Who) -> Response:
+    """Take one of your own API keys back."""
+    store = here.workspace.store
+    if key not in {each.id for each in tokens.listing(store, who.principal.id)}:
+        raise Missing(f"There is no API key {key!r} of yours.")
+    tokens.revoke(store, key)
+    return Response(status_code=204)

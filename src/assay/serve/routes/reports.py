@@ -1,0 +1,97 @@
+"""Reports over HTTP, as tables with charts or as CSV. Administrators see everybody's figures, others their own."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse
+
+from assay.core.errors import UserError
+from assay.governance.reports import catalogue
+from assay.governance.reports.report import Report, as_csv
+from assay.governance.review.visibility import as_asked
+from assay.serve.schemas.run_schemas import Date, Problem, Told
+from assay.serve.state import Mine, Who
+from assay.workspace.review import watched
+
+router = APIRouter(
+    prefix="/api/reports",
+    tags=["reports"],
+    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+)
+
+
+class Form(StrEnum):
+    json = "json"
+    csv = "csv"
+
+
+class ColumnShape(Told):
+    name: str
+    about: str
+
+
+class SeriesShape(Told):
+    name: str
+    y: tuple[float | None, ...]
+
+
+class ChartShape(Told):
+    title: str
+    kind: str  # bar, line
+    x: tuple[str, ...]
+    series: tuple[SeriesShape, ...]
+    threshold: float | None  # where an alarm would be raised
+
+
+class ReportShape(Told):
+    title: str
+    about: str
+    columns: tuple[ColumnShape, ...]
+    rows: tuple[tuple[str | int | float | None, ...], ...]
+    charts: tuple[ChartShape, ...]
+
+
+@router.get("/{kind}", response_model=ReportShape, responses={200: {"content": {"text/csv": {}}}})
+def report(
+    kind: catalogue.Kind,
+    mine: Mine,
+    who: Who,
+    since: Date | None = None,
+    until: Date | None = None,
+    run: Annotated[str, Query(max_length=100)] = "",
+    format: Form = Form.json,
+) -> Any:
+    """A report on the runs that were begun in a time, both days included; of `runs`, also the account of one of yours."""
+    if run and kind is not catalogue.Kind.runs:
+        raise UserError(f"The report on {kind.value} is about all runs. The one on runs can be about one of them.")
+    if run:
+        made = catalogue.account(mine.store, as_asked(mine.run(run), watched=watched(mine, run)))
+    else:
+        whose = None if who.admin else mine.principal.id
+        made = catalogue.made(mine.store, kind, since or "", until or "", whose)
+    if format is Form.csv:
+        name = {"Content-Disposition": f'attachment; filename="assay-{kind.value}.csv"'}
+        return PlainTextResponse(as_csv(made), media_type="text/csv", headers=name)
+    return shape(made)
+
+
+def shape(made: Report) -> ReportShape:
+    return ReportShape(
+        title=made.title,
+        about=made.about,
+        columns=tuple(ColumnShape(name=each.name, about=each.about) for each in made.columns),
+        rows=made.rows,
+        charts=tuple(
+            ChartShape(
+                title=each.title,
+                kind=each.kind,
+                x=each.x,
+                series=tuple(SeriesShape(name=own.name, y=own.y) for own in each.series),
+                threshold=each.threshold,
+            )
+            for each in made.charts
+        ),
+    )

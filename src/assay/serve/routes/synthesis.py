@@ -1,0 +1,104 @@
+"""Syntheses over HTTP: what one will take, begun like any run, and the account of it in three forms."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+
+from assay.core.codec import to_json
+from assay.core.errors import Missing
+from assay.serve.limits import room_for_a_run
+from assay.serve.routes.forecast import ranges
+from assay.serve.schemas.document_schemas import ForecastShape, Synthesise
+from assay.serve.schemas.run_schemas import Begun, Problem
+from assay.serve.state import Here, Mine, Who
+from assay.store import documents
+from assay.synthesis.forecast import in_words, is_large
+from assay.synthesis.output import markdown, page
+from assay.workspace import synthesise
+from assay.workspace.facade import Workspace
+from assay.workspace.synthesise import Wish
+
+router = APIRouter(
+    prefix="/api/synthesis",
+    tags=["synthesis"],
+    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 502, 503)},
+)
+
+RunId = Annotated[str, Path(max_length=100)]
+
+
+@router.post("/forecast", response_model=ForecastShape)
+async def forecast(wanted: Synthesise, mine: Mine, here: Here) -> ForecastShape:
+    """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
+    ids = await asyncio.to_thread(chosen, mine, wanted)
+    expected = await here.engine.do(synthesise.plan(mine, ids, _wish(wanted)))
+    return ForecastShape(
+        documents=expected.documents,
+        questions=expected.questions,
+        calls=expected.calls,
+        tokens=expected.tokens_in + expected.tokens_out,
+        money=expected.money,
+        seconds=expected.seconds,
+        large=is_large(expected),
+        lines=(in_words(expected), *expected.notes),
+        ranges=ranges(expected.foreseen) if expected.foreseen else None,
+        from_runs=expected.foreseen.from_runs if expected.foreseen else 0,
+    )
+
+
+@router.post("", response_model=Begun, status_code=201)
+async def begin(wanted: Synthesise, mine: Mine, who: Who, here: Here) -> Begun:
+    """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
+    ids = await asyncio.to_thread(chosen, mine, wanted)
+    with room_for_a_run(here, who):
+        run = await here.live.begin(mine, mine.synthesise(ids, _wish(wanted)))
+    return Begun(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
+
+
+@router.get("/{run}", response_model=dict[str, Any])
+def account_of(run: RunId, mine: Mine) -> Any:
+    """The account of a synthesis that is done, in the words of the documents that you may still read."""
+    return to_json(mine.account(run))
+
+
+@router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
+def page_of(run: RunId, mine: Mine) -> HTMLResponse:
+    """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
+    policy = f"{page.policy(page.own('page.js'))}; sandbox allow-scripts; frame-ancestors 'self'"
+    return HTMLResponse(page.html(mine.account(run)), headers={"Content-Security-Policy": policy})
+
+
+@router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
+def markdown_of(run: RunId, mine: Mine) -> PlainTextResponse:
+    """The account as Markdown."""
+    name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
+    return PlainTextResponse(markdown.markdown(mine.account(run)), media_type="text/markdown", headers=name)
+
+
+def _wish(wanted: Synthesise) -> Wish:
+    return Wish(
+        pipeline=wanted.pipeline,
+        focus=wanted.focus,
+        questions=wanted.questions,
+        audiences=wanted.audiences,
+        approach=wanted.approach,
+        model=wanted.model,
+    )
+
+
+def chosen(mine: Workspace, wanted: Synthesise) -> list[str]:
+    """Those that are named, and every one of the bases that are named; where nothing is, all that can be read."""
+    within = wanted.bases if wanted.bases or wanted.documents else ()
+    named = list(dict.fromkeys(wanted.documents))
+    if named:
+        known = documents.titles(mine.store, named, mine.scope())
+        if strange := [each for each in named if each not in known]:
+            raise Missing(f"There is no document with the id {strange[0]!r} that can be read.")
+    if named and not within:
+        return named
+    listed = [entry.id for entry in documents.listing(mine.store, mine.scope(within))]
+    return list(dict.fromkeys([*named, *listed]))

@@ -1,0 +1,363 @@
+"""What goes over the wire: every request and reply of the HTTP API, as types. The OpenAPI document is made from these."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from assay.core.events import Checkpoint, Eagerness, Mode, Route, Stakes
+from assay.core.types import Outcome, Shape, Verdict
+
+MOST_WORDS = 20_000  # characters of a question; a document belongs into a knowledge base
+
+
+class Given(BaseModel):
+    """What a client sends: nothing that is not known is let through unsaid."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Told(BaseModel):
+    """What a client is told."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def number(value: object) -> object:
+    """A number, as the document says, and nothing that could be taken for one."""
+    if isinstance(value, bool | str):
+        raise ValueError("a number is wanted")
+    return value
+
+
+SOMETHING = r"\S"  # more than empty space
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_WORDS, pattern=SOMETHING)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=SOMETHING)]
+Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked for
+Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=SOMETHING)]
+Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
+Some = Annotated[int, Field(ge=1, le=200)]
+Id = Annotated[str, StringConstraints(max_length=100)]
+Flag = Annotated[bool, Field(strict=True)]  # true or false, and no number or word that could be taken for one
+
+
+class Problem(Told):
+    """Every error has this form: what is wrong and what to do, in a line a person can read."""
+
+    error: str
+    detail: str
+
+
+# --- who asks -------------------------------------------------------------------------------------------------------
+
+
+class Me(Told):
+    """The person, and what they can choose from. `csrf` has to come back as the header X-CSRF-Token with every change that
+    is made with a session's cookie; it is empty where none is needed."""
+
+    name: str
+    groups: tuple[str, ...]
+    admin: bool
+    auth: str  # off, keys (names and passwords, or API keys), header
+    csrf: str
+    model: str  # the model's name; empty: answers are quotations
+    leaves: tuple[str, ...]  # hosts that text would be sent to, and that nobody has agreed to yet
+    modes: tuple[Mode, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    version: str
+    upload_megabytes: int  # the largest file that is read
+
+
+class Login(Given):
+    name: Name
+    password: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+class Limited(Given):
+    """What a search or a question is limited to."""
+
+    bases: Names = ()
+    sources: Annotated[tuple[Source, ...], Field(max_length=200)] = ()
+    types: Names = ()
+    since: Date | None = None
+    until: Date | None = None
+
+
+class Ask(Limited):
+    """A question and how it is to be dealt with. `thread` goes on with a conversation, `talk` begins one."""
+
+    question: Words
+    mode: Mode = Mode.balanced
+    eagerness: Eagerness | None = None
+    checkpoints: tuple[Checkpoint, ...] | None = None
+    route: Literal[Route.lookup, Route.research] | None = None  # whether the documents are left out is not asked for
+    model: Flag = True
+    stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
+    thread: Id = ""
+    talk: Flag = False
+
+
+class AskNow(Ask):
+    stream: Flag = False
+
+
+class Choice(Given):
+    choice: Annotated[str, StringConstraints(max_length=1000)] = ""
+    words: Annotated[str, StringConstraints(max_length=MOST_WORDS)] = ""
+
+
+class RunState(StrEnum):
+    running = "running"  # being carried on now
+    waiting = "waiting"  # for a person's choice
+    failed = "failed"
+    cancelled = "cancelled"
+    held = "held"  # the answer waits for a reviewer
+    rejected = "rejected"  # by a reviewer: there will be no answer
+    parked = "parked"  # stopped in the middle, with the server or a terminal; can be resumed
+    delivered = "delivered"
+
+
+class UsageShape(Told):
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    money: float
+    seconds: float
+
+
+class Begun(Told):
+    run: str
+    thread: str
+    events: str  # where the run can be followed
+
+
+class RunLine(Told):
+    id: str
+    kind: str  # question, synthesis
+    question: str
+    started: str
+    state: RunState
+    outcome: Outcome | None
+    mode: Mode
+    thread: str
+
+
+class Runs(Told):
+    runs: tuple[RunLine, ...]
+    next: str
+
+
+class Waiting(Told):
+    at: str
+    question: str
+    options: tuple[str, ...]
+
+
+class Failure(Told):
+    error: str
+    detail: str
+
+
+class HeldShape(Told):
+    """Why the answer waits for a reviewer, and since when; whoever asked sees it when it is approved."""
+
+    reasons: tuple[str, ...]
+    since: str
+
+
+class Rejection(Told):
+    by: str
+    note: str
+
+
+class Approval(Told):
+    """Who let the answer through, and what they said of it."""
+
+    by: str
+    note: str
+
+
+class CitationShape(Told):
+    """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
+
+    number: int
+    key: str
+    document: str
+    title: str
+    authors: tuple[str, ...]
+    date: str | None
+    name: str
+    page: int | None
+    start: int
+    end: int
+    quote: str
+    flagged: bool  # the passage reads like an instruction to a model
+
+
+class ClaimShape(Told):
+    text: str
+    quotation: bool  # the claim is nothing but a quotation
+    verdict: Verdict | None
+    why: str
+    citations: tuple[int, ...]  # numbers of citations
+    edited: str | None  # who wrote it anew in review
+    rests_on_flagged: bool  # on nothing but passages that read like an instruction to a model
+
+
+class BlockShape(Told):
+    heading: str
+    opinion: bool
+    claims: tuple[ClaimShape, ...]
+
+
+class ConflictShape(Told):
+    about: str
+    left: int  # numbers of citations
+    right: int
+
+
+class SearchedShape(Told):
+    query: str
+    found: int
+    kept: int
+
+
+class ExaminedShape(Told):
+    documents: int
+    passages: int
+    left: int
+
+
+class AnswerShape(Told):
+    """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said; `remarks` are what
+    has to be said beside the claims, in words."""
+
+    question: str
+    outcome: Outcome
+    label: str
+    shape: Shape
+    said: str
+    blocks: tuple[BlockShape, ...]
+    near: tuple[ClaimShape, ...]
+    citations: tuple[CitationShape, ...]
+    conflicts: tuple[ConflictShape, ...]
+    gaps: tuple[str, ...]
+    searched: tuple[SearchedShape, ...]
+    stopped: str  # why the search ended, in words
+    unread: tuple[str, ...]
+    readings: tuple[str, ...]
+    examined: ExaminedShape | None
+    since: str | None
+    until: str | None
+    remarks: tuple[str, ...]
+
+
+class EvidenceShape(Told):
+    """A piece of the evidence library: what was found to bear on the question, with its score from 0 to 10."""
+
+    key: str
+    document: str
+    title: str
+    date: str | None
+    name: str
+    page: int | None
+    heading: str
+    score: float
+    note: str
+    question: str
+    flagged: bool
+    start: int
+    end: int
+    quote: str
+    passage: str
+    passage_start: int
+    cited: bool
+
+
+class RunWhole(RunLine):
+    """A run as it stands. `asked` is the question as it was typed, `question` as it stands alone in its conversation."""
+
+    asked: str
+    bases: tuple[str, ...]
+    models: tuple[str, ...]
+    events: int
+    rounds: int
+    usage: UsageShape
+    seconds: float  # at work
+    waiting: Waiting | None
+    failure: Failure | None
+    held: HeldShape | None
+    rejected: Rejection | None
+    reviewed: Approval | None  # of an answer that was delivered after a review
+    answer: AnswerShape | None
+    evidence: tuple[EvidenceShape, ...]
+    withheld: str = ""  # why there is no answer to see, where one was delivered
+
+
+class EventShape(Told):
+    """One event of a run. `line` says it in words; `event` is what happened, as `docs/reference/events.md` has it;
+    `documents` are the titles of the documents that it speaks of, by id."""
+
+    seq: int
+    kind: str
+    at: str
+    line: str
+    event: dict[str, Any]
+    documents: dict[str, str]
+
+
+class Trace(Told):
+    """A run's whole record: the events, and the chain of digests that shows that none was changed."""
+
+    run: str
+    events: tuple[EventShape, ...]
+    chain: tuple[dict[str, Any], ...]
+    faults: tuple[str, ...]  # what is wrong with the chain; nothing when it is whole
+    usage: UsageShape
+    seconds: float
+
+
+class Replayed(Told):
+    """The run done again from its record, without a model: `same` if it comes to the same answer."""
+
+    run: str
+    same: bool
+    differences: tuple[str, ...]
+
+
+class ThreadLine(Told):
+    id: str
+    title: str
+    created: str
+    updated: str
+    turns: int
+
+
+class Threads(Told):
+    threads: tuple[ThreadLine, ...]
+    next: str
+
+
+class ThreadWhole(ThreadLine):
+    runs: tuple[RunWhole, ...]
+
+
+class Renamed(Given):
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=SOMETHING)]
+
+
+# --- health ---------------------------------------------------------------------------------------------------------
+
+
+class Health(Told):
+    status: str
+
+
+class Ready(Told):
+    ready: bool
+    problems: tuple[str, ...]

@@ -1,0 +1,146 @@
+"""The files of one job on their way into a base: what has been heard of them, how they are read until somebody says stop, and
+what went wrong in words."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.core.access import Base
+from assay.core.errors import AssayError, UserError
+from assay.core.types import UPLOAD
+from assay.index.lance.folder import writing
+from assay.ingest.parsed import Parsed, Unreadable, limits_from
+from assay.ingest.pdf import ocr
+from assay.ingest.pipeline import Progress, Reader
+from assay.ingest.sandbox.runner import Jail
+from assay.ingest.sources import Source
+from assay.store import documents, jobs
+from assay.store.jobs import File, Job
+from assay.workspace.facade import ORIGINALS, Workspace
+
+FULL = "The disk is full. Free some space, then send the files again."
+BROKEN = "Assay broke down while it read these files; the log says where."
+PATIENCE = 5.0  # seconds to wait for another process that fills the same base
+
+
+class Stopped(Exception):
+    """Somebody has called the job off, or the server closes."""
+
+
+@dataclass
+class Work:
+    """A job being done: what has happened since it was last written down."""
+
+    job: Job
+    base: str  # that it fills, by its id
+    left: dict[str, list[int]] = field(default_factory=dict)  # files that have not ended, by where they will stand
+    task: asyncio.Task[None] | None = None
+    adding: asyncio.Task[None] | None = None
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: bool = False
+    passages: int = 0
+    began: float = field(default_factory=time.monotonic)
+    ended: list[File] = field(default_factory=list)
+
+    def hear(self, progress: Progress) -> None:
+        """Called by the pipeline; nothing is written here."""
+        self.passages = max(self.passages, self.job.passages + progress.passages)
+        told = progress.report
+        if told is None or told.path not in self.left:
+            return
+        numbers = self.left[told.path]
+        report = {"status": told.status, "why": told.why, "title": told.title, "pages": told.pages}
+        self.ended.append(File(numbers.pop(0), told.path, 0, told.outcome, {**report, "passages": told.passages}))
+        if not numbers:
+            del self.left[told.path]
+
+    @property
+    def seconds(self) -> float:
+        return round(self.job.seconds + time.monotonic() - self.began, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A reader that gives up at once when it is told to: the file it was at is left as it was."""
+
+    reader: Reader
+    stop: asyncio.Event
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        reading = asyncio.ensure_future(self.reader.read(data, name))
+        stopping = asyncio.ensure_future(self.stop.wait())
+        try:
+            await asyncio.wait([reading, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if self.stop.is_set():
+                raise Stopped
+            return reading.result()
+        finally:
+            stopping.cancel()
+            reading.cancel()
+
+
+def fillable(workspace: Workspace, name: str) -> Base:
+    """The base of that name, if it is there and this person may fill it."""
+    base = workspace.scope().named(name)
+    if not workspace.principal.owns(base):
+        raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
+    return base
+
+
+async def unfilled(workspace: Workspace, base: Base) -> None:
+    """Say so where another process fills the base: it may do so for an hour, and a reply does not wait that long."""
+    async with writing(workspace.path / f".{base.id}.lock", PATIENCE):
+        pass
+
+
+async def read(workspace: Workspace, work: Work, folder: Path) -> None:
+    """Read what is left of a job; the files lie in `folder` under their numbers."""
+    job = work.job
+    await asyncio.to_thread(fillable, workspace, job.base)
+    sources: list[Source] = []
+    for each in await asyncio.to_thread(jobs.files, workspace.store, job.id):
+        if not each.outcome:
+            sources.append(Source(UPLOAD + each.name, Path(each.name).name, folder / str(each.n)))
+            work.left.setdefault(sources[-1].uri, []).append(each.n)
+    settings = workspace.settings
+    jail = Jail(limits=limits_from(settings))
+    reader = ocr.Reader(jail, settings.ocr_languages) if settings.ocr else jail
+    try:
+        await workspace.add_sources(sources, job.base, say=work.hear, reader=Until(reader, work.stop))
+    finally:
+        await asyncio.to_thread(jail.close)
+
+
+def leave_out(workspace: Workspace, work: Work) -> None:
+    """What was called off before it could be found is not kept; what stood in its place before stays."""
+    from assay.ingest.forget import forget_originals
+
+    base = fillable(workspace, work.job.base)
+    begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
+    documents.remove(workspace.store, [entry.id for entry in begun], base)
+    forget_originals(workspace.store, workspace.path / ORIGINALS, {entry.digest for entry in begun})
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """What went wrong, without the groups that the pipeline's stages put around it."""
+    if isinstance(error, BaseExceptionGroup):
+        return [cause for each in error.exceptions for cause in causes(each)]
+    return [error]
+
+
+def stopped(error: BaseException) -> bool:
+    return all(isinstance(each, Stopped | asyncio.CancelledError) for each in causes(error))
+
+
+def why(error: BaseException) -> str:
+    """For the person who sent the files."""
+    for each in causes(error):
+        if isinstance(each, AssayError):
+            return str(each)
+        if isinstance(each, OSError) and each.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return FULL
+    return BROKEN

@@ -1,0 +1,202 @@
+"""Files as they arrive: a form is read in pieces and written to disk as it comes, so that nothing is ever whole in memory. A
+name is only ever a name: it opens nothing and leads nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import unicodedata
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from assay.ingest.parsed import Status
+from assay.language.text import clean
+from assay.serve.uploading.ingest_job import FULL
+from assay.store.jobs import File
+
+FIELD = "files"
+PIECE = 1 << 20  # bytes that are taken from the network before they are written
+MOST_FILES = 5_000  # of one upload
+LONGEST_NAME, LONGEST_PART = 1_000, 200
+
+
+class Unusable(Exception):
+    """What came is not a form with files."""
+
+
+async def received(request: Request, folder: Path, most_bytes: int) -> list[File]:
+    """Every file of the request, on disk under its number, or the reason why it is not. What is wrong with the request as a
+    whole is said, and then nothing of it counts."""
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    boundary = options.get(b"boundary", b"")
+    if kind != b"multipart/form-data" or not 0 < len(boundary) <= 200:
+        raise HTTPException(422, "Send the files as multipart/form-data, in the field `files`.")
+    form = Form(boundary, folder, most_bytes)
+    try:
+        async for piece in _pieces(request):
+            await asyncio.to_thread(form.take, piece)
+        return await asyncio.to_thread(form.finish)
+    except (Unusable, FormParserError) as error:
+        raise HTTPException(422, f"The form cannot be read: {error}") from error
+    except ClientDisconnect as error:
+        raise HTTPException(400, "The upload was cut off. Send the files again.") from error
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise HTTPException(507, FULL) from error
+        raise
+    finally:
+        await asyncio.to_thread(form.close)
+
+
+async def _pieces(request: Request):
+    """The body in pieces of some size: each is dealt with in a thread, and that has its price."""
+    held, size = [], 0
+    async for chunk in request.stream():
+        held.append(chunk)
+        size += len(chunk)
+        if size >= PIECE:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
+
+
+class Form:
+    """A form on its way in. Called from threads, one call after the other."""
+
+    def __init__(self, boundary: bytes, folder: Path, most_bytes: int) -> None:
+        self._folder, self._most = folder, most_bytes
+        self._files: list[File] = []
+        self._headers: dict[str, bytes] = {}
+        self._header, self._value = b"", b""
+        self._open: BinaryIO | None = None
+        self._name, self._size, self._ended = "", 0, False
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._part_begins,
+                "on_header_field": self._header_field,
+                "on_header_value": self._header_value,
+                "on_header_end": self._header_ends,
+                "on_headers_finished": self._headers_end,
+                "on_part_data": self._data,
+                "on_part_end": self._part_ends,
+                "on_end": self._form_ends,
+            },
+        )
+
+    def take(self, piece: bytes) -> None:
+        self._parser.write(piece)
+
+    def finish(self) -> list[File]:
+        """What has arrived, once it is safe on disk."""
+        self._parser.finalize()
+        if not self._ended:
+            raise Unusable("it was cut off.")
+        if not self._files:
+            raise Unusable("it holds no file in the field `files`.")
+        for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
+            _kept(folder)
+        return self._files
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _part_begins(self) -> None:
+        self._headers, self._header, self._value = {}, b"", b""
+        self._name, self._size = "", 0
+
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header_ends(self) -> None:
+        self._headers[self._header.decode("latin-1").lower()] = self._value
+        self._header, self._value = b"", b""
+
+    def _headers_end(self) -> None:
+        _, options = parse_options_header(self._headers.get("content-disposition", b""))
+        if options.get(b"name", b"").decode("utf-8", "replace") != FIELD:
+            return  # other fields are passed over
+        if b"filename" not in options:
+            raise Unusable("what is in the field `files` has to be a file, with a name.")
+        given = options[b"filename"].decode("utf-8", "replace")
+        if not given:
+            return  # a browser sends an empty place where nothing was chosen
+        if len(self._files) >= MOST_FILES:
+            raise Unusable(f"it holds more than {MOST_FILES:,} files. Send some of them first.")
+        self._name = named(given)
+        self._open = (self._folder / str(len(self._files))).open("xb")
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if not self._name:
+            return
+        self._size += end - start
+        if self._size > self._most:
+            self.close()  # the rest of it is passed over
+        elif self._open is not None:
+            self._open.write(data[start:end])
+
+    def _part_ends(self) -> None:
+        if not self._name:
+            return
+        number = len(self._files)
+        if self._open is None:
+            (self._folder / str(number)).unlink(missing_ok=True)
+            self._files.append(File(number, self._name, self._size, "failed", too_large(self._size, self._most)))
+            return
+        self._open.flush()
+        os.fsync(self._open.fileno())
+        self.close()
+        self._files.append(File(number, self._name, self._size))
+
+    def _form_ends(self) -> None:
+        self._ended = True
+
+
+def _kept(folder: Path) -> None:
+    """What a folder lists is on disk; where a system cannot say so, it is taken on trust."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+    finally:
+        os.close(handle)
+
+
+def too_large(size: int, most: int) -> dict[str, str]:
+    why = f"It has {size:,} bytes, more than the limit of {most:,}; split it or raise the limit on bytes."
+    return {"status": Status.too_large, "why": why}
+
+
+def named(given: str) -> str:
+    """A file's name with the folders above it, as it can be kept: nothing in it leads upwards, hides or steers anything."""
+    plain = unicodedata.normalize("NFC", clean(given.replace("%22", '"')))
+    parts = [_part(part) for part in re.split(r"[/\\]", plain)]
+    kept = [part for part in parts if part not in {"", ".", ".."} and not re.fullmatch("[A-Za-z]:", part)]
+    while len(kept) > 1 and sum(map(len, kept)) > LONGEST_NAME:
+        kept.pop(0)
+    return "/".join(kept) or "file"
+
+
+def _part(part: str) -> str:
+    seen = "".join(sign if sign.isprintable() else " " for sign in part).strip()
+    ending = PurePath(seen).suffix[:20]
+    return seen if len(seen) <= LONGEST_PART else seen[: LONGEST_PART - len(ending)].rstrip() + ending

@@ -1,0 +1,107 @@
+"""Bases, documents, passages and jobs as they are told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.core.access import Base, Principal
+from assay.core.types import UPLOAD, Hit
+from assay.serve.schemas.document_schemas import BaseLine, DocumentLine, FileReport, HitShape, JobShape, JobState
+from assay.store.document_list import Counted
+from assay.store.documents import Entry
+from assay.store.jobs import File, Job
+
+FEW = 3  # files that have to be done before anybody can tell how long the others will take
+
+
+def base_line(base: Base, counted: Counted | None, principal: Principal) -> BaseLine:
+    held = counted or Counted()
+    return BaseLine(
+        name=base.name,
+        description=base.description,
+        owner=base.owner,
+        yours=principal.owns(base),
+        documents=held.ready,
+        unreadable=held.unreadable,
+        pending=held.pending,
+        passages=held.passages,
+    )
+
+
+def document_line(entry: Entry, bases: Mapping[str, str]) -> DocumentLine:
+    """`bases` are names by id."""
+    return DocumentLine(
+        id=entry.id,
+        base=bases.get(entry.base, ""),
+        name=entry.name,
+        uri=entry.uri
+        if entry.uri.startswith(UPLOAD)
+        else entry.name,  # where it lies on this machine is nobody's business
+        title=entry.title or entry.name,
+        authors=entry.authors,
+        date=entry.date,
+        kind=entry.kind,
+        language=entry.language,
+        state=entry.state,
+        why=entry.why,
+        warnings=entry.warnings,
+        bytes=entry.bytes,
+        pages=entry.pages,
+        characters=entry.characters,
+        passages=entry.passages,
+        added=entry.added,
+    )
+
+
+def hit_shape(hit: Hit, bases: Mapping[str, str]) -> HitShape:
+    """`bases` are names by id."""
+    passage = hit.passage
+    return HitShape(
+        rank=hit.rank,
+        document=passage.doc_id,
+        title=hit.title,
+        base=bases.get(str(hit.fields.get("base", "")), ""),
+        page=passage.page,
+        heading=passage.heading,
+        start=passage.start,
+        end=passage.end,
+        text=passage.text,
+    )
+
+
+def job_shape(job: Job, files: Sequence[File]) -> JobShape:
+    return JobShape(
+        id=job.id,
+        kind="ingest",
+        base=job.base,
+        state=JobState(job.state),
+        files=job.files,
+        done=job.done,
+        passages=job.passages,
+        seconds=job.seconds,
+        left=_left(job),
+        error=job.error,
+        created=job.created,
+        reports=tuple(file_report(each) for each in files),
+    )
+
+
+def _left(job: Job) -> float | None:
+    """The rest takes as long, file for file, as what is done; of the first few files that would say nothing."""
+    if not job.going:
+        return 0.0
+    return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
+
+
+def file_report(file: File) -> FileReport:
+    told = file.report
+    return FileReport(
+        name=file.name,
+        bytes=file.bytes,
+        outcome=file.outcome,
+        status=str(told.get("status", "")),
+        why=str(told.get("why", "")),
+        title=str(told.get("title", "")),
+        pages=int(told.get("pages", 0)),
+        passages=int(told.get("passages", 0)),
+    )

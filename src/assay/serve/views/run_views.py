@@ -1,0 +1,229 @@
+"""Runs as a client is told of them: at a glance, whole, with the answer and its evidence. Keys become numbers in `render`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+
+from assay.answer import render
+from assay.core.events import Mode
+from assay.core.run import Run
+from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
+from assay.governance.review.visibility import as_asked
+from assay.serve.live import CANCELLED, state_of
+from assay.serve.schemas.run_schemas import (
+    AnswerShape,
+    Approval,
+    BlockShape,
+    CitationShape,
+    ClaimShape,
+    ConflictShape,
+    EvidenceShape,
+    ExaminedShape,
+    Failure,
+    HeldShape,
+    Rejection,
+    RunLine,
+    RunState,
+    RunWhole,
+    SearchedShape,
+    UsageShape,
+    Waiting,
+)
+from assay.store.access import withheld
+from assay.store.runs import budgets, history, records
+from assay.store.runs.history import Standing
+from assay.workspace import review
+from assay.workspace.facade import Workspace
+
+Library = Callable[[str], Document | None]
+
+
+def line(standing: Standing, under_way: bool) -> RunLine:
+    """A run at a glance."""
+    asked = standing.asked
+    return RunLine(
+        id=standing.id,
+        kind="synthesis" if asked and asked.brief else "question",
+        question=asked.question if asked else "",
+        started=standing.started,
+        state=_state(standing, under_way),
+        outcome=Outcome(standing.outcome) if standing.outcome else None,
+        mode=asked.mode if asked else Mode.balanced,
+        thread=asked.thread if asked else "",
+    )
+
+
+def _state(standing: Standing, under_way: bool) -> RunState:
+    """The same as `live.state_of`, from the last record alone."""
+    match standing.last:
+        case "Answered":
+            return RunState.delivered
+        case _ if under_way:
+            return RunState.running
+        case "Paused":
+            return RunState.waiting
+        case "Held":
+            return RunState.held
+        case "Reviewed" if standing.rejected:
+            return RunState.rejected
+        case "Failed":
+            return RunState.cancelled if standing.error == CANCELLED else RunState.failed
+        case _:
+            return RunState.parked
+
+
+def whole(workspace: Workspace, run: Run, under_way: bool) -> RunWhole:
+    """A run as it stands, with its answer and its evidence in the words of the documents that may be read now."""
+    library: Library = cache(workspace.document)
+    run = as_asked(run, watched=review.watched(workspace, run.id))
+    asked, waiting, failed = run.asked, run.waiting, run.failed
+    scope = workspace.scope()
+    standing = history.standing(workspace.store, run.id, workspace.principal.id, scope)
+    return RunWhole(
+        id=run.id,
+        kind="synthesis" if asked.brief else "question",
+        question=run.question,
+        started=standing.started,
+        state=state_of(run, under_way),
+        outcome=run.answer.outcome if run.answer else None,
+        mode=asked.mode,
+        thread=asked.thread,
+        asked=asked.question,
+        bases=tuple(sorted({base.name for base in scope.bases} & asked.about.keys())),
+        models=tuple(dict.fromkeys(seat.model for seat in asked.seats)),
+        events=len(run.events),
+        rounds=run.rounds,
+        usage=usage(budgets.spent_by_run(workspace.store, run.id)),
+        seconds=records.active_seconds(workspace.store, run.id),
+        waiting=Waiting(at=waiting.at, question=waiting.question, options=waiting.options) if waiting else None,
+        failure=Failure(error=failed.error, detail=failed.detail) if failed else None,
+        held=_held(workspace, run),
+        rejected=Rejection(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
+        reviewed=_approval(run),
+        answer=answer(run.answer, run.evidence, library) if run.answer else None,
+        withheld=withheld.ANSWER if run.withheld else "",
+        evidence=()
+        if asked.brief  # that of a synthesis is in its account
+        else evidence(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),
+    )
+
+
+def _held(workspace: Workspace, run: Run) -> HeldShape | None:
+    if run.held is None:
+        return None
+    return HeldShape(reasons=run.held.reasons, since=records.moment(workspace.store, run.id, len(run.events) - 1))
+
+
+def _approval(run: Run) -> Approval | None:
+    if run.answer is None or not run.reviews:
+        return None
+    return Approval(by=run.reviews[-1].by, note=run.reviews[-1].note)
+
+
+def usage(spent: Usage) -> UsageShape:
+    return UsageShape(
+        calls=spent.calls,
+        tokens_in=spent.tokens_in,
+        tokens_out=spent.tokens_out,
+        money=spent.money,
+        seconds=spent.seconds,
+    )
+
+
+def answer(given: Answer, found: tuple[Evidence, ...], library: Library) -> AnswerShape:
+    """An answer as a person reads it; claims refer to citations by number."""
+    cited = render.citations(given, found, library)
+    numbers = {
+        key: each.number for (key, _), each in reversed(cited.items())
+    }  # the first of a key's, where it has several
+    examined = given.examined
+    return AnswerShape(
+        question=given.question,
+        outcome=given.outcome,
+        label=render.SAID[given.outcome],
+        shape=given.shape,
+        said=given.said,
+        blocks=tuple(
+            BlockShape(
+                heading=block.heading,
+                opinion=block.opinion,
+                claims=tuple(_claim(claim, cited) for claim in block.claims),
+            )
+            for block in given.blocks
+        ),
+        near=tuple(_claim(claim, cited) for claim in given.near),
+        citations=tuple(_citation(each) for each in cited.values()),
+        conflicts=tuple(
+            ConflictShape(about=each.about, left=numbers[each.left], right=numbers[each.right])
+            for each in given.conflicts
+            if each.left in numbers and each.right in numbers  # else a document was removed since
+        ),
+        gaps=given.gaps,
+        searched=tuple(SearchedShape(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
+        stopped=render.STOPS.get(given.stopped, given.stopped),
+        unread=tuple(file_name(uri) for uri in given.unread),
+        readings=given.readings,
+        examined=ExaminedShape(documents=examined.documents, passages=examined.passages, left=examined.left)
+        if examined
+        else None,
+        since=given.since,
+        until=given.until,
+        remarks=tuple(render.remarks(given, cited)),
+    )
+
+
+def _claim(claim: Claim, cited: render.Cited) -> ClaimShape:
+    return ClaimShape(
+        text=render.words_of(claim),
+        quotation=claim.quote is not None,
+        verdict=claim.verdict,
+        why=claim.why,
+        citations=tuple(each.number for each in render.cited_by(claim, cited)),
+        edited=claim.edited,
+        rests_on_flagged=render.rests_on_flagged(claim, cited),
+    )
+
+
+def _citation(cited: render.Citation) -> CitationShape:
+    return CitationShape(
+        number=cited.number,
+        key=cited.key,
+        document=cited.document,
+        title=cited.title,
+        authors=cited.authors,
+        date=cited.date,
+        name=file_name(cited.path),
+        page=cited.page,
+        start=cited.quote.start,
+        end=cited.quote.end,
+        quote=cited.quote.text,
+        flagged=cited.flagged,
+    )
+
+
+def evidence(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceShape, ...]:
+    """The evidence library, best first, without the documents that may not be read any more."""
+    return tuple(
+        EvidenceShape(
+            key=each.key,
+            document=source.id,
+            title=source.title,
+            date=source.date,
+            name=file_name(source.uri),
+            page=source.page_at(each.quote.start),
+            heading=each.passage.heading,
+            score=round(each.score),  # finer steps would tell what an index counts over everybody's documents
+            note=each.note,
+            question=each.question,
+            flagged=each.flagged,
+            start=each.quote.start,
+            end=each.quote.end,
+            quote=each.quote.text,
+            passage=each.passage.text,
+            passage_start=each.passage.start,
+            cited=each.key in cited,
+        )
+        for each in found
+        if (source := library(each.passage.doc_id)) is not None
+    )

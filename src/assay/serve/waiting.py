@@ -1,0 +1,131 @@
+"""A question of somebody who waits for the answer and cannot come back for it: begun, followed in a line at a time, and stopped
+when they leave. A chat front end and an MCP client ask this way; the page and the HTTP API let a run go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import anyio
+
+from assay.answer import render
+from assay.core.codec import from_json
+from assay.core.errors import AssayError
+from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
+from assay.core.events.describe import counted, told
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.serve.limits import room_for_a_run
+from assay.serve.live import Frame
+from assay.serve.schemas.run_schemas import CitationShape
+from assay.serve.state import Person, Server
+from assay.serve.views import run_views
+from assay.serve.views.chat_markdown import with_notes
+from assay.store.access import withheld
+from assay.workspace.ask import How
+from assay.workspace.facade import Workspace
+
+SPOKEN = frozenset(
+    {"Rephrased", "Routed", "Planned", "Decided", "Gathered", "Bound", "Judged", "Stopped", "Drafted", "Critiqued"}
+)  # kinds of events that a watcher may be told of
+FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
+HELD = "The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
+REJECTED = "The answer was rejected in review: {note}"
+CLOSING = "The server is closing. The question is carried on as run {run} when it starts again."
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a run came to: the answer as Markdown with numbers for notes, or the question that it asks in return; `error` where
+    there is neither."""
+
+    run: Run
+    text: str = ""
+    outcome: Outcome | None = None
+    citations: tuple[CitationShape, ...] = ()
+    error: str = ""
+
+
+@dataclass
+class Asked:
+    """A run under way, and the one client that waits for it."""
+
+    server: Server
+    workspace: Workspace
+    run: str
+    ended: bool = False
+
+    async def lines(self) -> AsyncGenerator[str]:
+        """What happens, in words, until the run ends; an empty line is a sign of life. Who stops listening stops the run."""
+        try:
+            async for frame in self.server.live.follow(self.workspace, self.run):
+                if frame is None:
+                    yield ""
+                elif frame.kind in SPOKEN and (line := await asyncio.to_thread(progress, frame)):
+                    yield line
+            self.ended = True
+        finally:
+            await self.leave()
+
+    async def leave(self) -> None:
+        """Nobody waits any more: a run that has not ended is stopped, and can be carried on later."""
+        if self.ended:
+            return
+        self.ended = True
+        with anyio.CancelScope(shield=True), suppress(AssayError):
+            await self.server.live.cancel(self.workspace, self.run)
+
+    async def reply(self) -> Reply:
+        return await asyncio.to_thread(reply_of, self.workspace, self.run)
+
+
+async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: How) -> Asked:
+    """Ask, if the person has room for one more run. Who leaves meanwhile is heard once there is something to stop."""
+    with room_for_a_run(server, person), anyio.CancelScope(shield=True):
+        run = await server.live.begin(workspace, workspace.ask(question, how))
+        return Asked(server, workspace, run.id)
+    raise AssertionError("a scope that nobody cancels swallows nothing")
+
+
+def progress(frame: Frame) -> str:
+    event = json.loads(frame.body)["event"]
+    return (
+        line_of(from_json(KINDS[frame.kind], event)) if event else ""
+    )  # nothing is told of what this person may not see
+
+
+def line_of(event: Event) -> str:
+    """An event for somebody who waits. What a claim says is left out until it is delivered: it may yet be found wanting."""
+    match event:
+        case Checked():
+            return ""
+        case Decided(seeks=seeks) if seeks:
+            return f"Looking for more about {counted(len(seeks), 'claim')}"
+        case Drafted(blocks=blocks):
+            claims = sum(len(block.claims) for block in blocks)
+            return f"Checking {counted(claims, 'claim')}" if claims else ""
+        case _:
+            return told(event)
+
+
+def reply_of(workspace: Workspace, run_id: str) -> Reply:
+    """What a run came to, in the words of the documents that the person may read now. Why it failed stays in its record: that
+    may speak of endpoints."""
+    run = workspace.run(run_id)
+    if run.answer is not None:
+        cited = render.citations(run.answer, run.evidence, workspace.document)
+        shown = run_views.answer(run.answer, run.evidence, workspace.document)
+        return Reply(run, with_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
+    if run.withheld is not None:
+        return Reply(run, error=withheld.ANSWER)
+    if run.waiting is not None:
+        options = (f"- {each}" for each in run.waiting.options if each != EACH)  # which cannot be chosen in a chat
+        return Reply(run, "\n".join([run.waiting.question, "", *options]))
+    if run.held is not None:
+        return Reply(run, HELD.format(reasons="; ".join(run.held.reasons), run=run_id))
+    if run.rejected is not None:
+        return Reply(run, error=REJECTED.format(note=run.rejected.note))
+    return Reply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))

@@ -1,0 +1,123 @@
+"""Who may read a single document: everybody who may read its base, or the people and groups on a list of its own.
+
+A document's label says which: the id of its base, or a name that nobody can guess and that grants are written to. All
+versions of a document have the same label. The index follows (see `owed`): until then it can only hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from assay.core.access import Base
+from assay.core.errors import Missing, UserError
+from assay.core.events import Granted
+from assay.store.access.grants import grant_of, grantable
+from assay.store.database import Store
+from assay.store.documents import PENDING, READY, Entry
+from assay.store.runs import records
+from assay.store.schema import documents, facts, grants
+
+LIST = "l"  # what the label of a list begins with; a base's id begins otherwise
+OWED = "relabel "  # facts so named: documents whose rows in the index still have an old label; their value is the base
+
+
+def has_own_list(entry: Entry) -> bool:
+    return entry.label != entry.base
+
+
+def readers(store: Store, base: Base, entry: Entry) -> list[str]:
+    """Everybody who may read a document, as `user:…` and `group:…`; who owns it comes first."""
+    with store.read() as connection:
+        return sorted(_listed(connection, entry.label), key=lambda name: (name != grant_of(base), name))
+
+
+def change(store: Store, base: Base, entry: Entry, name: str, may: bool, by: str) -> None:
+    """Somebody may read a document from now on, or may not any more. The first change gives it a list of its own, which
+    begins with everybody who may read its base."""
+    grantable(name)
+    if name == grant_of(base) and not may:
+        raise UserError(f"The document belongs to {name!r}; they go on seeing it.")
+    with store.write() as connection:
+        label = _label(connection, entry)
+        names = _listed(connection, label)
+        if (name in names) == may:
+            if may:
+                return
+            raise Missing(f"That document is not shared with {name!r}.")
+        if label == base.id:
+            label = LIST + store.new_id() + store.new_id()
+            _write(connection, label, names)
+            _put_label(connection, entry, label)
+        if may:
+            _write(connection, label, [name])
+        else:
+            connection.execute(delete(grants).where(grants.c.label == label, grants.c.name == name))
+        records.note(connection, store, Granted(entry.id, name, may, by))
+
+
+def reset(store: Store, base: Base, entry: Entry, by: str) -> None:
+    """A document is read by whoever reads its base, and no list of its own is left."""
+    with store.write() as connection:
+        label = _label(connection, entry)
+        if label == base.id:
+            return
+        before, after = set(_listed(connection, label)), set(_listed(connection, base.id))
+        _put_label(connection, entry, base.id)
+        tidy(connection)
+        for name in sorted(before ^ after):
+            records.note(connection, store, Granted(entry.id, name, name in after, by))
+
+
+def tidy(connection: Connection) -> None:
+    """Lists that no document has any more are taken away."""
+    used = select(documents.c.label).where(documents.c.label.startswith(LIST))
+    connection.execute(delete(grants).where(grants.c.label.startswith(LIST), grants.c.label.not_in(used)))
+
+
+def owed(store: Store, base: Base) -> dict[str, str]:
+    """Documents whose rows in the index may have an old label, with the label that they have now."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(documents.c.id, documents.c.label)
+            .join(facts, facts.c.name == OWED + documents.c.id)
+            .where(documents.c.base == base.id)
+        )
+        return {row.id: row.label for row in rows}
+
+
+def settled(store: Store, done: Iterable[tuple[str, str]]) -> None:
+    """The index has these labels now. One that was changed again meanwhile is still owed."""
+    with store.write() as connection:
+        for document, label in done:
+            still = select(documents.c.id).where(documents.c.id == document, documents.c.label != label)
+            if connection.scalar(still) is None:
+                connection.execute(delete(facts).where(facts.c.name == OWED + document))
+
+
+def _label(connection: Connection, entry: Entry) -> str:
+    """As of now, inside the transaction that changes it."""
+    label = connection.scalar(select(documents.c.label).where(documents.c.id == entry.id))
+    if label is None:
+        raise Missing(f"There is no document with the id {entry.id!r}.")
+    return label
+
+
+def _listed(connection: Connection, label: str) -> list[str]:
+    return list(connection.scalars(select(grants.c.name).where(grants.c.label == label)))
+
+
+def _write(connection: Connection, label: str, names: Sequence[str]) -> None:
+    rows = [{"label": label, "name": name} for name in names]
+    connection.execute(insert(grants).prefix_with("OR IGNORE"), rows)
+
+
+def _put_label(connection: Connection, entry: Entry, label: str) -> None:
+    """On every version that stood in this place."""
+    place = (documents.c.base == entry.base) & (documents.c.uri == entry.uri)
+    connection.execute(update(documents).where(place).values(label=label))
+    indexed = select(documents.c.id).where(place, documents.c.state.in_((READY, PENDING)))
+    rows = [{"name": OWED + each, "value": entry.base} for each in connection.scalars(indexed)]
+    if rows:
+        connection.execute(insert(facts).prefix_with("OR REPLACE"), rows)

@@ -1,0 +1,180 @@
+"""Bases and grants: the truth about access, and the only place where a `Scope` is made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from dataclasses import replace
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from assay.core.access import LOCAL, Base, Principal, Scope
+from assay.core.errors import Missing, UserError
+from assay.core.events import Granted
+from assay.store.database import Store
+from assay.store.runs import records
+from assay.store.schema import bases, documents, grants, leftovers
+
+USER, GROUP = "user:", "group:"
+
+# Spelt once: a scope is made at every call, and putting a statement together takes longer than running it.
+_LABELS = select(grants.c.label).where(grants.c.name.in_(bindparam("names", expanding=True)))
+_BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
+    bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
+    | bases.c.id.in_(bindparam("labels", expanding=True))
+)
+
+
+def scope_of(store: Store, principal: Principal) -> Scope:
+    """What this person may read, as of now."""
+    with store.read() as connection:
+        return _scope(connection, principal)
+
+
+def _scope(connection: Connection, principal: Principal) -> Scope:
+    labels = frozenset(connection.scalars(_LABELS, {"names": sorted(principal.names)}))
+    rows = connection.execute(_BASES, {"labels": sorted(labels)})
+    return Scope(principal.id, told_apart([Base(*row) for row in rows], principal.id), labels)
+
+
+def told_apart(found: list[Base], who: str) -> tuple[Base, ...]:
+    """Bases by the names that this person knows them by: where several have the same, whoever else owns one is named too."""
+    often = Counter(base.name for base in found)
+    named = (
+        base if often[base.name] == 1 or base.owner == who else replace(base, name=_with_owner(base, often))
+        for base in found
+    )
+    return tuple(sorted(named, key=lambda base: base.name))
+
+
+def _with_owner(base: Base, taken: Container[str]) -> str:
+    """Somebody may have called another base just so: then the id tells it from that one."""
+    name = f"{base.name} ({base.owner})"
+    return f"{name} {base.id}" if name in taken else name
+
+
+class Taken(UserError):
+    """This person knows a base by that name already."""
+
+
+def make(store: Store, name: str, principal: Principal, description: str = "", group: str = "") -> Base:
+    """A new base: the person's, or that of a group they are in. A base's own label is its id."""
+    with store.write() as connection:
+        if _known(connection, name, principal) is not None:
+            raise _taken(name)
+        return _made(store, connection, name, principal, description, group)
+
+
+def base_named(store: Store, name: str, principal: Principal, description: str = "") -> Base:
+    """The base that this person may fill under that name; made, as their own, when there is none."""
+    with store.write() as connection:
+        found = _known(connection, name, principal)
+        if found is None:
+            return _made(store, connection, name, principal, description, "")
+        if not principal.owns(found):
+            raise UserError(f"The knowledge base {name!r} is not yours to change.")
+        if description:
+            connection.execute(update(bases).where(bases.c.id == found.id).values(description=description))
+        return replace(found, description=description or found.description)
+
+
+def describe(store: Store, base: Base, description: str) -> Base:
+    """The base with another description."""
+    with store.write() as connection:
+        connection.execute(update(bases).where(bases.c.id == base.id).values(description=description))
+    return replace(base, description=description)
+
+
+def _known(connection: Connection, name: str, principal: Principal) -> Base | None:
+    return next((base for base in _scope(connection, principal).bases if base.name == name), None)
+
+
+def _made(store: Store, connection: Connection, name: str, principal: Principal, description: str, group: str) -> Base:
+    if not name or name != name.strip() or len(name) > 100 or any(not sign.isprintable() for sign in name):
+        raise UserError(f"{name!r} cannot be the name of a knowledge base. Use up to 100 printable characters.")
+    if group and group not in principal.groups:
+        raise UserError(f"You are not in a group called {group!r}.")
+    base = Base("b" + store.new_id(), name, GROUP + group if group else principal.id, description)
+    if connection.scalar(select(bases.c.id).where(bases.c.name == name, bases.c.owner == base.owner)) is not None:
+        raise _taken(name)
+    connection.execute(
+        insert(bases).values(id=base.id, name=name, owner=base.owner, description=description, created=store.now())
+    )
+    connection.execute(insert(grants).values(label=base.id, name=grant_of(base)))
+    return base
+
+
+def _taken(name: str) -> Taken:
+    return Taken(f"There is a knowledge base called {name!r} already. Choose another name.")
+
+
+def grant_of(base: Base) -> str:
+    """The grant that comes with owning a base."""
+    return base.owner if base.owner.startswith(GROUP) else USER + base.owner
+
+
+def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
+    """Let somebody (`user:…`), or everybody in a group (`group:…`), read a base from now on."""
+    grantable(name)
+    with store.write() as connection:
+        new = connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=base.id, name=name))
+        if new.rowcount:
+            records.note(connection, store, Granted(base.id, name, True, by))
+
+
+def stop_sharing(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
+    """From the next question on they do not see it. Who owns a base goes on seeing it."""
+    grantable(name)
+    if name == grant_of(base):
+        raise UserError(f"The knowledge base {base.name!r} belongs to {name!r}; they go on seeing it.")
+    with store.write() as connection:
+        gone = connection.execute(delete(grants).where(grants.c.label == base.id, grants.c.name == name))
+        if gone.rowcount:
+            records.note(connection, store, Granted(base.id, name, False, by))
+    if not gone.rowcount:
+        raise Missing(f"The knowledge base {base.name!r} is not shared with {name!r}.")
+
+
+def shared_with(store: Store, base: Base) -> list[str]:
+    """Everybody who may read a base, as `user:…` and `group:…`; who owns it comes first."""
+    with store.read() as connection:
+        names = connection.scalars(select(grants.c.name).where(grants.c.label == base.id))
+        return sorted(names, key=lambda name: (name != grant_of(base), name))
+
+
+def grantable(name: str) -> None:
+    if not any(name.startswith(kind) and len(name) > len(kind) for kind in (USER, GROUP)):
+        raise UserError(f"Access is given to user:NAME or group:NAME, not to {name!r}.")
+
+
+def every_base(store: Store) -> list[Base]:
+    """All of them, whoever owns them: for locks and backups, which show nothing to anybody."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).order_by(bases.c.id)
+        )
+        return [Base(*row) for row in rows]
+
+
+def embedder_of(store: Store, base: Base) -> tuple[str, int]:
+    """Whose vectors the base's index holds, and how long they are; ("", 0) before the first document."""
+    with store.read() as connection:
+        row = connection.execute(select(bases.c.embedder, bases.c.dim).where(bases.c.id == base.id)).first()
+    return (row.embedder, row.dim) if row else ("", 0)
+
+
+def set_embedder(store: Store, base: Base, embedder: str, dim: int) -> None:
+    """Another embedder: every document of the base has to be embedded again before it can be found."""
+    with store.write() as connection:
+        connection.execute(update(bases).where(bases.c.id == base.id).values(embedder=embedder, dim=dim))
+        connection.execute(
+            update(documents).where(documents.c.base == base.id, documents.c.state == "ready").values(state="pending")
+        )
+
+
+def forget_base(store: Store, base: Base) -> None:
+    """The base itself, once its documents are gone."""
+    with store.write() as connection:
+        connection.execute(delete(grants).where(grants.c.label == base.id))
+        connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
+        connection.execute(delete(bases).where(bases.c.id == base.id))

@@ -1,0 +1,44 @@
+"""Everything of one person given to another: what somebody on a laptop needs who becomes one of several, and what becomes of
+the things of a person who leaves."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Engine, delete, insert, select, update
+
+from assay.store.database import Store, plain_errors
+from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway, vectors
+
+
+def hand_over(store: Store, cache: Engine, old: str, new: str) -> int:
+    """Bases, runs, threads and jobs change hands, all of them or none. How many bases did."""
+    with store.write() as connection:
+        moved = _bases(connection, old, new)
+        for table in (runs, threads, jobs, underway, spending, reviews, forecasts):
+            connection.execute(update(table).where(table.c.who == old).values(who=new))
+    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        # So that they go when the documents go; what the other has already need not be moved.
+        connection.execute(update(vectors).prefix_with("OR IGNORE").where(vectors.c.owner == old).values(owner=new))
+        connection.execute(delete(vectors).where(vectors.c.owner == old))
+    return moved
+
+
+def _bases(connection: Connection, old: str, new: str) -> int:
+    taken = set(connection.scalars(select(bases.c.name).where(bases.c.owner == new)))
+    owned = connection.execute(select(bases.c.id, bases.c.name).where(bases.c.owner == old)).all()
+    for row in owned:
+        name = row.name if row.name not in taken else _free(row.name, old, taken)
+        taken.add(name)
+        connection.execute(update(bases).where(bases.c.id == row.id).values(owner=new, name=name))
+    for label in connection.scalars(select(grants.c.label).where(grants.c.name == f"user:{old}")).all():
+        connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=label, name=f"user:{new}"))
+    connection.execute(delete(grants).where(grants.c.name == f"user:{old}"))
+    return len(owned)
+
+
+def _free(name: str, old: str, taken: set[str]) -> str:
+    """A name that the new owner does not use yet."""
+    wanted = f"{name} ({old})"
+    n = 2
+    while wanted in taken:
+        wanted, n = f"{name} ({old} {n})", n + 1
+    return wanted

@@ -1,0 +1,189 @@
+"""People where several use one workspace: their names, groups and passwords. What opens a door is kept as a digest only."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from assay.core.access import Principal
+from assay.core.errors import Missing, UserError
+from assay.store.database import Store
+from assay.store.schema import bases, documents, grants, keys, members, sessions
+
+# scrypt with 32 MB and about a tenth of a second a try: nothing for who knows the password, much for who guesses.
+COST, BLOCK, LANES = 2**15, 8, 1
+MEMORY = 64 * 1024 * 1024
+SHORTEST = 10  # characters of a password
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A person who may sign in, and the groups they are in."""
+
+    name: str
+    groups: tuple[str, ...]
+    admin: bool
+    created: str
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(self.name, frozenset(self.groups))
+
+
+_MEMBERS = select(members.c.name, members.c.groups, members.c.admin, members.c.created)
+
+
+def fits(name: str) -> bool:
+    """Whether a person or a group can be called that: a grant is written `user:` or `group:` and the name."""
+    return 0 < len(name) <= 100 and name == name.strip() and ":" not in name and name.isprintable()
+
+
+def fits_group(name: str) -> bool:
+    """A group's name stands in a list with others, too."""
+    return fits(name) and "," not in name
+
+
+def free(store: Store, name: str) -> None:
+    """Say so where nobody new can be called that."""
+    if not fits(name):
+        raise UserError(f"{name!r} cannot be the name of a user. Use up to 100 printable characters, and no colon.")
+    if named(store, name) is not None:
+        raise UserError(f"There is a user called {name!r} already. `assay user change` changes them.")
+
+
+def add(
+    store: Store, name: str, groups: Iterable[str] = (), *, admin: bool = False, password: str | None = None
+) -> Member:
+    """A new person. Without a password they come in with an API key only."""
+    free(store, name)
+    hashed = "" if password is None else _hashed(_long_enough(password))
+    member = Member(name, tuple(_fitting(groups)), admin, store.now())
+    with store.write() as connection:
+        connection.execute(
+            insert(members).values(
+                name=name, groups=list(member.groups), admin=admin, password=hashed, created=member.created
+            )
+        )
+    return member
+
+
+def listing(store: Store) -> list[Member]:
+    with store.read() as connection:
+        return [_member(row) for row in connection.execute(_MEMBERS.order_by(members.c.name))]
+
+
+def named(store: Store, name: str) -> Member | None:
+    with store.read() as connection:
+        return _found(connection, name)
+
+
+def known(store: Store, name: str) -> Member:
+    """The person of that name, whom somebody has named and who has to be there."""
+    member = named(store, name)
+    if member is None:
+        raise _nobody(name)
+    return member
+
+
+def set_groups(store: Store, name: str, groups: Iterable[str]) -> None:
+    """From the next request on they see what these groups see, and nothing else."""
+    _change(store, name, {"groups": _fitting(groups)})
+
+
+def set_admin(store: Store, name: str, admin: bool) -> None:
+    _change(store, name, {"admin": admin})
+
+
+def set_password(store: Store, name: str, password: str) -> None:
+    """Whoever was signed in with the old one is not any more."""
+    _change(store, name, {"password": _hashed(_long_enough(password))})
+
+
+def remove(store: Store, name: str) -> None:
+    """Their keys and sessions end at once, and what others let them read is closed to them. What they own stays."""
+    with store.write() as connection:
+        if _found(connection, name) is None:
+            raise _nobody(name)
+        connection.execute(delete(keys).where(keys.c.who == name))
+        connection.execute(delete(sessions).where(sessions.c.who == name))
+        owned = select(bases.c.id).where(bases.c.owner == name)
+        own = owned.union(select(documents.c.label).where(documents.c.base.in_(owned)))
+        connection.execute(delete(grants).where(grants.c.name == f"user:{name}", grants.c.label.not_in(own)))
+        connection.execute(delete(members).where(members.c.name == name))
+
+
+def check_password(store: Store, name: str, password: str) -> Member | None:
+    """The person, if that is their password. A name that nobody has takes as long as one that somebody has."""
+    with store.read() as connection:
+        hashed = connection.scalar(select(members.c.password).where(members.c.name == name)) or ""
+    right = _matches(password, hashed or _DUMMY) and bool(hashed)
+    return named(store, name) if right else None
+
+
+def _change(store: Store, name: str, values: Mapping[str, object]) -> None:
+    with store.write() as connection:
+        if _found(connection, name) is None:
+            raise _nobody(name)
+        connection.execute(update(members).where(members.c.name == name).values(dict(values)))
+        if "password" in values:
+            connection.execute(delete(sessions).where(sessions.c.who == name))
+
+
+def _found(connection: Connection, name: str) -> Member | None:
+    row = connection.execute(_MEMBERS.where(members.c.name == name)).first()
+    return _member(row) if row else None
+
+
+def _member(row: Row[Any, Any, Any, Any]) -> Member:
+    return Member(row.name, tuple(row.groups), row.admin, row.created)
+
+
+def _nobody(name: str) -> Missing:
+    return Missing(f"There is no user called {name!r}. `assay user list` shows them.")
+
+
+def _fitting(groups: Iterable[str]) -> list[str]:
+    chosen = sorted(set(groups))
+    for group in chosen:
+        if not fits_group(group):
+            raise UserError(
+                f"{group!r} cannot be the name of a group. Use up to 100 printable characters, and no colon or comma."
+            )
+    return chosen
+
+
+def _long_enough(password: str) -> str:
+    if len(password) < SHORTEST:
+        raise UserError(f"A password needs at least {SHORTEST} characters.")
+    return password
+
+
+def _derived(password: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(password.encode(errors="replace"), salt=salt, n=COST, r=BLOCK, p=LANES, maxmem=MEMORY)
+
+
+def _hashed(password: str) -> str:
+    salt = secrets.token_bytes(16)
+    return f"scrypt${COST}${BLOCK}${LANES}${salt.hex()}${_derived(password, salt).hex()}"
+
+
+_DUMMY = f"scrypt${COST}${BLOCK}${LANES}${'00' * 16}${'00' * 64}"  # fits no password
+
+
+def _matches(password: str, hashed: str) -> bool:
+    _, cost, block, lanes, salt, wanted = hashed.split("$")
+    found = hashlib.scrypt(
+        password.encode(errors="replace"),
+        salt=bytes.fromhex(salt),
+        n=int(cost),
+        r=int(block),
+        p=int(lanes),
+        maxmem=MEMORY,
+    )
+    return hmac.compare_digest(found, bytes.fromhex(wanted))

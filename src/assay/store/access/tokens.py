@@ -1,0 +1,141 @@
+"""What opens the door for a member: API keys, and the sessions of browsers. Only digests are kept, so that who reads the
+state cannot use them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, insert, select, update
+
+from assay.core.errors import Missing, StoreError
+from assay.store.access.members import Member, known
+from assay.store.database import Store
+from assay.store.schema import keys, members, sessions
+
+PREFIX = "assay_"  # so that a key that was published by mistake can be found by a search
+SECONDS_BETWEEN_NOTES = 60  # when a key was last used is written down no more often than that
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key without what makes it one."""
+
+    id: str
+    who: str
+    label: str
+    created: str
+    used: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that a member has signed in with."""
+
+    member: Member
+    csrf: str
+    expires: str
+
+
+_MEMBER = (members.c.name, members.c.groups, members.c.admin, members.c.created.label("joined"))
+
+
+def new_key(store: Store, who: str, label: str = "") -> str:
+    """The key itself: this is the only time that anybody sees it."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    who = known(store, who).name
+    with store.write() as connection:
+        connection.execute(
+            insert(keys).values(
+                digest=_digest(secret), id=store.new_id(), who=who, label=label, created=store.now(), used=""
+            )
+        )
+    return secret
+
+
+def listing(store: Store, who: str = "") -> list[Key]:
+    """Every key, or one person's."""
+    chosen = select(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used).order_by(
+        keys.c.who, keys.c.created
+    )
+    with store.read() as connection:
+        return [Key(*row) for row in connection.execute(chosen.where(keys.c.who == who) if who else chosen)]
+
+
+def revoke(store: Store, key: str) -> Key:
+    """From the next request on the key of this id opens nothing."""
+    with store.write() as connection:
+        row = connection.execute(
+            delete(keys)
+            .where(keys.c.id == key)
+            .returning(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used)
+        ).first()
+    if row is None:
+        raise Missing(f"There is no API key {key!r}. `assay key list` shows them.")
+    return Key(*row)
+
+
+def who_has(store: Store, key: str) -> Member | None:
+    """Whose key this is, as of now."""
+    digest = _digest(key)
+    with store.read() as connection:
+        row = connection.execute(
+            select(*_MEMBER, keys.c.used).join(keys, keys.c.who == members.c.name).where(keys.c.digest == digest)
+        ).first()
+    if row is None:
+        return None
+    now = store.now()
+    if not row.used or now >= _later(row.used, SECONDS_BETWEEN_NOTES):
+        with suppress(StoreError), store.write() as connection:  # a remark: nobody is refused for want of it
+            connection.execute(update(keys).where(keys.c.digest == digest).values(used=now))
+    return Member(row.name, tuple(row.groups), row.admin, row.joined)
+
+
+def begin(store: Store, who: str, seconds: float) -> tuple[str, str]:
+    """A session: what the browser keeps in its cookie, and what it has to send along with every change."""
+    token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), store.now()
+    with store.write() as connection:
+        connection.execute(delete(sessions).where(sessions.c.expires <= now))
+        connection.execute(
+            insert(sessions).values(
+                digest=_digest(token), who=who, csrf=csrf, created=now, expires=_later(now, seconds)
+            )
+        )
+    return token, csrf
+
+
+def find(store: Store, token: str) -> Session | None:
+    """The session, while it lasts."""
+    with store.read() as connection:
+        row = connection.execute(
+            select(*_MEMBER, sessions.c.csrf, sessions.c.expires)
+            .join(sessions, sessions.c.who == members.c.name)
+            .where(sessions.c.digest == _digest(token))
+        ).first()
+    if row is None or row.expires <= store.now():
+        return None
+    return Session(Member(row.name, tuple(row.groups), row.admin, row.joined), row.csrf, row.expires)
+
+
+def end(store: Store, token: str) -> None:
+    with store.write() as connection:
+        connection.execute(delete(sessions).where(sessions.c.digest == _digest(token)))
+
+
+def end_all(store: Store, who: str) -> None:
+    """Whoever is signed in under this name is not any more."""
+    with store.write() as connection:
+        connection.execute(delete(sessions).where(sessions.c.who == who))
+
+
+def _digest(token: str) -> str:
+    """A token has 256 random bits: a plain digest cannot be searched for it."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def _later(at: str, seconds: float) -> str:
+    moment = datetime.fromisoformat(at) + timedelta(seconds=seconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

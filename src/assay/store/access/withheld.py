@@ -1,0 +1,161 @@
+"""What of a run somebody may see now. From the first mention on of a document that they may not read, everything that was
+recorded may hold its words, a model's too: none of it is shown. What was erased and what is not theirs look the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, and_, bindparam, delete, func, select
+
+from assay.core.access import Scope
+from assay.core.events import Answered, Asked, Event, Held
+from assay.core.types import Answer, Exchange
+from assay.store.database import Store
+from assay.store.schema import documents, facts, mentions, payloads, records
+
+WHY = "It spoke of a document that was erased, or that you may not read any more."
+ANSWER = "The answer is withheld: it spoke of a document that was erased, or that you may not read any more."
+GONE = "gone "  # facts so named: documents that were erased, and runs that were under way and spoke of one
+TURN = "(withheld)"  # in the place of an answer, in what a follow-up knows of the turns before it
+
+# Spelt once: every look at a run, and every step of one, asks this.
+_READABLE = and_(
+    documents.c.id == mentions.c.document,
+    documents.c.base.in_(bindparam("bases", expanding=True)),
+    documents.c.label.in_(bindparam("labels", expanding=True)),
+)
+_CLOSED = (
+    select(mentions.c.seq)
+    .distinct()
+    .select_from(mentions.outerjoin(documents, _READABLE))
+    .where(mentions.c.run == bindparam("of"), documents.c.id.is_(None))
+    .order_by(mentions.c.seq)
+)
+_CLOSED_RUNS = (
+    select(mentions.c.run)
+    .distinct()
+    .select_from(mentions.outerjoin(documents, _READABLE))
+    .where(mentions.c.run.in_(bindparam("runs", expanding=True)), documents.c.id.is_(None))
+)
+_NARROWED = (
+    select(records.c.seq, func.json_extract(payloads.c.body, "$.since").label("since"))
+    .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
+    .where(records.c.run == bindparam("of"), records.c.kind == "Narrowed")
+    .order_by(records.c.seq)
+)
+_GONE = select(facts.c.name).where(facts.c.name.in_(bindparam("marks", expanding=True))).limit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Veil:
+    """Which records of a run are not shown: each span from its first up to its last, that not counted. `since` is where the
+    one begins that has no end yet."""
+
+    spans: tuple[tuple[int, int], ...] = ()
+    since: int | None = None
+
+    def covers(self, seq: int) -> bool:
+        over = any(first <= seq < last for first, last in self.spans)
+        return over or (self.since is not None and seq >= self.since)
+
+
+def veil(connection: Connection, run: str, scope: Scope) -> Veil:
+    """What of a run is hidden from somebody with this scope."""
+    aside = narrowed(connection, run)
+    spans = spans_from(list(connection.scalars(_CLOSED, {"of": run, **_may(scope)})), aside)
+    since = spans[-1][0] if spans and spans[-1][1] is None else None
+    ended = ((first, last) for first, last in spans if last is not None)
+    # What was put aside counts for nobody, whatever they may read again.
+    return Veil((*ended, *((as_of, seq) for seq, as_of in aside)), since)
+
+
+def narrowed(connection: Connection, run: str) -> list[tuple[int, int]]:
+    """Where a run was narrowed, and since which record nothing counts there."""
+    return [(row.seq, row.since) for row in connection.execute(_NARROWED, {"of": run})]
+
+
+def spans_from(closed: Sequence[int], narrowed: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
+    """From each mention of what is closed up to where the run was narrowed for it: what followed knew nothing of it. The last
+    one may have no end yet. Pure."""
+    spans: list[tuple[int, int | None]] = []
+    since: int | None = None
+    for seq, as_of in sorted([*((seq, -1) for seq in closed), *narrowed]):
+        if as_of < 0:
+            since = seq if since is None else since
+        elif since is not None and since >= as_of:
+            spans.append((since, seq))
+            since = None
+    return [*spans, (since, None)] if since is not None else spans
+
+
+def owes_erasure(connection: Connection, run: str, spoken_of: Sequence[str]) -> bool:
+    """Whether what is about to be recorded may hold the words of a document that was erased meanwhile."""
+    marks = [GONE + each for each in (run, *spoken_of)]
+    return connection.scalar(_GONE, {"marks": marks}) is not None
+
+
+def put_aside(connection: Connection, run: str) -> None:
+    """The run was narrowed: what it says from now on is no part of what was erased."""
+    connection.execute(delete(facts).where(facts.c.name == GONE + run))
+
+
+def closed_since(store: Store, run: str, scope: Scope) -> int | None:
+    """From which record on a run speaks of what may not be read any more, if nothing was done about that yet."""
+    with store.read() as connection:
+        if connection.execute(_CLOSED.limit(1), {"of": run, **_may(scope)}).first() is None:
+            return None
+        return veil(connection, run, scope).since
+
+
+def among(connection: Connection, runs: Collection[str], scope: Scope) -> set[str]:
+    """Those of these runs whose end is hidden from somebody with this scope."""
+    found = connection.scalars(_CLOSED_RUNS, {"runs": sorted(runs), **_may(scope)}).all() if runs else ()
+    return {run for run in found if veil(connection, run, scope).since is not None}
+
+
+def shown(connection: Connection, event: Event, scope: Scope) -> Event:
+    """An event that is not hidden, as somebody sees it: of a question, only what is theirs to know of what it was given."""
+    match event:
+        case Asked(history=history, brief=brief) if history or brief:
+            return _asked(connection, event, scope)
+        case Answered(answer=answer) if answer.unread:
+            return replace(event, answer=_listed(connection, answer, scope))
+        case Held(answer=answer) if answer.unread:
+            return replace(event, answer=_listed(connection, answer, scope))
+        case _:
+            return event
+
+
+def _asked(connection: Connection, asked: Asked, scope: Scope) -> Asked:
+    turns, brief = asked.history, asked.brief
+    named = {each for turn in turns for each in turn.documents} | set(brief.documents if brief else ())
+    may = readable(connection, named, scope)
+    hidden = among(connection, {turn.run for turn in turns}, scope)
+    told = tuple(
+        Exchange(turn.run, "", TURN) if turn.run in hidden or not may.issuperset(turn.documents) else turn
+        for turn in turns
+    )
+    if brief is not None:
+        brief = replace(brief, documents=tuple(each for each in brief.documents if each in may))
+    return replace(asked, history=told, brief=brief)
+
+
+def readable(connection: Connection, ids: Iterable[str], scope: Scope) -> set[str]:
+    """Those of these documents that may be read now, in whatever state they are."""
+    chosen = select(documents.c.id).where(documents.c.id.in_(sorted(ids)), _within(scope))
+    return set(connection.scalars(chosen))
+
+
+def _listed(connection: Connection, answer: Answer, scope: Scope) -> Answer:
+    """Without the names of files that this person is not told of now."""
+    there = set(connection.scalars(select(documents.c.uri).where(documents.c.uri.in_(answer.unread), _within(scope))))
+    return replace(answer, unread=tuple(uri for uri in answer.unread if uri in there))
+
+
+def _within(scope: Scope):
+    return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
+
+
+def _may(scope: Scope) -> dict[str, list[str]]:
+    return {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}

@@ -1,0 +1,169 @@
+"""Documents as people look through them: a page at a time and counted, however many there are. Reads take a `Scope`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+
+from assay.core.access import Base, Scope
+from assay.core.codec import from_json
+from assay.core.types import PAGED, Section
+from assay.store.database import Store
+from assay.store.documents import LINE, PENDING, READY, UNREADABLE, Entry, entries_of, entry_of, within
+from assay.store.schema import documents, texts
+
+SHOWN = (READY, PENDING, UNREADABLE)
+WORDS = 8  # of what was typed, that a document is looked up by
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a listing; `next` goes on after it, and is empty at the end."""
+
+    entries: tuple[Entry, ...]
+    total: int
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a knowledge base holds."""
+
+    ready: int = 0
+    pending: int = 0
+    unreadable: int = 0
+    passages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A document with everything but its text."""
+
+    entry: Entry
+    abstract: str
+    sections: tuple[Section, ...]
+    pages: tuple[int, ...]
+    meta: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A knowledge base added up: its readable documents, and how many there are in each language."""
+
+    pages: int
+    characters: int
+    passages: int
+    languages: dict[str, int]
+
+
+def page(
+    store: Store, scope: Scope, states: Sequence[str] = SHOWN, words: str = "", after: str = "", limit: int = 50
+) -> Page:
+    """The newest first; every one of `words` stands in the title, the place or among the authors."""
+    fits = and_(within(scope), documents.c.state.in_(states), *_said(words))
+    # Of all documents only ids and times are looked at, which an index has; whole rows only of those that are shown.
+    chosen = select(documents.c.id, documents.c.added).where(fits, _below(after))
+    chosen = chosen.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)
+    with store.read() as connection:
+        total = connection.scalar(select(func.count()).select_from(documents).where(fits)) or 0
+        rows = connection.execute(chosen).all()
+        ids = [row.id for row in rows[:limit]]
+        found = connection.execute(select(*LINE).where(documents.c.id.in_(ids))).mappings()
+        by_id = {row["id"]: entry_of(row) for row in found}
+    last = rows[limit - 1] if len(rows) > limit else None
+    return Page(tuple(by_id[each] for each in ids), total, f"{last.added}.{last.id}" if last else "")
+
+
+def _below(after: str) -> ColumnElement[bool]:
+    """What comes after this place in the listing: the newest come first."""
+    if not after:
+        return documents.c.id != ""
+    added, _, last = after.rpartition(".")
+    return or_(documents.c.added < added, and_(documents.c.added == added, documents.c.id < last))
+
+
+def _said(words: str) -> Iterator[ColumnElement[bool]]:
+    for word in words.split()[:WORDS]:
+        spelt = {word, word.lower(), word.upper(), word.capitalize()}  # the database folds the letters of ASCII alone
+        places = (documents.c.title, documents.c.uri)
+        yield or_(
+            *(column.contains(each, autoescape=True) for column in places for each in spelt),
+            *(
+                func.lower(documents.c.authors).contains(json.dumps(each)[1:-1].lower(), autoescape=True)
+                for each in spelt
+            ),
+        )
+
+
+def counts(store: Store, scope: Scope) -> dict[str, Counted]:
+    """What each base holds, by its id; those that hold nothing are not named."""
+    grouped = (
+        select(documents.c.base, documents.c.state, func.count(), func.sum(documents.c.passages))
+        .where(within(scope), documents.c.state.in_(SHOWN))
+        .group_by(documents.c.base, documents.c.state)
+    )
+    found: dict[str, dict[str, int]] = {}
+    with store.read() as connection:
+        for base, state, count, passages in connection.execute(grouped):
+            found.setdefault(base, {})[state] = count
+            if state == READY:
+                found[base]["passages"] = passages
+    return {base: Counted(**each) for base, each in found.items()}
+
+
+def entry(store: Store, document: str, scope: Scope) -> Entry | None:
+    """A document or a file that could not be read, also one that was replaced."""
+    return next(iter(entries_of(store, select(*LINE).where(documents.c.id == document, within(scope)))), None)
+
+
+def head(store: Store, document: str, scope: Scope) -> Head | None:
+    """The same with what is known of it; its words stay where they are, but for the abstract."""
+    with store.read() as connection:
+        row = connection.execute(select(documents).where(documents.c.id == document, within(scope))).mappings().first()
+        if row is None:
+            return None
+        start, end = row["abstract"] or (0, 0)
+        abstract = connection.scalar(_stretch(document, start, end)) if end > start else ""
+    return Head(
+        entry_of({column.name: row[column.name] for column in LINE}),
+        abstract or "",
+        tuple(from_json(Section, each) for each in row["sections"]),
+        tuple(row["pages"]),
+        dict(row["meta"]),
+    )
+
+
+def _stretch(document: str, start: int, end: int) -> Select[Any]:
+    return select(func.substr(texts.c.text, start + 1, end - start)).where(texts.c.document == document)
+
+
+def stretch(store: Store, document: str, scope: Scope, start: int, end: int) -> tuple[str, int] | None:
+    """The text from one offset to another, and how long the whole is; none where nothing can be read."""
+    length = (
+        select(func.length(texts.c.text))
+        .join(documents, documents.c.id == texts.c.document)
+        .where(documents.c.id == document, within(scope))
+    )
+    with store.read() as connection:
+        whole = connection.scalar(length)
+        if whole is None:
+            return None
+        start = min(start, whole)
+        return connection.scalar(_stretch(document, start, max(start, min(end, whole)))) or "", whole
+
+
+def sums(store: Store, base: Base, scope: Scope) -> Sums:
+    """The readable documents of a base, added up by the database."""
+    many = func.json_array_length(documents.c.pages)
+    paged = case((documents.c.kind.in_(sorted(PAGED)) | (many > 1), many), else_=0)
+    columns = (func.sum(paged), func.sum(documents.c.characters), func.sum(documents.c.passages), func.count())
+    ready = and_(within(scope), documents.c.base == base.id, documents.c.state == READY)
+    grouped = select(documents.c.language, *columns).where(ready).group_by(documents.c.language)
+    with store.read() as connection:
+        rows = connection.execute(grouped).all()
+    languages = {row[0]: row[4] for row in sorted(rows, key=lambda row: (-row[4], row[0] or "")) if row[0]}
+    return Sums(sum(row[1] for row in rows), sum(row[2] for row in rows), sum(row[3] for row in rows), languages)

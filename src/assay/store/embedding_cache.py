@@ -1,0 +1,61 @@
+"""Embeddings by content, per owner: the same words are never embedded twice, and never shared between people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from sqlalchemy import Engine, delete, func, select
+
+from assay.store.database import plain_errors
+from assay.store.schema import vectors
+
+CHUNK = 500  # well under the number of variables that SQLite takes in one statement
+
+
+def recall(cache: Engine, owner: str, embedder: str, digests: Sequence[str]) -> dict[str, np.ndarray]:
+    """The vectors that are known already, by digest of the text that was embedded."""
+    known: dict[str, np.ndarray] = {}
+    with plain_errors(), cache.connect() as connection:
+        for first in range(0, len(digests), CHUNK):
+            rows = connection.execute(
+                select(vectors.c.digest, vectors.c.vector).where(
+                    vectors.c.owner == owner,
+                    vectors.c.embedder == embedder,
+                    vectors.c.digest.in_(digests[first : first + CHUNK]),
+                )
+            )
+            known |= {row.digest: np.frombuffer(row.vector, dtype=np.float32) for row in rows}
+    return known
+
+
+def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.ndarray]) -> None:
+    stamp = time.time()
+    rows = [
+        {
+            "owner": owner,
+            "embedder": embedder,
+            "digest": key,
+            "vector": value.astype(np.float32).tobytes(),
+            "used": stamp,
+        }
+        for key, value in known.items()
+    ]
+    if not rows:
+        return
+    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        connection.execute(vectors.insert().prefix_with("OR IGNORE"), rows)
+
+
+def forget(cache: Engine, owner: str, digests: Sequence[str]) -> None:
+    """The vectors of these texts, whichever embedder made them."""
+    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        for first in range(0, len(digests), CHUNK):
+            part = digests[first : first + CHUNK]
+            connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.in_(part)))
+
+
+def size(cache: Engine) -> int:
+    with plain_errors(), cache.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(vectors)) or 0

@@ -1,0 +1,240 @@
+"""What is wrong with chains of records, and with which record first. Nothing here believes what it reads: whoever wrote it may
+have had the source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from json.encoder import encode_basestring as _spelt
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from assay.core.codec import START
+from assay.core.events import WORKSPACE, Decision
+
+
+class What(StrEnum):
+    """What was done to a record."""
+
+    changed = "changed"
+    removed = "removed"
+    inserted = "inserted"
+    reordered = "reordered"
+    cut_off = "cut off"
+    run_removed = "run removed"
+    payload_changed = "payload changed"
+    payload_removed = "payload removed"
+    payload_inserted = "payload inserted"
+    unapproved = "delivered without approval"
+    seal = "seal"  # a signed head, here or in the second place
+
+
+WORDS = {
+    What.changed: "{record} was changed",
+    What.removed: "{record} is missing",
+    What.inserted: "{record} was put in afterwards",
+    What.reordered: "{record} is not in its place",
+    What.cut_off: "{record} and what came after it are cut off",
+    What.run_removed: "{record} is missing, with its whole run",
+    What.payload_changed: "the payload of {record} was changed",
+    What.payload_removed: "the payload of {record} is missing, and nothing on record says that it was erased",
+    What.payload_inserted: "there is a payload of {record} that does not belong there",
+    What.unapproved: "{record} was delivered without a reviewer's approval of exactly that",
+    What.seal: "the signed heads do not hold",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One record, by run and place in it, and what was done to it. `n` is its place among all records, 0 for none."""
+
+    run: str
+    seq: int
+    what: What
+    n: int = 0
+    detail: str = ""
+
+    @property
+    def record(self) -> str:
+        return f"{self.run}/{self.seq}" if self.run else "the signed heads"
+
+    @property
+    def words(self) -> str:
+        """Without the run, for whoever looks at one."""
+        told = WORDS[self.what].format(record=f"record {self.seq}")
+        return f"{told} ({self.detail})" if self.detail else told
+
+
+class Row(NamedTuple):
+    """A record as it stands in the store, with its payload; values of any type, since anybody may have written them."""
+
+    run: str
+    seq: int
+    at: str
+    kind: str
+    digest: str
+    prev: str
+    hash: str
+    n: int
+    body: str | None
+
+
+ROWS = (
+    "SELECT r.run, r.seq, r.at, r.kind, r.digest, r.prev, r.hash, r.n, p.body FROM records r "
+    "LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq {where}ORDER BY r.run, r.seq"
+)
+
+
+class Entry(NamedTuple):
+    """What the list of runs says of one."""
+
+    delivered: bool
+    gated: bool
+
+
+# The same spelling as `codec.dumps` has for these lists, put together by hand: a verification spells millions.
+
+
+def hash_of(row: Row) -> str | None:
+    """What a record's hash should be; none where it holds what no record could."""
+    try:
+        words = ",".join(map(_spelt, (row.at, row.kind, row.digest, row.prev)))
+        return digest_of(f"[{_spelt(row.run)},{row.seq:d},{words}]")
+    except (TypeError, ValueError):
+        return None
+
+
+def link_of(n: int, hash: str, before: str) -> str | None:
+    """The same for its link among all records."""
+    try:
+        return digest_of(f"[{n:d},{_spelt(hash)},{_spelt(before)}]")
+    except (TypeError, ValueError):
+        return None
+
+
+def digest_of(words: Any) -> str | None:
+    """The digest of text; none where it is none."""
+    try:
+        return sha256(words.encode()).hexdigest()
+    except (AttributeError, ValueError):
+        return None
+
+
+# --- what was erased ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Erasures:
+    """Which payloads are gone for a reason that is on record. Where such a note was itself tampered with, nobody can tell."""
+
+    spans: Mapping[str, tuple[tuple[int, int], ...]]
+    doubtful: bool = False
+
+    def names(self, run: str, seq: int) -> bool:
+        return any(first <= seq <= last for first, last in self.spans.get(run, ()))
+
+
+def erasures(connection: Connection, run: str = "") -> Erasures:
+    """What the notes in the workspace's own chain say, of one run or of all."""
+    rows = connection.execute(
+        text(
+            "SELECT r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+            "WHERE r.run = :run AND r.kind = 'Erased' ORDER BY r.seq"
+        ),
+        {"run": WORKSPACE},
+    )
+    spans: dict[str, tuple[tuple[int, int], ...]] = {}
+    doubtful = False
+    for covered, body in rows:
+        if body is None or digest_of(body) != covered:
+            doubtful = True
+            continue
+        named = _object(body).get("records")
+        for each, places in (named if isinstance(named, dict) else {}).items():
+            if not run or each == run:
+                told = sorted(place for place in places if type(place) is int) if isinstance(places, list) else []
+                spans[each] = (*spans.get(each, ()), *_spans(told))
+    return Erasures(spans, doubtful)
+
+
+def _object(body: str) -> dict[str, Any]:
+    """What a payload says; nothing where it is of no form that a payload has."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each stretch without gaps."""
+    begun = 0
+    for at in range(len(places)):
+        if at + 1 == len(places) or places[at + 1] > places[at] + 1:
+            yield places[begun], places[at]
+            begun = at + 1
+
+
+# --- the chain of one run -------------------------------------------------------------------------------------------
+
+
+def run_faults(run: str, rows: Iterable[Row], entry: Entry | None, erased: Erasures) -> Iterator[Fault]:
+    """What is wrong with one run's records, in order: after a gap nothing more can be told."""
+    prev, place, last = START, 0, None
+    approved: set[str] = set()
+    gated = bool(entry and entry.gated)
+    over = ""
+    for row in rows:
+        if row.seq != place:
+            yield Fault(run, place, What.removed, _number(row.n))
+            return
+        n = _number(row.n)
+        fault = _fault_of(row, prev, erased)
+        if fault is not None:
+            yield Fault(run, place, fault, n)
+        elif over:
+            yield Fault(run, place, What.inserted, n, over)
+        elif row.kind in ("Held", "Reviewed", "Answered") and row.body is not None:
+            told = _object(row.body)
+            gated |= row.kind == "Held"
+            if row.kind == "Reviewed" and told.get("decision") == Decision.approve:
+                approved.add(told.get("seal", ""))
+            elif row.kind == "Reviewed" and told.get("decision") == Decision.reject:
+                over = "the run was rejected before"
+            elif row.kind == "Answered" and gated and told.get("seal") not in approved and not erased.spans.get(run):
+                yield Fault(run, place, What.unapproved, n)
+        if row.kind == "Answered" and not over:
+            over = "the run was delivered before"
+        prev, place, last = row.hash, place + 1, row
+    yield from _ending(run, place, last, entry)
+
+
+def _ending(run: str, place: int, last: Row | None, entry: Entry | None) -> Iterator[Fault]:
+    answered = last is not None and last.kind == "Answered"
+    n = _number(last.n) if last else 0
+    if entry is None:
+        yield Fault(run, 0, What.run_removed, n, "it is not in the list of runs")
+    elif entry.delivered and not answered:
+        yield Fault(run, place, What.cut_off, n + 1, "the run was delivered")
+    elif answered and not entry.delivered:
+        yield Fault(run, place - 1, What.changed, n, "the list of runs says that it was not delivered")
+
+
+def _fault_of(row: Row, prev: str, erased: Erasures) -> What | None:
+    made = hash_of(row)
+    if made is None or made != row.hash or row.prev != prev:
+        return What.changed
+    if row.body is None:
+        doubtful = erased.doubtful and row.run != WORKSPACE  # the notes themselves are never erased
+        return None if doubtful or erased.names(row.run, row.seq) else What.payload_removed
+    if digest_of(row.body) != row.digest:
+        return What.payload_changed
+    return What.payload_inserted if row.run in erased.spans and erased.names(row.run, row.seq) else None
+
+
+def _number(n: Any) -> int:
+    return n if type(n) is int else 0

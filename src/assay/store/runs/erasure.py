@@ -1,0 +1,247 @@
+"""Taking words away for good, in the store: documents with every payload that may hold their words, and what a person did.
+One transaction each: a kill in it has erased nothing, and after it there are marks that say what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+
+from assay.core.access import Base, Principal
+from assay.core.codec import dumps
+from assay.core.events import WORKSPACE, Erased
+from assay.core.types import UPLOAD
+from assay.store import documents
+from assay.store.access import document_access, withheld
+from assay.store.access.withheld import GONE
+from assay.store.database import Store
+from assay.store.documents import Entry
+from assay.store.runs import records
+from assay.store.runs.reviews import let_go
+from assay.store.schema import (
+    backups,
+    facts,
+    forecasts,
+    grants,
+    job_files,
+    jobs,
+    keys,
+    members,
+    mentions,
+    payloads,
+    reviews,
+    runs,
+    sessions,
+    spending,
+    threads,
+    turns,
+    underway,
+)
+from assay.store.schema import records as recorded
+
+ORIGINAL, UNFINISHED = "erase ", "erasing"  # facts so named: bytes that are still to go, by digest; that something is
+NOBODY = "erased:"  # what stands in the place of a name, before some signs that tell one from another
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A copy of the workspace elsewhere, which holds what was there when it was made."""
+
+    path: str
+    at: str
+
+
+def erase_documents(
+    connection: Connection, store: Store, base: Base, entries: Sequence[Entry], why: str, by: str
+) -> int:
+    """Documents, their words, and in every run that mentions one, all that was said from there on. How many payloads went.
+    The index and the kept originals follow; that they have to is written down here."""
+    ids = [entry.id for entry in entries]
+    chosen = mentioning(connection, ids)
+    for run, places in _naming(connection, base, {entry.uri for entry in entries}).items():
+        chosen[run] = tuple(sorted({*chosen.get(run, ()), *places}))
+    count = erase_payloads(connection, store, chosen, ids, why, by)
+    _forget_reports(connection, base, {entry.uri for entry in entries})
+    open_ = select(runs.c.id).where(runs.c.id.in_(list(chosen)), runs.c.delivered.is_(False))
+    marks = [GONE + each for each in (*ids, *connection.scalars(open_))]
+    marks += [ORIGINAL + entry.digest for entry in entries if entry.digest]
+    _mark(connection, [*marks, UNFINISHED])
+    documents.drop(connection, ids, base.id)
+    document_access.tidy(connection)
+    return count
+
+
+def mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """Of each run that speaks of one of these documents, the records from the first mention on, as far as they knew of it."""
+    found: dict[str, list[int]] = {}
+    for part in _parts(sorted(ids)):
+        rows = connection.execute(select(mentions.c.run, mentions.c.seq).where(mentions.c.document.in_(part)))
+        for row in rows:
+            found.setdefault(row.run, []).append(row.seq)
+    return {run: places for run, seqs in sorted(found.items()) if (places := _after(connection, run, seqs))}
+
+
+def _after(connection: Connection, run: str, closed: Iterable[int]) -> tuple[int, ...]:
+    spans = withheld.spans_from(sorted(set(closed)), withheld.narrowed(connection, run))
+    here = select(payloads.c.seq).where(payloads.c.run == run).order_by(payloads.c.seq)
+    kept = set(connection.scalars(select(recorded.c.seq).where(recorded.c.run == run, recorded.c.kind == "Narrowed")))
+    return tuple(
+        seq
+        for seq in connection.scalars(here)
+        if seq not in kept and any(first <= seq and (last is None or seq < last) for first, last in spans)
+    )
+
+
+def _naming(connection: Connection, base: Base, uris: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """Answers to readers of the base that name one of these files among those that could not be read."""
+    readers = set(connection.scalars(select(grants.c.name).where(grants.c.label == base.id)))
+    people = [Principal(row.name, frozenset(row.groups)) for row in connection.execute(select(members))]
+    names = {each.id for each in people if readers & each.names}
+    names |= {each.removeprefix("user:") for each in readers if each.startswith("user:")}
+    said = or_(*(payloads.c.body.contains(dumps(uri), autoescape=True) for uri in sorted(uris)))
+    rows = connection.execute(
+        select(payloads.c.run, payloads.c.seq)
+        .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
+        .join(runs, runs.c.id == payloads.c.run)
+        .where(recorded.c.kind.in_(("Answered", "Held")), runs.c.who.in_(sorted(names)), said)
+        .order_by(payloads.c.run, payloads.c.seq)
+    )
+    return {run: tuple(row.seq for row in each) for run, each in groupby(rows, key=lambda row: row.run)}
+
+
+def erase_payloads(
+    connection: Connection,
+    store: Store,
+    chosen: Mapping[str, Sequence[int]],
+    gone: Sequence[str],
+    why: str,
+    by: str,
+) -> int:
+    """Delete what these records of these runs say, and note exactly that in the same transaction; how many there were."""
+    for run, places in chosen.items():
+        for part in _parts(places):
+            connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
+    if gone or chosen:
+        told = {run: tuple(places) for run, places in chosen.items()}
+        records.note(connection, store, Erased(why, by, tuple(gone), told))
+    _forget_reviews(connection, chosen)
+    return sum(map(len, chosen.values()))
+
+
+def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]]) -> None:
+    """What a reviewer remarked may hold the words of what they looked at; and an answer that is gone waits for nobody."""
+    for part in _parts(list(chosen)):
+        connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
+        last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
+        held = connection.execute(last.where(recorded.c.run.in_(part), recorded.c.kind == "Held"))
+        let_go(connection, [row.run for row in held if row.seq in chosen[row.run]])
+
+
+def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
+    """Files that were sent are told of by their titles: the reports stay, without what they say."""
+    names = [uri.removeprefix(UPLOAD) for uri in uris if uri.startswith(UPLOAD)]
+    for part in _parts(names):
+        rows = connection.execute(
+            select(job_files.c.job, job_files.c.n, jobs.c.who, jobs.c.groups)
+            .join(jobs, jobs.c.id == job_files.c.job)
+            .where(job_files.c.name.in_(part), jobs.c.base == base.name)
+        ).all()
+        for row in rows:
+            if Principal(row.who, frozenset(row.groups)).owns(base):
+                one = (job_files.c.job == row.job) & (job_files.c.n == row.n)
+                connection.execute(update(job_files).where(one).values(name="erased", report={}))
+
+
+def erase_person(connection: Connection, store: Store, name: str, why: str, by: str) -> int:
+    """Everything that a person asked and was told, their conversations, keys, sessions and jobs. What they spent, and that
+    there were runs, stays under no name. What they own is not touched here."""
+    own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
+    chosen = {
+        run: tuple(row.seq for row in each)
+        for part in _parts(own)
+        for run, each in groupby(
+            connection.execute(
+                select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(part)).order_by("run", "seq")
+            ),
+            key=lambda row: row.run,
+        )
+    }
+    if told := _told_of(connection, name):
+        chosen[WORKSPACE] = told
+    count = erase_payloads(connection, store, chosen, (), why, by)
+    for part in _parts(own):
+        let_go(connection, part)
+    nobody = NOBODY + store.new_id()
+    _mark(connection, [*(GONE + run for run in own), UNFINISHED])
+    connection.execute(delete(turns).where(turns.c.thread.in_(select(threads.c.id).where(threads.c.who == name))))
+    connection.execute(delete(turns).where(turns.c.run.in_(own)))
+    for table in (threads, keys, sessions, underway):
+        connection.execute(delete(table).where(table.c.who == name))
+    connection.execute(delete(jobs).where(jobs.c.who == name))
+    for table in (runs, spending, reviews, forecasts):
+        connection.execute(update(table).where(table.c.who == name).values(who=nobody))
+    connection.execute(update(reviews).where(reviews.c.by == name).values(by=nobody, note=""))
+    connection.execute(delete(grants).where(grants.c.name == f"user:{name}"))
+    connection.execute(delete(members).where(members.c.name == name))
+    return count
+
+
+def _told_of(connection: Connection, name: str) -> tuple[int, ...]:
+    """Notes of access that was given to somebody, or by them."""
+    said = or_(
+        payloads.c.body.contains(f'"name":{dumps(f"user:{name}")}', autoescape=True),
+        payloads.c.body.contains(f'"by":{dumps(name)}', autoescape=True),
+    )
+    rows = (
+        select(payloads.c.seq)
+        .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
+        .where(payloads.c.run == WORKSPACE, recorded.c.kind == "Granted", said)
+    )
+    return tuple(sorted(connection.scalars(rows)))
+
+
+# What is still to be done outside the store
+
+
+def unfinished(store: Store) -> bool:
+    """Whether something was erased and may still lie in files."""
+    with store.read() as connection:
+        return connection.scalar(select(facts.c.name).where(facts.c.name == UNFINISHED)) is not None
+
+
+def originals_owed(store: Store) -> set[str]:
+    """Digests of bytes that may have to go: they do, where no document stands on them."""
+    with store.read() as connection:
+        found = connection.scalars(select(facts.c.name).where(facts.c.name.startswith(ORIGINAL)))
+        return {name.removeprefix(ORIGINAL) for name in found}
+
+
+def originals_gone(store: Store, digests: Collection[str]) -> None:
+    with store.write() as connection:
+        for part in _parts(sorted(digests)):
+            connection.execute(delete(facts).where(facts.c.name.in_([ORIGINAL + each for each in part])))
+
+
+def finished(store: Store) -> None:
+    with store.write() as connection:
+        connection.execute(delete(facts).where(facts.c.name == UNFINISHED))
+
+
+def made_backups(store: Store) -> tuple[Backup, ...]:
+    """Copies of the workspace that were made with `assay backup`, the newest first."""
+    with store.read() as connection:
+        return tuple(
+            Backup(row.path, row.at) for row in connection.execute(select(backups).order_by(backups.c.at.desc()))
+        )
+
+
+def _mark(connection: Connection, names: Sequence[str]) -> None:
+    rows = [{"name": name, "value": ""} for name in names]
+    connection.execute(insert(facts).prefix_with("OR REPLACE"), rows)
+
+
+def _parts(values: Sequence) -> Iterable[Sequence]:
+    return (values[first : first + AT_ONCE] for first in range(0, len(values), AT_ONCE))

@@ -1,0 +1,220 @@
+"""What the records tell beside words: of each record the few fields that are counted. Reports and figures for monitoring are
+made from these and from what was spent; no words of documents or questions are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, case, func, literal, null, select
+
+from assay.core.events import WORKSPACE
+from assay.store.database import Store
+from assay.store.runs.budgets import State
+from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
+
+AT_ONCE = 20_000  # records that are read in one go
+
+
+class Fact(NamedTuple):
+    """One record, and of what it says only what is counted; which fields those are depends on its kind (see `TOLD`).
+    `erased`: what it said is gone. A tuple, and no dataclass: there are hundreds of thousands of them."""
+
+    n: int
+    run: str
+    who: str
+    started: str
+    seq: int
+    at: str
+    kind: str
+    one: Any = None
+    two: Any = None
+    three: Any = None
+    erased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What models were paid with, summed up."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A forecast, and what came of it: `foreseen` by name low, likely and high, `came` by name what it was."""
+
+    run: str
+    kind: str
+    at: str
+    foreseen: dict[str, dict[str, float | None]]
+    came: dict[str, float | None] | None
+
+
+def _of(path: str) -> ColumnElement[Any]:
+    return func.json_extract(payloads.c.body, path)
+
+
+def _size(path: str) -> ColumnElement[Any]:
+    return func.coalesce(func.json_array_length(payloads.c.body, path), 0)
+
+
+_SEARCHES = and_(_size("$.seeks") == 0, _of("$.hops") == 0, _of("$.recalls") == 0)
+TOLD: dict[str, tuple[Any, Any, Any]] = {
+    # how it was asked · the place from which it was done here, where it goes on from another run · a model, or a synthesis
+    "Asked": (
+        _of("$.mode"),
+        _of("$.branch.at"),
+        case((_of("$.brief").is_not(None), "synthesis"), (_size("$.seats") > 0, "model"), else_="rules"),
+    ),
+    "Routed": (_of("$.route"), _of("$.every"), null()),
+    "Decided": (_of("$.calls"), case((_SEARCHES, 1), else_=0), null()),  # the calls · whether it is a round
+    "ToolRan": (_of("$.call"), case((_of("$.error") != "", 1), else_=0), null()),  # which call · whether it went wrong
+    "Stopped": (_of("$.reason"), null(), null()),
+    "Answered": (_of("$.answer.outcome"), _of("$.answer.stopped"), null()),
+    "Reviewed": (_of("$.decision"), null(), null()),
+    "Failed": (_of("$.error"), null(), null()),
+}
+
+
+def _told(place: int) -> ColumnElement[Any]:
+    return case(*((records.c.kind == kind, fields[place]) for kind, fields in TOLD.items()), else_=null())
+
+
+_COUNTED = records.c.kind.in_(tuple(TOLD))  # of the others the payload is not looked at
+_FACTS = (
+    select(
+        records.c.n,
+        records.c.run,
+        runs.c.who,
+        runs.c.started,
+        records.c.seq,
+        records.c.at,
+        records.c.kind,
+        _told(0).label("one"),
+        _told(1).label("two"),
+        _told(2).label("three"),
+        and_(payloads.c.run.is_(None), _COUNTED).label("erased"),
+    )
+    .join(runs, runs.c.id == records.c.run)
+    .outerjoin(payloads, and_(_COUNTED, payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
+    .where(runs.c.id != WORKSPACE)
+)
+
+
+def facts(
+    store: Store, since: str = "", until: str = "", who: str | None = None, kinds: Sequence[str] = ()
+) -> Iterator[Fact]:
+    """Every record of the runs that were begun in a time (`until` included, both dates or moments), run by run, in order;
+    everybody's, or one person's. Where `kinds` are named, only those records."""
+    asked = _FACTS.where(*_between(since, until), *([runs.c.who == who] if who is not None else []))
+    if kinds:
+        asked = asked.where(records.c.kind.in_(kinds))
+    with store.read() as connection:
+        for row in connection.execute(asked.order_by(records.c.run, records.c.seq)):
+            yield Fact._make(row)
+
+
+def of_run(store: Store, run: str) -> Iterator[Fact]:
+    """Every record of one run, in order."""
+    with store.read() as connection:
+        for row in connection.execute(_FACTS.where(runs.c.id == run).order_by(records.c.seq)):
+            yield Fact._make(row)
+
+
+def moments(store: Store, run: str) -> list[str]:
+    """When each record of a run was made, in order."""
+    with store.read() as connection:
+        return list(connection.scalars(select(records.c.at).where(records.c.run == run).order_by(records.c.seq)))
+
+
+def after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
+    """The records after the nth of all, in order."""
+    with store.read() as connection:
+        rows = connection.execute(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))
+        return [Fact._make(row) for row in rows]
+
+
+def _between(since: str, until: str) -> list[ColumnElement[bool]]:
+    limits = [runs.c.started >= since] if since else []
+    return limits + ([runs.c.started < f"{until}\x7f"] if until else [])  # the whole of the day, or of the second
+
+
+def spent(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Spent]:
+    """What each run has spent, of those begun in a time."""
+    of_whom = [runs.c.who == who] if who is not None else []
+    rows = _sums(spending.c.run).join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
+    with store.read() as connection:
+        return {row[0]: Spent(*row[1:]) for row in connection.execute(rows)}
+
+
+def spent_by(store: Store, run: str) -> Spent:
+    """What one run has spent."""
+    with store.read() as connection:
+        row = connection.execute(_sums(spending.c.run).where(spending.c.run == run)).first()
+    return Spent(*row[1:]) if row else Spent()
+
+
+def spent_by_role(store: Store) -> dict[str, Spent]:
+    """What was ever spent, by what a model was asked for."""
+    with store.read() as connection:
+        return {row[0]: Spent(*row[1:]) for row in connection.execute(_sums(spending.c.role))}
+
+
+def _sums(by: ColumnElement[Any]) -> Any:
+    paid = spending.c.state != State.aside.value
+    unsettled = case((spending.c.state == State.settled.value, 0), else_=spending.c.reserved_tokens)
+    money = case((spending.c.state == State.settled.value, spending.c.money), else_=spending.c.reserved_money)
+    return (
+        select(
+            by,
+            func.sum(spending.c.calls),
+            func.sum(spending.c.tokens_in + unsettled),
+            func.sum(spending.c.tokens_out),
+            func.sum(money),
+            func.sum(spending.c.seconds),
+        )
+        .where(paid)
+        .group_by(by)
+    )
+
+
+def foreseen(store: Store, since: str = "", until: str = "", who: str | None = None) -> list[Foreseen]:
+    """Forecasts of what was begun in a time, oldest first; everybody's, or one person's."""
+    limits = [forecasts.c.at >= since] if since else []
+    limits += [forecasts.c.at < f"{until}\x7f"] if until else []
+    if who is not None:
+        limits.append(forecasts.c.who == who)
+    with store.read() as connection:
+        rows = connection.execute(select(forecasts).where(*limits).order_by(forecasts.c.at, forecasts.c.run)).all()
+    return [Foreseen(row.run, row.kind, row.at, _plain(row.foreseen) or {}, _plain(row.came)) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def waiting(store: Store) -> int:
+    """How many answers wait for a reviewer."""
+    with store.read() as connection:
+        found = select(func.count()).select_from(reviews).where(reviews.c.state == literal("waiting"))
+        return int(connection.scalar(found) or 0)
+
+
+def under_way(store: Store) -> int:
+    """How many runs a server carries on."""
+    with store.read() as connection:
+        return int(connection.scalar(select(func.count()).select_from(underway)) or 0)
+
+
+def jobs_by_state(store: Store) -> dict[str, int]:
+    """How many uploads are in which state."""
+    with store.read() as connection:
+        rows = connection.execute(select(jobs.c.state, func.count()).group_by(jobs.c.state)).all()
+        return {state: int(count) for state, count in rows}

@@ -1,0 +1,195 @@
+"""A person's runs at a glance: how each stands, what it took and which way it went. No words of documents are needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+
+from assay.core.access import Scope
+from assay.core.codec import from_json
+from assay.core.errors import Missing
+from assay.core.events import BUDGETS, Asked, Decision, Route, StopReason
+from assay.core.types import Usage
+from assay.store.access import withheld
+from assay.store.database import Store
+from assay.store.runs import budgets
+from assay.store.schema import payloads, records, runs
+
+CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
+STANDS = {"Paused": "waiting", "Failed": "failed", "Held": "held"}
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """`state` is the outcome of a delivered run; else waiting, held, rejected, failed or unfinished. Where it spoke of a
+    document that was erased, or that this person may not read any more, it is `withheld`."""
+
+    id: str
+    started: str
+    question: str
+    state: str
+    delivered: bool
+    usage: Usage
+    stopped: str = ""  # why its search ended, where it was delivered
+    documents: int = 0  # of a synthesis, how many
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a limit, or replies that nobody could use, ended it: for whoever looks after quality. Without a model a
+        full round of searches is the usual end."""
+        return self.stopped in CUT_SHORT and self.usage.calls > 0
+
+
+def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[Past]:
+    """A person's runs, newest first."""
+    newest = select(runs.c.id).where(runs.c.who == who).order_by(runs.c.started.desc(), runs.c.id).limit(limit)
+    wanted = and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq)
+    rows = (
+        select(runs, records.c.kind, payloads.c.body)
+        .join(records, records.c.run == runs.c.id)
+        .outerjoin(payloads, and_(wanted, records.c.kind.in_(("Asked", "Answered", "Reviewed"))))
+        .where(runs.c.id.in_(newest))
+        .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
+    )
+    with store.read() as connection:
+        found = [list(each) for _, each in groupby(connection.execute(rows).all(), key=lambda row: row.id)]
+        hidden = withheld.among(connection, {each[0].id for each in found}, scope)
+    return [
+        Past(
+            first.id,
+            first.started,
+            asked.question if asked else "",
+            _state(last.kind, None if first.id in hidden else last.body),
+            bool(first.delivered),
+            budgets.spent_by_run(store, first.id),
+            json.loads(last.body)["answer"].get("stopped", "")
+            if last.kind == "Answered" and last.body and first.id not in hidden
+            else "",
+            len(asked.brief.documents) if asked and asked.brief else 0,
+        )
+        for first, last, asked in ((each[0], each[-1], _asked(each[0].body)) for each in found)
+    ]
+
+
+def _asked(body: str | None) -> Asked | None:
+    return from_json(Asked, json.loads(body)) if body else None
+
+
+def _state(kind: str, body: str | None) -> str:
+    if kind == "Answered":
+        return json.loads(body)["answer"]["outcome"] if body else "withheld"
+    return "rejected" if _rejected(kind, body) else STANDS.get(kind, "unfinished")
+
+
+def _rejected(kind: str, body: str | None) -> bool:
+    """Whether the last record is a reviewer's no, after which there is nothing."""
+    return kind == "Reviewed" and body is not None and json.loads(body)["decision"] == Decision.reject
+
+
+def routes(store: Store, who: str) -> Iterator[Route]:
+    """Which way each question of a person went, newest first: those where a model could choose it, and did."""
+    rows = (
+        select(records.c.run, records.c.kind, payloads.c.body)
+        .join(runs, runs.c.id == records.c.run)
+        .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
+        .where(runs.c.who == who, records.c.kind.in_(("Asked", "Routed")))
+        .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
+    )
+    with store.read() as connection:
+        for _, each in groupby(connection.execute(rows), key=lambda row: row.run):
+            asked, *routed = [json.loads(row.body) for row in each]
+            if routed and asked.get("seats") and not asked.get("route"):
+                yield Route(routed[-1]["route"])
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands, from its first and its last record alone. Of one that spoke of a document that was erased, or that
+    this person may not read any more, little is told: its end is `withheld`."""
+
+    id: str
+    started: str
+    asked: Asked | None
+    last: str  # the kind of its last record
+    outcome: str = ""  # of one that was delivered
+    error: str = ""  # of one that has failed
+    withheld: bool = False
+    rejected: bool = False  # in review
+
+
+def page(
+    store: Store, who: str, scope: Scope, after: str = "", limit: int = 50, synthesis: bool | None = None
+) -> tuple[list[Standing], str]:
+    """A person's runs, newest first, from after this place on; and the place to go on from, empty at the end. Where it is
+    said, only syntheses, or only questions."""
+    started, _, run = after.partition(PLACE)
+    which = runs.c.who == who
+    if after:
+        which &= or_(runs.c.started < started, and_(runs.c.started == started, runs.c.id > run))
+    if synthesis is not None:
+        has = exists().where(payloads.c.run == runs.c.id, payloads.c.seq == 0, payloads.c.body.contains(BRIEF))
+        which &= has if synthesis else ~has
+    found = _standings(store, which, limit + 1, scope)
+    more = found[limit - 1] if len(found) > limit else None
+    return found[:limit], f"{more.started}{PLACE}{more.id}" if more else ""
+
+
+BRIEF = (
+    '"brief":{'  # only the first event of a synthesis has one; in the words of a question its quotes would be escaped
+)
+PLACE = "~"  # parts a place in a list: when, and which of those
+
+
+def standing(store: Store, run: str, who: str, scope: Scope) -> Standing:
+    """How a run of this person stands."""
+    found = _standings(store, and_(runs.c.id == run, runs.c.who == who), 1, scope)
+    if not found:
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
+    return found[0]
+
+
+def _standings(store: Store, which: ColumnElement[bool], limit: int, scope: Scope) -> list[Standing]:
+    first, last = records.alias("first"), records.alias("last")
+    chosen = (  # one that was cut off before its question was on record is none yet
+        select(runs.c.id, runs.c.started)
+        .join(first, and_(first.c.run == runs.c.id, first.c.seq == 0))
+        .where(which)
+        .order_by(runs.c.started.desc(), runs.c.id)
+        .limit(limit)
+        .subquery()
+    )
+    newest = select(func.max(records.c.seq)).where(records.c.run == chosen.c.id).correlate(chosen).scalar_subquery()
+    asked, ended = payloads.alias("asked"), payloads.alias("ended")
+    told = and_(
+        ended.c.run == chosen.c.id, ended.c.seq == last.c.seq, last.c.kind.in_(("Answered", "Failed", "Reviewed"))
+    )
+    rows = (
+        select(chosen, last.c.kind, asked.c.body.label("asked"), ended.c.body.label("ended"))
+        .select_from(chosen)
+        .join(last, and_(last.c.run == chosen.c.id, last.c.seq == newest))
+        .outerjoin(asked, and_(asked.c.run == chosen.c.id, asked.c.seq == 0))
+        .outerjoin(ended, told)
+        .order_by(chosen.c.started.desc(), chosen.c.id)
+    )
+    with store.read() as connection:
+        found = connection.execute(rows).all()
+        hidden = withheld.among(connection, {row.id for row in found}, scope)
+        return [
+            Standing(
+                row.id,
+                row.started,
+                _asked(row.asked),
+                row.kind,
+                json.loads(row.ended)["answer"]["outcome"]
+                if row.kind == "Answered" and row.ended and row.id not in hidden
+                else "",
+                json.loads(row.ended)["error"] if row.kind == "Failed" and row.ended else "",
+                row.id in hidden or (row.kind == "Answered" and not row.ended),
+                _rejected(row.kind, row.ended),
+            )
+            for row in found
+        ]

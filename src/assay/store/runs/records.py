@@ -1,0 +1,319 @@
+"""What runs did, as chains of digests: each record covers the one before, and its payload only by digest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, literal, select, text, update
+
+from assay.core.access import Scope
+from assay.core.codec import START, Texts, digest, dumps, from_json, linked, to_json
+from assay.core.errors import Missing, StoreError
+from assay.core.events import (
+    KINDS,
+    WORKSPACE,
+    Answered,
+    Asked,
+    Erased,
+    Event,
+    Granted,
+    Held,
+    Narrowed,
+    Reviewed,
+    Withheld,
+)
+from assay.store.access import withheld
+from assay.store.database import Store
+from assay.store.runs import reviews
+from assay.store.runs.chains import ROWS, Entry, Row, erasures, run_faults
+from assay.store.schema import mentions, payloads, records, runs
+
+# Spelt once: putting a statement together takes longer than running it.
+_LAST = (
+    select(records.c.seq, records.c.hash, records.c.kind)
+    .where(records.c.run == bindparam("of"))
+    .order_by(records.c.seq.desc())
+    .limit(1)
+)
+_HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
+_RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
+LATE = "it was recorded while a document that it speaks of was erased"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`hash` covers everything before it here; the payload is apart, covered by `digest`. `n` and `link` are its place in the
+    chain of all records."""
+
+    run: str
+    seq: int
+    at: str
+    kind: str
+    digest: str
+    prev: str
+    hash: str
+    n: int
+    link: str
+
+
+RECORD = tuple(Record.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    id: str
+    who: str
+    started: str
+    delivered: bool
+
+
+def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) -> str:
+    return digest(dumps([run, seq, at, kind, body_digest, prev]))
+
+
+def begin(store: Store, who: str, *, gated: bool = False) -> str:
+    """A new run of this person; a gated one is delivered only with a reviewer's approval, whatever it comes to."""
+    run = "r" + store.new_id()
+    with store.write() as connection:
+        connection.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False, gated=gated))
+    return run
+
+
+def append(
+    store: Store,
+    run: str,
+    seq: int,
+    event: Event,
+    *,
+    hours: float = reviews.HOURS,
+    check: Callable[[Connection], None] = lambda _: None,
+) -> Record:
+    """One event at its place in the chain, on disk when this returns. A place that is taken is refused, and so is what no
+    reviewer has approved where one has to. `hours` is how long an approval holds; `check` raises, in the same transaction,
+    where it must not be."""
+    with store.write() as connection:
+        last = connection.execute(_LAST, {"of": run}).first()
+        expected = last.seq + 1 if last else 0
+        if seq != expected:
+            raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
+        if last and last.kind == "Answered":
+            raise StoreError(f"Run {run} is delivered; nothing can follow.")
+        if last and last.kind == "Reviewed":
+            reviews.refuse_after_rejection(connection, run)
+        check(connection)
+        match event:
+            case Held():
+                reviews.hold(connection, store, run, event)
+            case Reviewed():
+                reviews.decide(connection, store, run, event, hours)
+            case Answered():
+                reviews.deliver(connection, store, run, event.seal)
+                _as_it_waited(connection, run, event)
+                connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
+            case _:
+                pass
+        return _put(connection, store, run, seq, last.hash if last else START, event)
+
+
+def _as_it_waited(connection: Connection, run: str, answered: Answered) -> None:
+    """What is delivered under a seal is, sign for sign, what waited under it; what it cost may have grown."""
+    if answered.seal is None:
+        return
+    own = (records.c.run == run) & (records.c.kind == Held.__name__)
+    same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
+    told = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
+    free = {"usage": None}
+    given = to_json(answered.answer, words=False) | free
+    if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in told):
+        raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
+
+
+def note(connection: Connection, store: Store, event: Erased | Granted) -> Record:
+    """What happened to the whole workspace, in its own chain; in the transaction in which it happens."""
+    last = connection.execute(_LAST, {"of": WORKSPACE}).first()
+    if last is None:
+        connection.execute(insert(runs).values(id=WORKSPACE, who="", started=store.now(), delivered=False, gated=False))
+    seq, prev = (last.seq + 1, last.hash) if last else (0, START)
+    return _put(connection, store, WORKSPACE, seq, prev, event)
+
+
+def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, event: Event) -> Record:
+    assert not isinstance(event, Withheld), "what is withheld is on record already"
+    kind = type(event).__name__
+    plain = to_json(event, words=False)
+    body = dumps(plain)
+    at, covered = store.now(), digest(body)
+    head = connection.execute(_HEAD).first()
+    n, before = (head.n + 1, head.link) if head else (1, START)
+    hash = link(run, seq, at, kind, covered, prev)
+    record = Record(run, seq, at, kind, covered, prev, hash, n, linked(n, hash, before))
+    connection.execute(_RECORD, to_json(record))
+    if spoken_of := sorted(documents_in(plain)):
+        connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
+    if isinstance(event, Narrowed):
+        withheld.put_aside(connection, run)
+    if run != WORKSPACE and withheld.owes_erasure(connection, run, spoken_of):
+        note(
+            connection, store, Erased(LATE, "", (), {run: (seq,)})
+        )  # words that were erased meanwhile never reach the disk
+        if isinstance(event, Held):
+            reviews.let_go(connection, [run])  # nobody can look at it
+    else:
+        connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
+    if isinstance(event, Asked) and event.history:
+        _inherit(connection, run, [turn.run for turn in event.history])
+    return record
+
+
+def _inherit(connection: Connection, run: str, turns: Sequence[str]) -> None:
+    """A follow-up is told what the turns before it came to: it speaks of all that they speak of, cited or not."""
+    theirs = select(mentions.c.document, literal(run), literal(0)).where(mentions.c.run.in_(turns)).distinct()
+    connection.execute(_MENTION.prefix_with("OR IGNORE").from_select(["document", "run", "seq"], theirs))
+
+
+def documents_in(body: Any) -> set[str]:
+    """Every document that a payload refers to."""
+    if isinstance(body, dict):
+        named = body.get("doc_id")  # empty where it is about several
+        own = {named} if isinstance(named, str) and named else set()
+        told = body.get("documents")  # their ids, where it is no mere number of them
+        own.update(each for each in (told if isinstance(told, list) else ()) if isinstance(each, str))
+        # What a model gives a tool names documents in its own words: those are no ids, and refer to nothing.
+        return own.union(*(documents_in(each) for name, each in body.items() if name != "arguments"))
+    if isinstance(body, list):
+        return set().union(*(documents_in(each) for each in body))
+    return set()
+
+
+def chain(store: Store, run: str, who: str) -> list[Record]:
+    """A run's records, if it is this person's."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records)
+            .join(runs, runs.c.id == records.c.run)
+            .where(runs.c.id == run, runs.c.who == who)
+            .order_by("seq")
+        )
+        found = [Record(**row) for row in rows.mappings()]
+    if not found:
+        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
+    return found
+
+
+def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> list[Event]:
+    """A run's events as this person may see them now, with the words of documents put back in."""
+    kinds = {record.seq: record.kind for record in chain(store, run, who)}
+    bodies = _bodies(store, run)
+    if 0 not in bodies:
+        raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
+    with store.read() as connection:
+        over = withheld.veil(connection, run, scope)
+        return [_seen(connection, run, seq, kind, bodies.get(seq), texts, over, scope) for seq, kind in kinds.items()]
+
+
+def since(
+    store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int = 200
+) -> list[tuple[Record, Event]]:
+    """A person's run from after this record on, in order, a few at a time; nothing when there is no more yet."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records, payloads.c.body)
+            .join(runs, runs.c.id == records.c.run)
+            .outerjoin(payloads, (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq))
+            .where(runs.c.id == run, runs.c.who == who, records.c.seq > after)
+            .order_by(records.c.seq)
+            .limit(most)
+        ).mappings()
+        found = [(Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows]
+        over = withheld.veil(connection, run, scope)
+        return [
+            (record, _seen(connection, run, record.seq, record.kind, body, texts, over, scope))
+            for record, body in found
+        ]
+
+
+def _seen(
+    connection: Connection,
+    run: str,
+    seq: int,
+    kind: str,
+    body: str | None,
+    texts: Texts,
+    over: withheld.Veil,
+    scope: Scope,
+) -> Event:
+    """One event as somebody sees it. What is hidden from them is not even read."""
+    if body is None or (seq and over.covers(seq)):
+        return Withheld(kind, withheld.WHY)
+    try:
+        event = from_json(KINDS[kind], json.loads(body), texts=texts)
+    except (ValueError, KeyError) as error:
+        raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
+    return withheld.shown(connection, event, scope)
+
+
+_MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place"))
+
+
+def moment(store: Store, run: str, seq: int) -> str:
+    """When something was recorded; nothing where it was not."""
+    with store.read() as connection:
+        return connection.scalar(_MOMENT, {"of": run, "place": seq}) or ""
+
+
+def _bodies(store: Store, run: str) -> dict[int, str]:
+    with store.read() as connection:
+        rows = connection.execute(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run))
+        return {row.seq: row.body for row in rows}
+
+
+def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str]]:
+    """A person's runs with their questions, newest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(runs, payloads.c.body)
+            .join(payloads, (payloads.c.run == runs.c.id) & (payloads.c.seq == 0))
+            .where(runs.c.who == who)
+            .order_by(runs.c.started.desc(), runs.c.id)
+            .limit(limit)
+        ).mappings()
+        return [
+            (
+                RunEntry(row["id"], row["who"], row["started"], row["delivered"]),
+                from_json(Asked, json.loads(row["body"])).question,
+            )
+            for row in rows
+        ]
+
+
+IDLE = ("Paused", "Failed", "Held", "Answered")  # after these nothing goes on
+LONGEST = 600.0  # seconds between two events of a run that is alive; what is longer was spent asleep or dead
+
+
+def active_seconds(store: Store, run: str) -> float:
+    """How long a run was at work, as far as its record tells: waiting for a person is not work."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records.c.kind, records.c.at).where(records.c.run == run).order_by(records.c.seq)
+        ).all()
+    gaps = (
+        (datetime.fromisoformat(after.at) - datetime.fromisoformat(before.at)).total_seconds()
+        for before, after in pairwise(rows)
+        if before.kind not in IDLE and after.kind not in ("Resumed", "Reviewed")
+    )
+    return sum(min(max(gap, 0.0), LONGEST) for gap in gaps)
+
+
+def faults(store: Store, run: str) -> Iterator[str]:
+    """What is wrong with a run's chain, in words; nothing when it is whole."""
+    with store.read() as connection:
+        rows = [Row(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
+        entry = connection.execute(select(runs.c.delivered, runs.c.gated).where(runs.c.id == run)).first()
+        erased = erasures(connection, run)
+    if rows or entry:
+        yield from (each.words for each in run_faults(run, rows, Entry(*entry) if entry else None, erased))

@@ -1,0 +1,284 @@
+"""Answers that wait for a reviewer, and what became of them: the truth about approvals, each for one seal and for one use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+
+from assay.core.errors import StoreError, UserError
+from assay.core.events import Decision, Held, Reviewed
+from assay.store.database import Store
+from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
+
+HOURS = 24.0  # that an approval holds, where nobody says otherwise
+
+
+class State(StrEnum):
+    waiting = "waiting"
+    approved = "approved"  # and not delivered yet
+    edited = "edited"
+    rejected = "rejected"
+    delivered = "delivered"
+    superseded = "superseded"  # another answer waits, or waited, in its place
+
+
+BECOMES = {Decision.approve: State.approved, Decision.edit: State.edited, Decision.reject: State.rejected}
+
+
+# Inside the transaction that appends the event: `records.append` calls these.
+
+
+def hold(connection: Connection, store: Store, run: str, held: Held) -> None:
+    """An answer waits. Whatever waited before it, or was approved and not delivered, counts no more."""
+    who = connection.scalar(select(runs.c.who).where(runs.c.id == run))
+    let_go(connection, [run])
+    connection.execute(update(runs).where(runs.c.id == run).values(gated=True))
+    connection.execute(
+        insert(reviews).values(
+            run=run,
+            seal=held.seal,
+            who=who,
+            state=State.waiting.value,
+            reasons=list(held.reasons),
+            four_eyes=held.four_eyes,
+            created=store.now(),
+        )
+    )
+
+
+def let_go(connection: Connection, chosen: Collection[str]) -> None:
+    """What waits in these runs, or was approved and is not delivered, is there no more or counts no more."""
+    open_ = reviews.c.state.in_((State.waiting.value, State.approved.value))
+    own = reviews.c.run.in_(sorted(chosen))
+    connection.execute(update(reviews).where(own, open_).values(state=State.superseded.value))
+
+
+def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, hours: float) -> None:
+    """A decision on the answer that waits now, and only if it is the one that was looked at."""
+    row = connection.execute(
+        select(reviews.c.id, reviews.c.seal, reviews.c.who, reviews.c.four_eyes).where(
+            reviews.c.run == run, reviews.c.state == State.waiting.value
+        )
+    ).first()
+    if row is None:
+        raise UserError(f"Nothing of run {run} waits for a reviewer any more.")
+    if row.seal != reviewed.seal:
+        raise UserError(f"What waits in run {run} is no longer what you looked at. Look again.")
+    if row.four_eyes and reviewed.by == row.who:
+        raise UserError("Whoever asked cannot review the answer: somebody else has to look at it.")
+    now = store.now()
+    connection.execute(
+        update(reviews)
+        .where(reviews.c.id == row.id)
+        .values(
+            state=BECOMES[reviewed.decision].value,
+            by=reviewed.by,
+            note=reviewed.note,
+            decided=now,
+            expires=_later(now, hours) if reviewed.decision is Decision.approve else "",
+        )
+    )
+
+
+def deliver(connection: Connection, store: Store, run: str, seal: str | None) -> None:
+    """Nothing where no review is needed; else the approval of exactly this is used, once, or nothing is delivered."""
+    if not connection.scalar(select(runs.c.gated).where(runs.c.id == run)):
+        return
+    used = connection.execute(
+        update(reviews)
+        .where(
+            reviews.c.run == run,
+            reviews.c.seal == (seal or ""),
+            reviews.c.state == State.approved.value,
+            reviews.c.expires > store.now(),
+        )
+        .values(state=State.delivered.value)
+    )
+    if used.rowcount != 1:
+        raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
+
+
+def refuse_after_rejection(connection: Connection, run: str) -> None:
+    rejected = select(reviews.c.id).where(reviews.c.run == run, reviews.c.state == State.rejected.value)
+    if connection.scalar(rejected) is not None:
+        raise UserError(f"Run {run} was rejected in review; it cannot be carried on. Ask again.")
+
+
+def cleared(store: Store, run: str, seal: str) -> bool:
+    """Whether an approval for exactly this is there, unused and not lapsed."""
+    with store.read() as connection:
+        found = connection.scalar(
+            select(reviews.c.id).where(
+                reviews.c.run == run,
+                reviews.c.seal == seal,
+                reviews.c.state == State.approved.value,
+                reviews.c.expires > store.now(),
+            )
+        )
+    return found is not None
+
+
+def _later(moment: str, hours: float) -> str:
+    later = datetime.fromisoformat(moment) + timedelta(hours=hours)
+    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# --- the queue ------------------------------------------------------------------------------------------------------
+
+DECIDED = (State.approved, State.edited, State.rejected, State.delivered)
+PLACE = "~"  # parts a place in a list: when, and which of those
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """An answer that waits, or waited, for a reviewer."""
+
+    id: int
+    run: str
+    seal: str
+    who: str  # asked
+    state: State
+    reasons: tuple[str, ...]
+    four_eyes: bool
+    by: str
+    note: str
+    created: str
+    decided: str
+    expires: str
+
+
+_COLUMNS = [reviews.c[name] for name in Review.__dataclass_fields__]
+
+
+def page(store: Store, *, waiting: bool, after: str = "", limit: int = 50) -> tuple[list[Review], str]:
+    """Answers that wait, the oldest first, or those that were decided on, the newest first; from after this place on, and the
+    place to go on from, empty at the end."""
+    moment, _, place = after.partition(PLACE)
+    own = int(place) if place.isascii() and place.isdigit() else 0
+    by = reviews.c.created if waiting else reviews.c.decided
+    states = (State.waiting,) if waiting else DECIDED
+    which = reviews.c.state.in_([each.value for each in states])
+    if after and waiting:
+        which &= or_(by > moment, and_(by == moment, reviews.c.id > own))
+    elif after:
+        which &= or_(by < moment, and_(by == moment, reviews.c.id < own))
+    order = (by, reviews.c.id) if waiting else (by.desc(), reviews.c.id.desc())
+    with store.read() as connection:
+        rows = connection.execute(select(*_COLUMNS).where(which).order_by(*order).limit(limit + 1)).all()
+    found = [_review(row) for row in rows[:limit]]
+    more = found[-1] if len(rows) > limit else None
+    return found, f"{more.created if waiting else more.decided}{PLACE}{more.id}" if more else ""
+
+
+def latest(store: Store, run: str) -> Review | None:
+    """What became of the last answer of a run that had to wait; none where none had to."""
+    with store.read() as connection:
+        row = connection.execute(
+            select(*_COLUMNS).where(reviews.c.run == run).order_by(reviews.c.id.desc()).limit(1)
+        ).first()
+    return _review(row) if row else None
+
+
+def _review(row: Row[Any]) -> Review:
+    told = dict(row._mapping)
+    return Review(**told | {"state": State(told["state"]), "reasons": tuple(told["reasons"])})
+
+
+def undelivered(store: Store) -> list[tuple[str, str]]:
+    """Runs that were decided on and not carried on since, each with who asked."""
+    last = select(func.max(reviews.c.id)).group_by(reviews.c.run)
+    open_ = reviews.c.state.in_((State.approved.value, State.edited.value))
+    with store.read() as connection:
+        rows = connection.execute(select(reviews.c.run, reviews.c.who).where(reviews.c.id.in_(last), open_)).all()
+    return [(row.run, row.who) for row in rows]
+
+
+def is_gated(store: Store, run: str) -> bool:
+    """Whether a run is delivered only with a reviewer's approval, and is not delivered yet."""
+    with store.read() as connection:
+        return bool(connection.scalar(select(runs.c.gated & ~runs.c.delivered).where(runs.c.id == run)))
+
+
+def is_delivered(store: Store, run: str) -> bool:
+    with store.read() as connection:
+        return bool(connection.scalar(select(runs.c.delivered).where(runs.c.id == run)))
+
+
+# --- what they may be about -----------------------------------------------------------------------------------------
+
+
+def mark(store: Store, base: str, *, on: bool) -> None:
+    """From now on answers that draw on this knowledge base, by id, wait for a reviewer; or do so no more."""
+    with store.write() as connection:
+        connection.execute(update(bases).where(bases.c.id == base).values(review=on))
+
+
+def marks(store: Store) -> dict[str, str]:
+    """The knowledge bases whose answers wait for a reviewer, by id."""
+    with store.read() as connection:
+        rows = connection.execute(select(bases.c.id, bases.c.name).where(bases.c.review))
+        return {row.id: row.name for row in rows}
+
+
+def marked(store: Store, ids: Collection[str]) -> list[str]:
+    """The names of those marked knowledge bases that these documents are in."""
+    if not (known := marks(store)):
+        return []
+    with store.read() as connection:
+        rows = connection.execute(
+            select(documents.c.id, documents.c.base).where(documents.c.base.in_(sorted(known)))
+        ).all()
+    return sorted({known[row.base] for row in rows if row.id in ids})
+
+
+def mentioned(store: Store, run: str) -> set[str]:
+    """Every document that the record of a run speaks of."""
+    with store.read() as connection:
+        return set(connection.scalars(select(mentions.c.document).where(mentions.c.run == run).distinct()))
+
+
+def unreadable(store: Store, names: Iterable[str], ids: Collection[str]) -> set[str]:
+    """Those of these documents that nobody with these names (`user:…`, `group:…`) may read."""
+    with store.read() as connection:
+        return _unreadable(connection, names, ids)
+
+
+def readable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> bool:
+    """Whether they may read every one of them; inside a transaction."""
+    return not _unreadable(connection, names, ids)
+
+
+def _unreadable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> set[str]:
+    own = select(grants.c.label).where(grants.c.name.in_(sorted(names)))
+    chosen, found = sorted(set(ids)), set[str]()
+    for first in range(0, len(chosen), 500):
+        part = chosen[first : first + 500]
+        may = documents.c.id.in_(part) & documents.c.label.in_(own)
+        found |= set(connection.scalars(select(documents.c.id).where(may)))
+    return set(chosen) - found
+
+
+def is_admin(connection: Connection, name: str) -> bool:
+    return bool(connection.scalar(select(members.c.admin).where(members.c.name == name)))
+
+
+# --- telling others -------------------------------------------------------------------------------------------------
+
+
+def untold(store: Store, limit: int = 20) -> list[Review]:
+    """Answers that wait and of which nobody outside was told yet, the oldest first."""
+    which = and_(reviews.c.state == State.waiting.value, reviews.c.notified == "")
+    with store.read() as connection:
+        rows = connection.execute(select(*_COLUMNS).where(which).order_by(reviews.c.id).limit(limit)).all()
+    return [_review(row) for row in rows]
+
+
+def told(store: Store, review: int) -> None:
+    """They were told. Who dies before this is written tells them once more, and nobody is forgotten."""
+    with store.write() as connection:
+        connection.execute(update(reviews).where(reviews.c.id == review).values(notified=store.now()))

@@ -1,0 +1,94 @@
+"""Signed heads of the chain of all records, as they are kept in the workspace; and what they stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, insert, select
+
+from assay.core.codec import dumps
+from assay.store.database import Store
+from assay.store.schema import facts, records, seals
+
+MOST = 1 << 62  # records that there can be
+_LINES = (
+    select(records.c.n, records.c.run, records.c.seq, records.c.hash, records.c.digest)
+    .where(records.c.n > bindparam("after"), records.c.n <= bindparam("upto"))
+    .order_by(records.c.n)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The head of all records at a moment: whoever has the public key can tell that it was signed by this workspace."""
+
+    workspace: str
+    n: int
+    link: str
+    at: str
+    key: str  # public
+    signature: str = ""
+
+    @property
+    def signed(self) -> bytes:
+        """What the signature is over."""
+        return dumps(["assay seal", self.workspace, self.n, self.link, self.at]).encode()
+
+
+def identity(connection: Connection) -> str:
+    """Which workspace this is."""
+    return connection.scalar(select(facts.c.value).where(facts.c.name == "id")) or ""
+
+
+def head(connection: Connection) -> tuple[int, str] | None:
+    """The last record's number and link."""
+    row = connection.execute(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)).first()
+    return (row.n, row.link) if row else None
+
+
+def record_at(connection: Connection, n: int) -> tuple[str, int, str, str] | None:
+    """Run, place, hash and link of the nth record; none where no record could have that number, which others may claim."""
+    if type(n) is not int or not 0 < n < MOST:
+        return None
+    row = connection.execute(
+        select(records.c.run, records.c.seq, records.c.hash, records.c.link).where(records.c.n == n)
+    ).first()
+    return (row.run, row.seq, row.hash, row.link) if row else None
+
+
+def lines(connection: Connection, after: int, upto: int) -> Iterator[tuple[int, str, int, str, str]]:
+    """Number, run, place, hash and payload digest of these records, in order."""
+    found = connection.execution_options(yield_per=2000).execute(_LINES, {"after": after, "upto": upto})
+    yield from (tuple(row) for row in found)  # pyright: ignore[reportReturnType]
+
+
+def add(store: Store, seal: Seal) -> None:
+    with store.write() as connection:
+        connection.execute(
+            insert(seals)
+            .prefix_with("OR REPLACE")
+            .values(n=seal.n, link=seal.link, at=seal.at, key=seal.key, signature=seal.signature)
+        )
+
+
+def every(connection: Connection) -> Iterator[Seal]:
+    """All of them, oldest first."""
+    workspace = identity(connection)
+    for row in connection.execute(select(seals).order_by(seals.c.n)):
+        yield Seal(workspace, row.n, row.link, row.at, row.key, row.signature)
+
+
+def last(connection: Connection) -> Seal | None:
+    return _one(connection, select(seals).order_by(seals.c.n.desc()).limit(1))
+
+
+def covering(connection: Connection, n: int, key: str) -> Seal | None:
+    """The first head signed with this key that the nth record is part of."""
+    return _one(connection, select(seals).where(seals.c.n >= n, seals.c.key == key).order_by(seals.c.n).limit(1))
+
+
+def _one(connection: Connection, query: Select[Any]) -> Seal | None:
+    row = connection.execute(query).first()
+    return Seal(identity(connection), row.n, row.link, row.at, row.key, row.signature) if row else None

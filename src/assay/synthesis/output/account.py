@@ -1,0 +1,98 @@
+"""The account of a synthesis, computed from its events: what a page, a file and a program are made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from assay.core.account import Account, Pipeline, Relation
+from assay.core.events import fell_back
+from assay.core.run import Run
+from assay.core.types import Document
+from assay.evidence.quotation import stands
+from assay.synthesis import progress
+from assay.synthesis.output import diagnostics
+from assay.synthesis.stages.coverage import ledger
+from assay.synthesis.writing import rewrite
+from assay.synthesis.writing.readability import readability
+
+OF_WHAT = {
+    "money": "the money",
+    "tokens": "the tokens",
+    "calls": "the calls of a model",
+    "time": "the time",
+    "unusable": "",
+}
+
+
+def account(run: Run, document: Callable[[str], Document | None]) -> Account:
+    """All that a delivered synthesis has come to. A relation is only printed while both documents say what is quoted."""
+    document = cache(document)
+    answer = run.answer
+    assert answer is not None, "a synthesis that is not delivered has no account"
+    brief, spun, paired = progress.brief(run), progress.spun(run), progress.paired(run)
+    known = progress.portraits(run)
+    words = "\n\n".join(claim.words for claim in answer.claims)
+    return Account(
+        run=run.id,
+        brief=brief,
+        question=run.question,
+        made_on=run.asked.today,
+        models=tuple(dict.fromkeys(seat.model for seat in run.asked.seats)),
+        documents=tuple(known[doc] for doc in brief.documents if doc in known),
+        questions=progress.questions(run),
+        answers={question: tuple(each.key for each in own) for question, own in progress.answers(run).items()},
+        evidence=run.evidence,
+        insights=tuple(progress.insights(run).values()),
+        relations=tuple(each for each in progress.relations(run) if stands_on_both_sides(each, document)),
+        pairing=paired.how if paired else "",
+        theme=spun.theme if spun else "",
+        spine=spun.spine if spun else (),
+        themes=spun.themes if spun else (),
+        narrative=answer,
+        readability=readability(words),
+        translations=tuple(rewrite.as_delivered(each, run) for each in progress.translations(run).values()),
+        ledger=ledger(run),
+        diagnostics=diagnostics.diagnostics(run),
+        notes=notes(run),
+        usage=run.usage,
+    )
+
+
+def stands_on_both_sides(relation: Relation, document: Callable[[str], Document | None]) -> bool:
+    sides = ((side.quote, document(side.doc_id)) for side in (relation.left, relation.right))
+    return all(source is not None and stands(quote, source) for quote, source in sides)
+
+
+def notes(run: Run) -> tuple[str, ...]:
+    """What a reader should know of how this came about: that there was no model, or where one could not be asked."""
+    brief = progress.brief(run)
+    said: list[str] = []
+    if not run.asked.has_model:
+        said.append(
+            "Made without a language model: what stands here are quotations, chosen and ordered by rule. "
+            + (
+                "Of relations only contradictions, close parallels and shared subjects are recognised."
+                if _deep(run)
+                else ""
+            )
+        )
+        if set(brief.audiences) != {"expert"}:
+            said.append("Texts for other readers need a model; they hold the same quotations.")
+    for why in sorted({why for event in run.events for why in fell_back(event)}):
+        what = OF_WHAT.get(why, "")
+        said.append(
+            f"A limit on {what.removeprefix('the ')} was reached: from there on it went by rule."
+            if what
+            else "Some replies of the model could not be used: there it went by rule."
+        )
+    inexact = sum(len(event.inexact) for event in progress.weighed(run).values())
+    if inexact:
+        said.append(
+            f"{inexact} quotations that a model gave were not in the passage; its best sentence stands instead."
+        )
+    return tuple(each.strip() for each in said)
+
+
+def _deep(run: Run) -> bool:
+    return progress.brief(run).pipeline is Pipeline.synthesis

@@ -1,0 +1,92 @@
+"""What the shape of a synthesis says about the work behind it: how relations are spread over their types, read in plain
+words, and what other rerankers would have chosen. Computed from the events; nothing is decided by it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from assay.core.account import Chosen, Diagnostics, Pipeline, Tie
+from assay.core.events import RULES
+from assay.core.run import Run
+from assay.synthesis import progress
+
+FEW = 3  # relations: the mix of fewer says nothing
+ALIKE = 0.9  # of the relations, that are complementary or parallel: the questions brought out no difference
+TORN = 0.3  # of the relations, that are contradictions
+
+
+def diagnostics(run: Run) -> Diagnostics:
+    counts = Counter(relation.type for relation in progress.relations(run))
+    dropped = tuple(why for _, event in sorted(progress.related(run).items()) for why in event.dropped)
+    return Diagnostics(
+        types={tie.value: counts[tie] for tie in Tie},
+        reading=" ".join(part for part in (_reading(run, counts), _on_dropped(len(dropped))) if part),
+        dropped=dropped,
+        rerankers=rerankers(run),
+    )
+
+
+def _reading(run: Run, counts: Counter[Tie]) -> str:
+    """What the distribution of types means, for somebody who may ask again."""
+    total = counts.total()
+    by_rule = all(event.by.startswith(RULES) for event in progress.related(run).values())
+    if progress.brief(run).pipeline is Pipeline.summary:
+        return "A summary looks for no relations; the synthesis pipeline does."
+    if not total:
+        return _why_none(run, by_rule=by_rule)
+    limit = (
+        " By rule only contradictions, parallels and shared subjects are recognised; a model tells the others apart."
+        if by_rule
+        else ""
+    )
+    torn, alike = counts[Tie.contradiction], counts[Tie.complement] + counts[Tie.parallel]
+    if total < FEW:
+        return f"{_several(total, 'relation')}: too few to say anything about their mix.{limit}"
+    if torn >= TORN * total:
+        return f"{torn} of {_several(total, 'relation')} are contradictions: look at those first.{limit}"
+    if by_rule:
+        return f"{_several(total, 'relation')}.{limit}"
+    if alike >= ALIKE * total:
+        return (
+            f"{alike} of {_several(total, 'relation')} are complementary or parallel: the questions were too general to "
+            "bring out how the documents differ. Ask more specific ones (--focus), or more of them (--questions)."
+        )
+    kinds = sum(count > 0 for count in counts.values())
+    return f"A healthy mix: {_several(total, 'relation')} of {_several(kinds, 'type')}."
+
+
+def _why_none(run: Run, *, by_rule: bool) -> str:
+    pairs = progress.paired(run)
+    if pairs is None or not pairs.pairs:
+        return "There was nothing to compare: no two documents say something that bears on the other."
+    found = f"Of {_several(len(pairs.pairs), 'pair')} of statements compared, none turned out to be related."
+    return f"{found} By rule only contradictions, parallels and shared subjects are recognised." if by_rule else found
+
+
+def _on_dropped(count: int) -> str:
+    if not count:
+        return ""
+    return (
+        f"{_several(count, 'relation')} {'was' if count == 1 else 'were'} proposed and dropped, for the reasons given."
+    )
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def rerankers(run: Run) -> tuple[Chosen, ...]:
+    """The reranker in use, and how far each of those that were compared with it chose the same passages, over the questions
+    for which they were asked; nothing where none was asked."""
+    compared = [event for event in progress.looked(run).values() if event.others]
+    in_use, chosen, shared = Counter[str](), Counter[str](), Counter[str]()
+    for event in compared:
+        own = {found.passage.id for found in event.found}
+        in_use[event.by] += len(own)
+        for name, others in event.others.items():
+            chosen[name] += len(set(others))
+            shared[name] += len(own & set(others))
+    return (
+        *(Chosen(name, count, count) for name, count in in_use.items()),
+        *(Chosen(name, chosen[name], shared[name]) for name in chosen),
+    )

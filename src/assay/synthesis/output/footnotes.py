@@ -1,0 +1,147 @@
+"""Numbers for what an account cites, in the order in which a reader meets it. The page and the Markdown share them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from assay.answer.render import Citation, one_line
+from assay.core.account import Account, Insight, Portrait, Question, Side
+from assay.core.types import Claim, Evidence, Quote
+from assay.language.text import clean
+
+UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # no file and no XML may hold them
+NEXT = 3  # characters between a sentence and the next one
+UNNAMED = "(no title)"
+
+Cited = Mapping[tuple[str, int], Citation]  # by key and by where the words stand, as `answer.render` has it
+
+
+@dataclass(frozen=True, slots=True)
+class Footnotes:
+    """An account with everything that its words point to at hand: every number resolves to words of a document."""
+
+    account: Account
+    labels: Mapping[str, str]
+    portraits: Mapping[str, Portrait]
+    evidence: Mapping[str, Evidence]
+    questions: Mapping[str, Question]
+    insights: Mapping[str, Insight]
+    cited: Cited
+
+    def of_claim(self, claim: Claim) -> list[Citation]:
+        """What a claim cites: its own words where it is a quotation, else the words of its evidence."""
+        starts = ((key, claim.quote or self.evidence[key].quote) for key in claim.cites if key in self.evidence)
+        return self._found((key, quote.start) for key, quote in starts)
+
+    def of_keys(self, keys: Iterable[str]) -> list[Citation]:
+        return self._found((key, self.evidence[key].quote.start) for key in keys if key in self.evidence)
+
+    def of_side(self, side: Side) -> list[Citation]:
+        return self._found([(side.key, side.quote.start)])
+
+    def label(self, doc_id: str) -> str:
+        return self.labels.get(doc_id, "D?")
+
+    def title(self, doc_id: str) -> str:
+        portrait = self.portraits.get(doc_id)
+        return shown(portrait.title) or UNNAMED if portrait else UNNAMED
+
+    def where(self, citation: Citation) -> str:
+        """`page 3 · Methods › Sampling`, as far as it is known. The page is the one on which the passage begins."""
+        page = f"passage from page {citation.page}" if citation.page else ""
+        heading = shown(self.evidence[citation.key].passage.heading) if citation.key in self.evidence else ""
+        below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is said beside it
+        return " · ".join(part for part in (page, below) if part)
+
+    def about(self, insight: str) -> str:
+        """The question that an insight answers."""
+        found = self.insights.get(insight)
+        question = self.questions.get(found.question) if found else None
+        return shown(question.text) if question else ""
+
+    def _found(self, places: Iterable[tuple[str, int]]) -> list[Citation]:
+        return in_order(self.cited[place] for place in places if place in self.cited)
+
+
+def in_order(citations: Iterable[Citation]) -> list[Citation]:
+    """Each citation once, by number."""
+    return sorted({each.number: each for each in citations}.values(), key=lambda each: each.number)
+
+
+def footnotes(account: Account) -> Footnotes:
+    portraits = {each.doc_id: each for each in account.documents}
+    evidence = {each.key: each for each in account.evidence}
+    return Footnotes(
+        account,
+        account.labels,
+        portraits,
+        evidence,
+        {each.id: each for each in account.questions},
+        {each.id: each for each in account.insights},
+        _numbered(account, evidence, portraits),
+    )
+
+
+def abstract(portrait: Portrait) -> str:
+    """What a document says of itself, in one paragraph; an ellipsis where something between its sentences is left out."""
+    said = ""
+    end = 0
+    for quote in portrait.abstract:
+        said += (" " if quote.start - end <= NEXT else " … ") * bool(said) + shown(quote.text)
+        end = quote.end
+    return said
+
+
+def shown(words: str) -> str:
+    """Words on one line, without what cannot be seen or written: what is shown can be trusted to be what stands there."""
+    return UNENCODABLE.sub("\ufffd", one_line(clean(words)))
+
+
+def _numbered(
+    account: Account, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
+) -> dict[tuple[str, int], Citation]:
+    """The account first, then the spine, relations and insights, and at last what was found and has not been told."""
+    found: dict[tuple[str, int], Citation] = {}
+    spans: dict[Quote, Citation] = {}  # the same words at the same place have one number, whichever evidence holds them
+    for key, quote in _in_order(account, evidence):
+        if key not in evidence:
+            continue
+        own = evidence[key]
+        portrait = portraits.get(quote.doc_id)
+        citation = spans.setdefault(
+            quote,
+            Citation(
+                len(spans) + 1,
+                key,
+                quote.doc_id,
+                (shown(portrait.title) if portrait else "") or UNNAMED,
+                portrait.authors if portrait else (),
+                portrait.year if portrait else None,
+                "",
+                own.passage.page,
+                quote,
+                own.flagged,
+            ),
+        )
+        found.setdefault((key, quote.start), citation)
+    return found
+
+
+def _in_order(account: Account, evidence: Mapping[str, Evidence]):
+    told = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
+    for claim in told:
+        yield from _quoted(claim, evidence)
+    for relation in account.relations:
+        yield from ((side.key, side.quote) for side in (relation.left, relation.right))
+    for insight in account.insights:
+        yield from _quoted(insight.claim, evidence)
+    retold = (text for each in account.translations for part in each.paragraphs for text in part.sentences)
+    for key in (*(key for text in retold for key in text.cites), *(k for own in account.answers.values() for k in own)):
+        if key in evidence:
+            yield key, evidence[key].quote
+
+
+def _quoted(claim: Claim, evidence: Mapping[str, Evidence]):
+    return ((key, claim.quote or evidence[key].quote) for key in claim.cites if key in evidence)

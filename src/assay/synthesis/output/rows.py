@@ -1,0 +1,171 @@
+"""An account as rows and lines: what the page and the Markdown both say, before either sets it in type. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from assay.answer.render import Citation, remarks, words_of
+from assay.core.account import (
+    EXPERT,
+    Account,
+    Approach,
+    Coverage,
+    Kind,
+    Pipeline,
+    Question,
+    Relation,
+    Tie,
+    Translation,
+)
+from assay.synthesis.output.footnotes import Footnotes, shown
+
+MANY = 12  # documents above which a question that one document alone answers has no row in the comparison
+KINDS = {
+    Kind.theme: "broad theme",
+    Kind.workings: "inner workings",
+    Kind.comparative: "comparative",
+    Kind.follow_up: "follow-up for a thinly covered document",
+}
+TIES = (Tie.contradiction, Tie.extension, Tie.improvement, Tie.complement, Tie.parallel)  # in the order of a legend
+APPROACHES = {
+    Approach.search: "one diverse search for each question",
+    Approach.agent: "a short run of the agent for each question",
+}
+NO_MODEL = "no model: extractive, quotations only"
+KEPT = "the claim's own words stand here, since what was written instead did not hold"
+MADE = "made of the document's own sentences, since it has no abstract"
+NO_RELATIONS = "No relation between documents was found that quotations on both sides bear out."
+NO_OTHERS = "No other relation between documents was found that quotations on both sides bear out."
+NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a document says to a question: an insight, or its best quotation where nothing was drawn from it."""
+
+    words: str
+    quoted: bool
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Questions × documents, comparative questions first. `left` counts questions that one document alone answers."""
+
+    rows: tuple[tuple[Question, Mapping[str, Cell]], ...]
+    left: int = 0
+
+
+def title(account: Account) -> str:
+    return shown(account.brief.focus) or shown(account.question) or "Synthesis"
+
+
+def made_by(account: Account) -> str:
+    return f"written with {', '.join(map(shown, account.models))}" if account.models else NO_MODEL
+
+
+def subtitle(account: Account) -> str:
+    """`A synthesis of 10 documents, made on 2026-01-01; written with a-model.`"""
+    what = "A summary" if account.brief.pipeline is Pipeline.summary else "A synthesis"
+    on = f", made on {shown(account.made_on)}" if account.made_on else ""
+    return f"{what} of {plural(len(account.brief.documents), 'document')}{on}; {made_by(account)}."
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def readers(account: Account) -> tuple[tuple[str, Translation | None], ...]:
+    """Audiences in the order asked for; the expert text has no translation and is always there."""
+    made = {each.audience: each for each in account.translations}
+    wanted = [each for each in account.brief.audiences if each == EXPERT or each in made]
+    rest = [each for each in (EXPERT, *made) if each not in wanted]
+    return tuple((each, made.get(each)) for each in dict.fromkeys([*wanted, *rest]))
+
+
+def said_beside(notes: Footnotes) -> list[str]:
+    """What has to be said beside the claims. Where contradictions have a part of their own they are not said twice."""
+    account = notes.account
+    deep = account.brief.pipeline is Pipeline.synthesis
+    return remarks(replace(account.narrative, conflicts=()) if deep else account.narrative, notes.cited)
+
+
+def contradictions(account: Account) -> list[tuple[int, Relation]]:
+    """Contradictions with their places among all relations: a relation has one number wherever it is shown."""
+    return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is Tie.contradiction]
+
+
+def other_relations(account: Account) -> dict[Tie, list[tuple[int, Relation]]]:
+    """All other relations by type, in the order of the types in a legend."""
+    numbered = list(enumerate(account.relations, 1))
+    kinds = {tie: [(n, each) for n, each in numbered if each.type is tie] for tie in TIES}
+    return {tie: own for tie, own in kinds.items() if own and tie is not Tie.contradiction}
+
+
+def comparison(notes: Footnotes) -> Comparison:
+    account = notes.account
+    drawn: dict[str, dict[str, Cell]] = {}
+    for insight in account.insights:
+        claim = insight.claim
+        cell = Cell(shown(words_of(claim)), claim.quote is not None, tuple(notes.of_claim(claim)))
+        drawn.setdefault(insight.question, {})[insight.doc_id] = cell
+    for question, keys in account.answers.items():
+        for cite in notes.of_keys(keys):
+            quoted = Cell(shown(cite.quote.text), True, (cite,))
+            drawn.setdefault(question, {}).setdefault(cite.document, quoted)
+    asked = sorted(account.questions, key=lambda each: each.kind is not Kind.comparative)
+    rows = [(question, drawn[question.id]) for question in asked if drawn.get(question.id)]
+    if len(account.brief.documents) <= MANY:
+        return Comparison(tuple(rows))
+    shared = [row for row in rows if len(row[1]) > 1 or row[0].kind is Kind.comparative]
+    return Comparison(tuple(shared), len(rows) - len(shared))
+
+
+def coverage(account: Account) -> tuple[list[str], list[tuple[Coverage, list[int]]]]:
+    """The ledger's heads and rows of figures; a summary draws no insights and no relations."""
+    if account.brief.pipeline is Pipeline.summary:
+        heads = ["Questions", "Evidence", "Claims"]
+        told = [(row, [row.questions, row.evidence, row.claims]) for row in account.ledger]
+    else:
+        heads = ["Questions", "Evidence", "Insights", "Claims", "Relations"]
+        told = [(row, [row.questions, row.evidence, row.insights, row.claims, row.relations]) for row in account.ledger]
+    return ["Document", *heads, "Why little or nothing"], told
+
+
+def types(account: Account) -> dict[str, int]:
+    """How many relations there are of each type; as diagnosed, else as counted."""
+    counted = account.diagnostics.types or Counter(str(each.type) for each in account.relations)
+    return {str(tie): counted.get(str(tie), 0) for tie in TIES}
+
+
+def method(account: Account) -> list[tuple[str, str]]:
+    """How it was made and what it cost, as terms and what they are."""
+    brief, usage = account.brief, account.usage
+    by = Counter(shown(each.by) or "rules" for each in account.relations)
+    chosen = (
+        f"{APPROACHES[brief.approach]}; of at most {plural(brief.pool, 'passage')} that differ as much as they can, "
+        f"{brief.top} chosen by the reranker “{shown(brief.reranker)}”, weighed and quoted"
+    )
+    money = f"${usage.money:.4f}" if usage.money else "no price known"
+    spent = (
+        f"{plural(usage.calls, 'call')} of a model, {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out, {money}"
+        if usage.calls
+        else "no call of a model"
+    )
+    lines = [
+        ("Pipeline", str(brief.pipeline)),
+        ("Made by", made_by(account)),
+        (
+            "Questions",
+            f"{brief.questions} for each document, {len(account.questions)} asked after merging near-duplicates",
+        ),
+        ("Search", chosen),
+        ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
+        ("Pairs compared", shown(account.pairing)),
+        ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),
+        ("Cost", f"{spent}; {usage.seconds:,.0f} seconds"),
+        ("Run", shown(account.run)),
+    ]
+    return [(term, said) for term, said in lines if said]

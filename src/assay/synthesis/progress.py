@@ -1,0 +1,162 @@
+"""A synthesis as its events tell it: what was described, asked, found, drawn, related and told. Pure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from assay.core.account import Brief, Insight, Portrait, Question, Relation, Translation
+from assay.core.codec import digest
+from assay.core.events import (
+    Covered,
+    Described,
+    Drew,
+    Gathered,
+    Looked,
+    Merged,
+    Paired,
+    Questioned,
+    Related,
+    Spun,
+    Translated,
+)
+from assay.core.run import Run
+from assay.core.types import Evidence, Quote
+
+AT_ONCE = 8  # pieces of work that are begun before the first of them is done
+
+E = TypeVar("E")
+T = TypeVar("T")
+
+
+def brief(run: Run) -> Brief:
+    asked = run.asked.brief
+    assert asked is not None, "a synthesis begins with its brief"
+    return asked
+
+
+def labels(run: Run) -> dict[str, str]:
+    """Document → D1, D2, …: what a document is called in a prompt, whatever its title says."""
+    return {doc: f"D{place}" for place, doc in enumerate(brief(run).documents, 1)}
+
+
+def portraits(run: Run) -> dict[str, Portrait]:
+    return {event.portrait.doc_id: event.portrait for event in _all(run, Described)}
+
+
+def questioned(run: Run, pass_: int = 1) -> dict[str, Questioned]:
+    """What each document gave rise to in a pass; under "" what all of them gave rise to together."""
+    return {event.doc_id: event for event in _all(run, Questioned) if event.pass_ == pass_}
+
+
+def merged(run: Run) -> tuple[Merged, ...]:
+    return _all(run, Merged)
+
+
+def questions(run: Run) -> tuple[Question, ...]:
+    """All that is asked, of all passes."""
+    return tuple(question for event in merged(run) for question in event.questions)
+
+
+def looked(run: Run) -> dict[str, Looked]:
+    return {event.question: event for event in _all(run, Looked)}
+
+
+def weighed(run: Run) -> dict[str, Gathered]:
+    return {event.question: event for event in _all(run, Gathered) if event.question}
+
+
+def answers(run: Run) -> dict[str, tuple[Evidence, ...]]:
+    """The evidence of each question, best first. A span that answers two questions is one piece of evidence."""
+    known = {each.key: each for each in run.evidence}
+    return {
+        question: tuple(sorted((known[each.key] for each in event.evidence), key=lambda each: (-each.score, each.key)))
+        for question, event in weighed(run).items()
+    }
+
+
+def answered_by(run: Run) -> dict[str, dict[str, tuple[Evidence, ...]]]:
+    """Question → document → what it says to it. Each such pair is to have one insight."""
+    found: dict[str, dict[str, tuple[Evidence, ...]]] = {}
+    for question, evidence in answers(run).items():
+        own: dict[str, tuple[Evidence, ...]] = {}
+        for each in evidence:
+            own[each.quote.doc_id] = (*own.get(each.quote.doc_id, ()), each)
+        found[question] = own
+    return found
+
+
+def covered(run: Run) -> tuple[Covered, ...]:
+    return _all(run, Covered)
+
+
+def drew(run: Run) -> dict[str, Drew]:
+    return {event.question: event for event in _all(run, Drew)}
+
+
+def insights(run: Run) -> dict[str, Insight]:
+    return {insight.id: insight for event in _all(run, Drew) for insight in event.insights}
+
+
+def paired(run: Run) -> Paired | None:
+    return next(iter(_all(run, Paired)), None)
+
+
+def related(run: Run) -> dict[int, Related]:
+    return {event.block: event for event in _all(run, Related)}
+
+
+def relations(run: Run) -> tuple[Relation, ...]:
+    """Each relation once: two questions may bring up the same two spans."""
+    found: dict[tuple[str, frozenset[tuple[str, int]]], Relation] = {}
+    for _, event in sorted(related(run).items()):
+        for each in event.relations:
+            spans = frozenset((side.doc_id, side.quote.start) for side in (each.left, each.right))
+            found.setdefault((each.type, spans), each)
+    return tuple(found.values())
+
+
+def spun(run: Run) -> Spun | None:
+    return next(iter(_all(run, Spun)), None)
+
+
+def translations(run: Run) -> dict[str, Translation]:
+    return {event.translation.audience: event.translation for event in _all(run, Translated)}
+
+
+def key_of(quote: Quote) -> str:
+    """The key of a piece of evidence in a synthesis: one for each span, whichever questions it answers."""
+    return digest(f"{quote.doc_id} {quote.start} {quote.end}")[:8]
+
+
+def insight_id(question: str, label: str) -> str:
+    return f"{question}-{label}"
+
+
+def _all(run: Run, kind: type[E]) -> tuple[E, ...]:
+    return tuple(event for event in run.events if isinstance(event, kind))
+
+
+def in_blocks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[at : at + size] for at in range(0, len(items), size)]
+
+
+async def side_by_side(work: Iterable[Coroutine[None, None, T]], at_once: int = AT_ONCE) -> AsyncIterator[T]:
+    """Results in the order of the work, however it ends: a run that was stopped half-way comes to the same events. Only so
+    many are begun before the first of them is done: what is first is seen first, and little is held at a time."""
+    left = iter(work)
+    tasks = deque(asyncio.ensure_future(each) for each in islice(left, at_once))
+    try:
+        while tasks:
+            yield await tasks[0]
+            tasks.popleft()
+            tasks.extend(asyncio.ensure_future(each) for each in islice(left, 1))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in left:
+            each.close()  # never begun

@@ -1,0 +1,229 @@
+"""An abstract for a document that has none, made of its own sentences: which of them may stand in it, and which do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from assay.answer.extractive.extract import pieces, says_something
+from assay.core.types import Document, Quote
+from assay.language import text
+from assay.language.text import Span
+from assay.prompts.fence import instructs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EMBEDDED = 60  # sentences of a document that are embedded, however long it is
+OPENING, SECTION, CLOSING = 6000, 700, 2500  # characters that are read of a long document, and of each of its sections
+WHOLE = 20_000  # characters of a document that is read to its end
+SECTIONS = 60  # of a long document, spread over it
+FEWEST, MOST = 3, 5  # sentences of an abstract
+LONGEST = 420  # characters of a sentence in it
+LENGTH = 900  # characters beyond which no further sentence is taken
+ALIKE = 0.85  # two sentences this near each other say the same
+SAME_SECTION = 0.1  # what a sentence is worth less for each that was taken from its section
+ROWS = 3  # of a table that has nothing but rows
+
+BOILERPLATE = re.compile(
+    r"©|\(c\) ?\d{4}|\bcopyright\b|\ball rights reserved\b|\blicen[cs]ed? under\b|\bdoi:|\bdoi\.org\b|https?://|www\."
+    r"|(?<![\w.+-])[\w.+-]++@[\w-]+\.\w|\bISSN\b|\bISBN\b|\barxiv:|\bcookies?\b|\bprivacy policy\b|\bterms of (?:use|service)\b"
+    r"|\bsubscribe\b|\bclick (?:here|on|the)\b|\bsign up\b|\bnewsletter\b|\bdownloaded from\b|\[ ?edit ?\]"
+    r"|^(?:figure|fig\.|table|page|keywords?|key words|cc|from|to|subject|date|sent|dear|best regards|kind regards)\b[\s:]"
+    r"|^(?:notes?:|present:|see also\b|\[\d+\] ?[A-Z]|attachment\b)|\bcorresponding author\b|\bet al\.,? ?\(?\d{4}\)?\.?$"
+    r"|\bthe authors declare\b|\bconflicts? of interest\b|(?:^|\n)>",
+    re.I,
+)
+ASIDE = re.compile(
+    r"\b(?:references|bibliography|acknowledge?ments?|literature|contents|index|author contributions|funding|imprint"
+    r"|declarations?|further reading|external links|see also|works cited|competing interests)\b\W*$",
+    re.I,
+)
+PURPOSE = re.compile(
+    r"^(?:this|the|these|our) (?:\w+ ){1,2}(?:says?|explains?|describes?|sets? out|tells?|covers?|presents?|reports?|shows?"
+    r"|gives?|deals?|applies|apply|summari[sz]es?|concerns?|defines?|lists?)\b"
+    r"|\bwe (?:propose|present|show|find|found|report|introduce|describe|study|compare|argue|conclude|ran|measured)\b"
+    r"|\b(?:aims?|purpose|objective|in summary|in conclusion|overall|results? (?:show|suggest|indicate)|is meant for)\b",
+    re.I,
+)
+DANGLING = re.compile(
+    r"^(?:it|its|they|their|he|she|his|her|we both|this(?! \w+ (?:says?|explains?|describes?|covers?|report|paper))|that|these"
+    r"|those|such|there|here|however|but|and|or|so|then|thus|therefore|moreover|furthermore|also|still|yet|instead|otherwise"
+    r"|both|neither|the (?:latter|former|same|other|second|third))\b"
+    r"|^(?:\w+ ){1,4}(?:it|its|they|their|them|this|these)\b(?! \w+ (?:that|which))",
+    re.I,
+)
+ADDRESSES = re.compile(
+    r"^(?:please|you|your|if you|use|see|call|ask|thank)\b|\bplease\b|\b(?:ask|tell|remind) you\b"
+    r"|^the (?:table|figure|list|appendix)\b|\bminutes\b.* approved\b",
+    re.I,
+)
+ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\])*$")
+NUMBERED = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})++\.?|\d{1,9}[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
+
+
+def quote(document: Document, start: int, end: int) -> Quote:
+    return Quote(document.id, start, end, document.text[start:end])
+
+
+def own_abstract(document: Document) -> tuple[Quote, ...]:
+    """The abstract that the document has: as it stands; where something in it addresses a model, the sentences beside."""
+    if document.abstract is None:
+        return ()
+    start, end = document.abstract
+    words = document.text[start:end]
+    if not words.strip():
+        return ()
+    if not instructs(words):
+        return (quote(document, start, end),)
+    spans = ((start + left, start + right) for left, right in text.sentences(words))
+    return tuple(quote(document, *span) for span in spans if not instructs(document.text[slice(*span)]))
+
+
+# --- which sentences there are --------------------------------------------------------------------------------------
+
+
+def candidates(document: Document) -> tuple[Span, ...]:
+    """The sentences that could stand in an abstract, in reading order: at most `EMBEDDED`, from the opening, the beginnings of
+    sections and the end. Where there are none, fragments that say something; a table gives some of its rows."""
+    spans = [span for stretch in _stretches(document) for span in _sentences(document, stretch)]
+    unlike = _unlike(document, spans)
+    whole = [span for span in unlike if is_sentence(document.text[slice(*span)])]
+    if whole:
+        return tuple(_sampled(document, whole))
+    loose = [span for span in unlike if _says(document.text[slice(*span)])]
+    rows = [span for span in loose if text.is_row(document.text[slice(*span)])]
+    return tuple(spread(rows, ROWS) if rows else loose[:EMBEDDED])
+
+
+def is_sentence(words: str) -> bool:
+    """A sentence that says something by itself: no heading, row, imprint, fragment or line of names and dates."""
+    if not ENDS.search(words) or not _says(words) or text.is_row(words) or len(words) > LONGEST:
+        return False
+    if words[0].islower() or sum(sign.isalpha() or sign.isspace() for sign in words) < 0.75 * len(words):
+        return False
+    meant = [word for word in re.findall(r"[^\W_]+", words) if word.lower() not in text.STOP_WORDS]
+    named = sum(word[0].isupper() or word[0].isdigit() for word in meant)
+    return text.is_wide(words) or (len(meant) >= 3 and named < 0.7 * len(meant))
+
+
+def _says(words: str) -> bool:
+    return says_something(words) and not instructs(words) and not BOILERPLATE.search(words)
+
+
+def _stretches(document: Document) -> Iterator[Span]:
+    """What is read of a document: all of it, or its opening, the beginning of each section, and its end."""
+    length = len(document.text)
+    if length <= WHOLE:
+        yield 0, length
+        return
+    reached = _line_end(document.text, OPENING)
+    yield 0, reached
+    every = max(1, -(-len(document.sections) // SECTIONS))
+    closing = document.text.find("\n", length - CLOSING)
+    closing = closing if closing >= 0 else length
+    for section in document.sections[::every]:
+        end = min(_line_end(document.text, section.end + SECTION), closing)
+        if section.end >= reached and section.end < end:
+            yield section.end, end
+            reached = end
+    yield max(reached, closing), length
+
+
+def _line_end(body: str, at: int) -> int:
+    """The end of the line that stands there, or of its sentence where the line does not end soon."""
+    line = body.find("\n", at, at + 2000)
+    return line if line >= 0 else min(len(body), at)
+
+
+def _sentences(document: Document, stretch: Span) -> Iterator[Span]:
+    start, end = stretch
+    headings = {(section.start, section.end) for section in document.sections}
+    for left, right in pieces(document.text[start:end]):
+        number = NUMBERED.match(document.text, start + left, start + right)
+        span = number.end() if number else start + left, start + right
+        if span not in headings and not ASIDE.search(document.heading_at(span[0])):
+            yield span
+
+
+def _unlike(document: Document, spans: Sequence[Span]) -> list[Span]:
+    """Each wording once: running heads and repeated notices do not count for what they are repeated for."""
+    first: dict[str, Span] = {}
+    for span in spans:
+        first.setdefault(" ".join(text.fold(document.text[slice(*span)]).split()), span)
+    return list(first.values())
+
+
+def _sampled(document: Document, spans: list[Span]) -> list[Span]:
+    if len(spans) <= EMBEDDED:
+        return spans
+    heads = [section.end for section in document.sections]
+    openers: list[Span] = []
+    at = 0
+    for head in heads:
+        while at < len(spans) and spans[at][0] < head:
+            at += 1
+        openers += spans[at : at + 1]
+    opening, closing = spans[: EMBEDDED * 2 // 5], spans[-EMBEDDED // 5 :]
+    chosen = dict.fromkeys((*opening, *closing))
+    for more in (openers, spans):
+        rest = [span for span in dict.fromkeys(more) if span not in chosen]
+        chosen |= dict.fromkeys(spread(rest, EMBEDDED - len(chosen)))
+    return sorted(chosen)
+
+
+def spread(spans: Sequence[Span], most: int) -> list[Span]:
+    """So many of them, evenly over the whole."""
+    if len(spans) <= most:
+        return list(spans)
+    return [spans[place * len(spans) // most] for place in range(most)]
+
+
+# --- which of them are taken ----------------------------------------------------------------------------------------
+
+
+def made(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> tuple[Quote, ...]:
+    """Three to five sentences, as they stand and in reading order: near to what the document speaks of as a whole, early,
+    understood by themselves, and different from each other. `vectors` are those of the sentences."""
+    worth = _worth(document, spans, vectors)
+    under = [document.heading_at(start) for start, _ in spans]
+    wanted = min(MOST, max(FEWEST, len(spans) // 4))
+    left = list(range(len(spans)))
+    chosen: list[int] = []
+    while left and len(chosen) < wanted:
+        if len(chosen) >= FEWEST and sum(spans[place][1] - spans[place][0] for place in chosen) > LENGTH:
+            break
+        taken = [under[place] for place in chosen]
+        best = max(left, key=lambda place: (worth[place] - SAME_SECTION * taken.count(under[place]), -place))
+        chosen.append(best)
+        near = vectors @ vectors[best]
+        left = [
+            place for place in left if place != best and (float(near[place]) < ALIKE or _is_row(document, spans[place]))
+        ]
+    return tuple(quote(document, *spans[place]) for place in sorted(chosen))
+
+
+def _is_row(document: Document, span: Span) -> bool:
+    return text.is_row(document.text[slice(*span)])
+
+
+def _worth(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:
+    middle = vectors.mean(axis=0)
+    central = vectors @ (middle / (float((middle**2).sum()) ** 0.5 or 1.0))
+    return [
+        round(float(central[place]) + _standing(document.text[slice(*span)], place, len(spans)), 6)
+        for place, span in enumerate(spans)
+    ]
+
+
+def _standing(words: str, place: int, count: int) -> float:
+    """What a sentence is worth by its place and its build, beside what it is about."""
+    early = 0.25 * max(0.0, 1 - place / min(count, 12))
+    marks: tuple[tuple[float, Callable[[str], object]], ...] = (
+        (0.2, PURPOSE.search),
+        (-0.2, DANGLING.match),
+        (-0.15, ADDRESSES.search),
+        (-0.1, lambda said: said.endswith("?") or len(said) > LONGEST * 2 // 3 or len(said) < 50),
+    )
+    return early + sum(weight for weight, holds in marks if holds(words))

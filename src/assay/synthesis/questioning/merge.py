@@ -1,0 +1,129 @@
+"""Questions that ask the same become one, with all the documents they came from. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.answer.extractive.extract import names_of
+from assay.core.account import Kind, Pipeline, Question
+from assay.language import text
+from assay.synthesis.questioning.by_rule import folded
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Seen with the bundled embedder: rewordings of one question lie at 0.90 to 0.98; questions about two sides of one thing (its
+# causes, its consequences) at up to 0.904, about two things at up to 0.82. What is merged wrongly is not asked at all; what
+# is not merged is merely asked twice: hence rather high.
+NEAR = 0.91
+# Words that turn a question round, and that neither its terms nor its vector tell apart.
+TURNS = re.compile(
+    r"\b(?:why|when|where|who|whom|how (?:many|much|long|often)|before|after|not|no|never|without|more|less|above|below"
+    r"|against|first|last)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A question as one document gave rise to it; "" is all of them together."""
+
+    words: str
+    doc_id: str
+
+
+def merged(
+    asked: Sequence[Put],
+    earlier: Sequence[Question],
+    vectors: np.ndarray,
+    pipeline: Pipeline,
+    readable: Sequence[str],
+    pass_: int,
+) -> tuple[Question, ...]:
+    """The questions that are new, in the order in which they were put; of those that ask the same, the first gives its words.
+    `vectors` are those of the earlier questions and of these. A comparative question stays one, and concerns all documents; a
+    follow-up that was asked before is left out, unless its document would then have none."""
+    new = vectors[len(earlier) :]
+    first: list[int] = []  # places of the questions that are kept
+    origins: dict[int, list[str]] = {}
+    for place, put in enumerate(asked):
+        same = next((other for other in first if _same(asked[other], put, float(new[other] @ new[place]))), None)
+        if same is None:
+            first.append(place)
+            origins[place] = []
+        origins[place if same is None else same].append(put.doc_id)
+    kept = _not_asked_before(asked, earlier, vectors, first, origins)
+    return tuple(
+        Question(
+            f"q{number}",
+            asked[place].words,
+            _kind(asked[place].doc_id, pipeline, pass_),
+            tuple(dict.fromkeys(origins[place])) if asked[place].doc_id else tuple(readable),
+        )
+        for number, place in enumerate(kept, len(earlier) + 1)
+    )
+
+
+def _same(left: Put, right: Put, near: float) -> bool:
+    """Whether two questions ask the same. Other names, numbers or months make another question, however near it is."""
+    if bool(left.doc_id) != bool(right.doc_id):
+        return False
+    return ask_the_same(left.words, right.words, near)
+
+
+def ask_the_same(left: str, right: str, near: float) -> bool:
+    if near < NEAR and folded(left) != folded(right):
+        return False
+    return _named(left) == _named(right) and _turns(left) == _turns(right)
+
+
+def _named(question: str) -> frozenset[str]:
+    return frozenset(text.fold(name) for name in names_of(question))
+
+
+def _turns(question: str) -> frozenset[str]:
+    return frozenset(found.lower() for found in TURNS.findall(question))
+
+
+def _not_asked_before(
+    asked: Sequence[Put],
+    earlier: Sequence[Question],
+    vectors: np.ndarray,
+    first: Sequence[int],
+    origins: dict[int, list[str]],
+) -> list[int]:
+    old, new = vectors[: len(earlier)], vectors[len(earlier) :]
+    again = {
+        place
+        for place in first
+        for number, before in enumerate(earlier)
+        if ask_the_same(before.text, asked[place].words, float(old[number] @ new[place]))
+    }
+    bare = {put.doc_id for put in asked} - {doc for place in first if place not in again for doc in origins[place]}
+    for place in first:  # better the same once more than nothing
+        if place in again and bare & set(origins[place]):
+            again.discard(place)
+            bare -= set(origins[place])
+    return [place for place in first if place not in again]
+
+
+def _kind(doc_id: str, pipeline: Pipeline, pass_: int) -> Kind:
+    if not doc_id:
+        return Kind.comparative
+    if pass_ > 1:
+        return Kind.follow_up
+    return Kind.workings if pipeline is Pipeline.synthesis else Kind.theme
+
+
+def most_different(vectors: np.ndarray, count: int) -> list[int]:
+    """The places of so many of these, in order: the first, and each time the one that is farthest from all taken."""
+    taken = [0]
+    while len(taken) < min(count, len(vectors)):
+        nearest = (vectors @ vectors[taken].T).max(axis=1)
+        taken.append(
+            min((place for place in range(len(vectors)) if place not in taken), key=lambda at: (nearest[at], at))
+        )
+    return sorted(taken)

@@ -1,0 +1,159 @@
+"""Asking a model for questions: what it is shown, the form of its reply, and what of that can be used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.context import Kit, mark
+from assay.core.account import Brief, Pipeline
+from assay.core.events import RULES
+from assay.core.run import Run
+from assay.language import text
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import progress
+from assay.synthesis.questioning.by_rule import folded
+from assay.synthesis.questioning.standalone import stands_alone
+
+FRAME = 60  # tokens of the marks around a quotation
+LONGEST = 300  # characters of a question
+MENDED = 4  # questions that a model is told are wrong
+ASPECTS = {
+    Pipeline.summary: "broad themes, such as context, background, objective, method and findings",
+    Pipeline.synthesis: "inner workings, such as design, steps, mechanisms, interactions and the reasons for choices",
+}
+MARK = re.compile("[?？؟]")
+EDGE = "it is empty, too long or no single question"
+POINTS = "it does not stand on its own: it speaks of a text or its authors, or does not name what it is about"
+STRAYS = "it asks about nothing that was shown"
+AGAIN = "it was asked already"
+
+
+class Proposal(BaseModel):
+    """Questions as a model puts them."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    questions: list[Annotated[str, Field(max_length=600)]] = Field(max_length=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One thing that questions are wanted for: what is shown, and what the rules would ask.
+
+    shows: the words that a model sees in at most so many tokens, fenced
+    about: all words that a question may be about
+    """
+
+    prompt: str
+    place: str  # in the prompt, where the words stand
+    count: int
+    shows: Callable[[int], str]
+    about: str
+    documents: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    by_rule: Callable[[int, Sequence[str]], tuple[str, ...]] = lambda count, known: ()
+
+
+async def proposed(run: Run, kit: Kit, asking: Asking) -> tuple[tuple[str, ...], str]:
+    """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
+    which makes the same mistake again and takes its time over it."""
+    if not run.asked.has_model:
+        return (), RULES
+    found, wrong, by = (), (), RULES
+    for _ in range(1 if kit.small(Role.plan) else 2):
+        reply = await _reply(run, kit, asking, asking.count - len(found), wrong)
+        if isinstance(reply, No):
+            return found, by if found else f"{RULES}: {reply.why}"
+        usable, wrong = sifted(
+            reply[0].questions, asking.about + " " + progress.brief(run).focus, (*asking.known, *found)
+        )
+        found = (*found, *usable)[: asking.count]
+        by = reply[1] if usable else by
+        if len(found) == asking.count or not wrong:
+            break
+    return found, by
+
+
+async def _reply(
+    run: Run, kit: Kit, asking: Asking, count: int, wrong: Sequence[tuple[str, str]]
+) -> tuple[Proposal, str] | No:
+    return await kit.ask(
+        Role.plan,
+        asking.prompt,
+        Proposal,
+        lambda room: lay_out(asking, progress.brief(run), mark(run), room, count, wrong),
+        schema=schema(count),
+        documents=asking.documents,
+        max_tokens=80 + 60 * count,
+    )
+
+
+def lay_out(
+    asking: Asking, brief: Brief, mark: str, room: int, count: int, wrong: Sequence[tuple[str, str]] = ()
+) -> Mapping[str, str]:
+    """The values of one of the three prompts, in at most `room` tokens: the focus and what was wrong first, then the words."""
+    focus = (
+        f"The reader wants to know: {fitting(flat(brief.focus), room // 6)}\nAsk about that.\n" if brief.focus else ""
+    )
+    values = {"count": str(count), "focus": focus, "wrong": ""}
+    if wrong:
+        lines = "\n".join(f"- {fitting(each, 40)} ({why})" for each, why in wrong[:MENDED])
+        values["wrong"] = fence(mark, "questions that cannot be used; write others", fitting(lines, room // 4))
+    if asking.prompt == "questions":
+        values["aspects"] = ASPECTS[brief.pipeline]
+    used = sum(estimate_tokens(each) for each in values.values())
+    return values | {asking.place: asking.shows(room - used)}
+
+
+def schema(count: int) -> dict[str, Any]:
+    """The form of a reply: so many questions."""
+    questions = {"type": "array", "items": {"type": "string"}, "minItems": count, "maxItems": count}
+    return {
+        "type": "object",
+        "properties": {"questions": questions},
+        "required": ["questions"],
+        "additionalProperties": False,
+    }
+
+
+def sifted(
+    said: Sequence[str], about: str, known: Sequence[str] = ()
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The questions that can be used, and the others with what is wrong with each. What instructs a model is no question,
+    and nobody is told so."""
+    shown = frozenset(text.terms(about))
+    seen = {folded(each) for each in known}
+    usable: list[str] = []
+    wrong: list[tuple[str, str]] = []
+    for each in said:
+        words = flat(each).strip("\"'“”-•* ")
+        if instructs(words):
+            continue
+        if why := _fault(words, shown, seen):
+            wrong.append((words[:LONGEST], why))
+        else:
+            usable.append(words)
+            seen.add(folded(words))
+    return tuple(usable), tuple(wrong)
+
+
+def _fault(words: str, shown: frozenset[str], seen: set[tuple[str, ...]]) -> str:
+    if not MARK.search(words[-1:]) or len(MARK.findall(words)) > 1 or not 12 <= len(words) <= LONGEST:
+        return EDGE
+    if not stands_alone(words):
+        return POINTS
+    if folded(words) in seen:
+        return AGAIN
+    return "" if shown & frozenset(text.terms(words)) else STRAYS
+
+
+def flat(words: str) -> str:
+    return " ".join(words.split())

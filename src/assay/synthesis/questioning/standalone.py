@@ -1,0 +1,50 @@
+"""Whether a question can be understood by itself: it speaks of things, not of texts and their authors. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from assay.language import text
+
+BEFORE = 3  # words of meaning after which "this" may point back into the question itself
+
+# Words for a text or its makers: whoever reads the question alone cannot know which is meant.
+TEXTS = re.compile(
+    r"\b(?:the|this|that|these|those|said|given|provided|each|both|its)\s+(?:\w+\s+)?"
+    r"(?:passages?|texts?|excerpts?|quotations?|quotes?|snippets?|authors?|writers?|researchers|papers?|articles?|documents?"
+    r"|abstracts?|manuscripts?|publications?|preprints?)\b",
+    re.I,
+)
+# Words that may be a thing of the world as well: "the study of proteins" stands alone, "the study" does not.
+WORKS = re.compile(
+    r"\b(?:(?:this|these|those|the (?:present|current|above|following|given|provided))\s+(?:\w+\s+)?"
+    r"(?:stud(?:y|ies)|works?|research|reports?|surveys?|reviews?|sections?|chapters?|pages?|books?|sources?|analys[ie]s)"
+    r"|the\s+(?:stud(?:y|ies)|work|research|report|survey|review|section|chapter|page|book|source)s?"
+    r"(?!\s+(?:of|on|about|into|by|for|from|in|at|that|which|who)\b))\b",
+    re.I,
+)
+LABEL = re.compile(r"\b(?:D\d{1,3}|documents?\s+\d+)\b|⟦|⟧")
+LOOSE = re.compile(
+    r"^(?:(?:and|but|so)\s+)?(?:(?:what|how|why|when|where|which|who|whom)\b\s*)?(?:(?:\w+\s+){0,2}?"
+    r"(?:do|does|did|is|are|was|were|has|have|had|can|could|would|will|should|must|may|might)\s+)?"
+    r"(?:it|they|he|she|its|their|his|her|them|we|you|i|our|your|my)\b",
+    re.I,
+)
+BACK = re.compile(r"\b(?:this|these|those)\b", re.I)
+ELSEWHERE = re.compile(
+    r"\b(?:mentioned|described|discussed|shown|listed|presented)\s+(?:above|below|here|earlier)\b"
+    r"|\babove[- ]mentioned\b|\baforementioned\b|\bas follows\b",
+    re.I,
+)
+
+
+def stands_alone(question: str) -> bool:
+    """Whether a question names what it asks about. "The passage", "the authors", "this study", a label of a document, or a
+    pronoun that nothing comes before: all these need a text beside them."""
+    said = " ".join(question.split())
+    if len(text.terms(said)) < 2 - (len(text.names(said)) > 0):
+        return False
+    if LOOSE.match(said) or any(needs.search(said) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
+        return False
+    back = BACK.search(said)
+    return back is None or len(text.terms(said[: back.start()])) >= BEFORE

@@ -1,0 +1,272 @@
+"""What a document is about, by rule: its headings, and the names and terms it repeats, as they would stand in a question. Pure.
+
+Titles are left out of it: a title may be wrong, and what is asked must lead to what the text says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from assay.answer.extractive.extract import ASKING_STEMS
+from assay.core.types import Document
+from assay.language import text
+from assay.prompts.fence import instructs
+from assay.synthesis.questioning.abstracts import ASIDE
+
+READ = 30_000  # characters of a document in which its names and terms are counted
+HEADINGS = 80  # of a document, from its beginning
+WORDS = 8  # of a heading that a question can be about
+OFTEN = 2  # times that a name or a term must be said to be what a document is about
+KEYED = 4  # words of meaning in a name or a term, at most
+
+# Headings that stand over anything.
+GENERIC = frozenset(
+    text.stem(word)
+    for word in (
+        "introduction background abstract summary overview method methodology material result finding discussion conclusion "
+        "outlook purpose objective aim scope term definition glossary reference appendix note general other miscellaneous "
+        "contents preface foreword detail document measure what happened exception remark attachment example related work "
+        "experiment evaluation analysis data limitation future recommendation section chapter part item page release version "
+        "update figure table untitled sheet slide minutes meeting last next previous recommendations question answer txt"
+    ).split()
+)
+WHEN = re.compile(r"(?:while|after|before|during|when|if|until|since|unless)\b", re.I)
+MOVES = re.compile(r"(?:from|between|inside|within|behind|along|across|towards?|under)\b", re.I)
+ASKS = re.compile(r"(?:why|how|what|who|whom|whose|which|whether|where)\b", re.I)
+SUBJECT_ASKED = re.compile(r"(?:what|who)\s+(?!the\b|a\b|an\b|we\b|you\b|i\b|it\b|they\b|to\b|if\b)\w+", re.I)
+POINTING = re.compile(r"\b(?:here|there|this|these|it|its|they|them|we|us|our|you|your|i|my|me)\b", re.I)
+NUMBER = re.compile(
+    r"^(?:(?:chapter|section|part|item|annex|appendix)\s+)?(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.):]?\s+(?=\S)", re.I
+)
+LEADS = frozenset(
+    "the a an of in at for from by with on into its their our his her between over under through about and or against during "
+    "after before each every some any all both".split()
+)
+QUALIFIES = frozenset(
+    "early late new old high higher highest low large small long short main full general recent specific worst".split()
+)
+PASSING = frozenset("today tomorrow yesterday otherwise instead again later sooner".split())
+LINE = re.compile(r"\n\n([^\n]{3,60}[^\s.!?,;:])[ \t]*\n(?=\S)")  # a line that stands over a paragraph
+TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]|\n")
+FILE = re.compile(r"\.\w{2,4}$")
+ASIDES = re.compile(r"(?<!\s)\s*+\([^)]{0,400}\)")
+# Forms of verbs that follow a noun and do not look like verbs; those in -ed do, and the most common ask nothing.
+VERBS = frozenset(
+    "allow apply appl appear arrive belong carry carri close come consist contain deliver depend differ draw drop enter "
+    "exceed fall feed fell flow follow gave goe grow hang increas join lay lie lose lost lies occupi offer pass pay produc "
+    "ran receiv reduc remain requir rise rose run seem sell sit smell speak stand stood suppli tend travel treat turn visit "
+    "wait wear went wore stay lift rest drift give keep put make let get got became begun".split()
+)
+
+Key = tuple[str, ...]  # the stems of a name or a term
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that a document speaks of, as it stands in a question. `asks` is the whole question, where a heading can be
+    asked about only in its own words."""
+
+    words: str
+    weight: float
+    asks: str = ""
+
+    @property
+    def terms(self) -> frozenset[str]:
+        return frozenset(text.terms(self.words))
+
+
+def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
+    """What a document speaks of, what is most its own first. `others` are the abstracts of other documents: what they speak
+    of as well does not set this one apart."""
+    common = spread(others)
+    body = body_of(document)
+    found = [*_of_headings(document, body), *_of_terms(phrases(body, 1, body), body)]
+    rated = [Subject(each.words, each.weight * own(each.terms, common, len(others)), each.asks) for each in found]
+    makers = [frozenset(text.terms(each)) for each in document.authors]
+    kept: list[Subject] = []
+    for each in sorted(rated, key=lambda each: -each.weight):
+        if each.terms in makers:  # who wrote it is not what it is about
+            continue
+        if each.terms and not any(each.terms <= other.terms or other.terms <= each.terms for other in kept):
+            kept.append(each)
+    return kept
+
+
+def beside(focus: str, document: Document, others: Sequence[str]) -> list[Subject]:
+    """What a document speaks of where it speaks of the focus, what is most its own first; none where it does not."""
+    wanted = frozenset(text.terms(focus))
+    common = spread(others)
+    body = body_of(document)
+    said = (body[slice(*span)] for span in text.sentences(body))
+    near = [each for each in said if len(wanted & frozenset(text.terms(each))) * 2 > len(wanted)]
+    found = _of_terms(phrases("\n".join(near), 1, body), body)
+    rated = [Subject(each.words, each.weight * own(each.terms, common, len(others))) for each in found]
+    return sorted((each for each in rated if not each.terms & wanted), key=lambda each: -each.weight)
+
+
+def body_of(document: Document) -> str:
+    """What is counted of a document: not the lines over a letter that say from whom it came."""
+    body = document.text[:READ]
+    return body.partition("\n\n")[2] or body if document.kind == "email" else body
+
+
+def spread(others: Sequence[str]) -> Counter[str]:
+    """In how many of these texts each term is."""
+    return Counter(term for words in others for term in _terms_of(words))
+
+
+@lru_cache(maxsize=512)  # every document is compared with the abstracts of all others
+def _terms_of(words: str) -> frozenset[str]:
+    return frozenset(text.terms(words))
+
+
+def own(terms: frozenset[str] | Key, common: Mapping[str, int], count: int) -> float:
+    """How much something is one document's alone: 1 where no other speaks of it."""
+    if not count or not terms:
+        return 1.0
+    shared = sum(common.get(term, 0) for term in terms)  # whole numbers: the same sum in whatever order a set has them
+    return 1 - 0.8 * shared / (count * len(terms))
+
+
+def with_article(words: str, body: str) -> str:
+    """A term with the article that the text gives it."""
+    if words[:1].isupper() or words.startswith(("the ", "a ", "an ")):
+        return words
+    for article in ("the", "a", "an"):
+        if re.search(rf"\b{article} {re.escape(words)}\b", body, re.I):
+            return f"{article} {words}"
+    return words
+
+
+# --- headings -------------------------------------------------------------------------------------------------------
+
+
+def _of_headings(document: Document, body: str) -> Iterator[Subject]:
+    found = [(section.title, section.end) for section in document.sections[:HEADINGS]]
+    found = found or [(line[1], line.end(1)) for line in LINE.finditer(body)]
+    for (title, start), end in zip(found, (*(place for _, place in found[1:]), len(document.text)), strict=False):
+        heading = ASIDES.sub("", NUMBER.sub("", " ".join(title.split()))).strip(" .:")
+        if _unfit(heading, document):
+            continue
+        weight = 2.0 + min(1.0, (end - start) / 800)  # a section that says more is more of what it is about
+        words = " and ".join(_in_a_sentence(part, body) for part in heading.split(": ") if part)
+        yield Subject(words, weight, _asked_by(words))
+
+
+def _asked_by(words: str) -> str:
+    if WHEN.match(words):
+        return f"What applies {words}?"
+    if MOVES.match(words):
+        return f"What happens {words}?"
+    if SUBJECT_ASKED.match(words):
+        return f"{words[0].upper()}{words[1:]}?"
+    if ASKS.match(words):
+        return f"What explains {words}?" if words.lower().startswith("why") else f"What is said about {words}?"
+    return ""
+
+
+def _unfit(heading: str, document: Document) -> bool:
+    """Whether nothing can be asked about a heading: it stands over anything, points at something, or is the title again."""
+    meant = text.terms(heading)
+    if not meant or len(heading.split()) > WORDS or ASIDE.search(heading) or POINTING.search(heading):
+        return True
+    if instructs(heading) or FILE.search(heading) or set(meant) == set(text.terms(document.title)):
+        return True
+    return all(term in GENERIC or any(sign.isdigit() for sign in term) for term in meant)
+
+
+def _in_a_sentence(heading: str, body: str) -> str:
+    """A heading as it would stand amid a sentence: capitals only where the text has them there too, and with its article."""
+    loud = heading.isupper() and len(heading) > 6
+    words = [word.capitalize() if loud else word for word in heading.split()]
+    phrase = " ".join(word if is_proper(word, body) else word.lower() for word in words)
+    return f"the {phrase}" if re.match(r"[a-z-]*[a-rt-z] of ", phrase) else with_article(phrase, body)
+
+
+def is_proper(word: str, body: str) -> bool:
+    """Whether a word has its capital for itself, and not because it opens a line or a sentence."""
+    if not word[:1].isupper() or word[1:] != word[1:].lower() or any(sign.isdigit() for sign in word):
+        return True
+    return re.search(rf"[a-z,] {re.escape(word)}(?!\w)", body) is not None
+
+
+# --- names and terms ------------------------------------------------------------------------------------------------
+
+
+def _of_terms(found: Mapping[Key, tuple[str, int]], body: str) -> Iterator[Subject]:
+    for key, (words, count) in found.items():
+        weight = 0.2 * count + 0.3 * len(key) + 0.4 * words[0].isupper()
+        passing = count < OFTEN + (len(key) == 1 and words.islower())  # a lone word must be said once more to count
+        yield Subject(with_article(words, body), 0.3 * weight if passing else min(2.4, 0.5 + weight))
+
+
+def phrases(words: str, least: int, body: str) -> dict[Key, tuple[str, int]]:
+    """Names and terms that are said at least so often, by their stems: how they are spelled, and how often they are said. Of
+    a term and a longer one that holds it, the longer counts if it is said nearly as often. `body` is the text around: it
+    shows what is a name."""
+    said: Counter[Key] = Counter()
+    spelled: dict[Key, Counter[str]] = {}
+    for form in (*_names(words, body), *_terms(words)):
+        key = tuple(text.terms(form))
+        if 0 < len(key) <= KEYED and not all(term.isdigit() for term in key):
+            said[key] += 1
+            spelled.setdefault(key, Counter())[form] += 1
+    kept = {key: count for key, count in said.items() if count >= least}
+    whole = [
+        key
+        for key in kept
+        if not any(len(key) < len(other) and _holds(other, key) and kept[other] * 2 > kept[key] for other in kept)
+    ]
+    return {key: (min(spelled[key], key=lambda form: (-spelled[key][form], form)), kept[key]) for key in whole}
+
+
+def _holds(longer: Key, shorter: Key) -> bool:
+    return any(longer[at : at + len(shorter)] == shorter for at in range(len(longer) - len(shorter) + 1))
+
+
+def _names(words: str, body: str) -> Iterator[str]:
+    for name in text.names(words):
+        unit = words[: name.start].rstrip()[-1:].isdigit()  # 1.3 NTU
+        alone = " " not in name.text and not is_proper(name.text, body)  # it may be any word that opens a sentence
+        shouted = " " in name.text and name.text.isupper()  # a line in capitals
+        if "\n" in name.text or unit or alone or shouted or POINTING.search(name.text):
+            continue
+        if 2 < len(name.text) < 60:
+            yield name.text
+
+
+def _terms(words: str) -> Iterator[str]:
+    """Runs of one to three plain words that follow an article or a preposition, as nouns do, up to what looks like a verb."""
+    tokens = TOKEN.findall(words)
+    for place, lead in enumerate(tokens):
+        if lead.lower() not in LEADS:
+            continue
+        run: list[str] = []
+        after = ""
+        for after in tokens[place + 1 : place + 5]:
+            if not _is_plain(after) or (run and _is_verbal(after)):
+                break
+            run.append(after)
+        # Before a word that may be a noun or a verb, a lone word may be an adjective: "a dirty saw", "the gateway takes".
+        lone = (
+            len(run) == 1
+            and after.islower()
+            and after not in text.STOP_WORDS
+            and not _is_verbal(after)
+            and after != run[0]
+        )
+        if 0 < len(run) < 4 and not lone and not _is_verbal(run[-1]) and run[-1] not in QUALIFIES:
+            yield " ".join(run)
+
+
+def _is_plain(word: str) -> bool:
+    common = word in text.STOP_WORDS or word in PASSING or (text.stem(word) in ASKING_STEMS and word not in QUALIFIES)
+    return len(word) > 2 and word.islower() and word[0].isalpha() and not common
+
+
+def _is_verbal(word: str) -> bool:
+    return text.stem(word) in VERBS or (word.endswith(("ed", "ly")) and word not in QUALIFIES)

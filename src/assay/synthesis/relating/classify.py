@@ -1,0 +1,325 @@
+"""How two insights stand to each other: what a model said, held against both documents; or what the rules can tell. Pure.
+
+Nothing is kept that is not borne out by words of either document, found where they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from assay.answer.checking import facts, judge
+from assay.answer.conflicts import pair as conflict
+from assay.answer.evidence_text import Sources
+from assay.answer.extractive.extract import pieces, says_something
+from assay.core.account import Insight, Pair, Relation, Side, Tie
+from assay.core.types import Claim, Document, Evidence, Quote, Verdict
+from assay.evidence.assess import SAYS, whole
+from assay.evidence.quotation import locate, stands
+from assay.evidence.weigh import quote
+from assay.language import polarity, text
+from assay.prompts.fence import instructs
+
+NEAR = 0.5  # from here on two sentences that name the same thing speak of the same
+MOULD = 0.6  # of the words of the passage that has fewer
+PARALLEL = 0.8  # of cosine: from here on two sentences say the same, if they differ in no figure and deny nothing
+LONG = 2  # sentences of a side
+SHARED = 4  # words that a reason names
+REASON, TITLE = 400, 120  # characters
+OPENING = 5  # lines in which a document says what it is
+SENTENCES = 12  # of a passage that are held against another
+Documents = Callable[[str], Document | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Couple:
+    """A pair with all that belongs to it: both insights, what each rests on, and what each document is called."""
+
+    pair: Pair
+    left: Insight
+    right: Insight
+    ours: tuple[Evidence, ...]
+    theirs: tuple[Evidence, ...]
+    labels: tuple[str, str]
+    question: str = ""  # that both answer, if it is the same one
+
+    @property
+    def odd(self) -> bool:
+        """Whether one side rests on a passage that reads like an instruction: no model is shown that."""
+        return any(each.flagged for each in (*self.ours, *self.theirs))
+
+    @property
+    def name(self) -> str:
+        return f"{self.pair.left} and {self.pair.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A relation as a model has put it."""
+
+    type: Tie
+    reason: str
+    left: str
+    right: str
+
+
+# --- what a model said ----------------------------------------------------------------------------------------------
+
+
+def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small: bool) -> Relation | str:
+    """The relation, if words of both documents bear it out; else why it is dropped. A small model is not believed against the
+    rules: what contradicts each other they say, and the reason is theirs too."""
+    if small and (ruled := contradicted(couple, document)) is not None:
+        return ruled
+    about = f"{said.type} between {couple.name}"
+    if couple.left.doc_id == couple.right.doc_id:
+        return f"{about}: both are of the same document"
+    sides: list[Side] = []
+    for label, words, insight, evidence in (
+        (couple.labels[0], said.left, couple.left, couple.ours),
+        (couple.labels[1], said.right, couple.right, couple.theirs),
+    ):
+        side = _found(words, insight, evidence, document)
+        if isinstance(side, str):
+            return f"{about}: {side} {label}"
+        sides.append(side)
+    left, right = _in_short(sides[0], sides[1]), _in_short(sides[1], sides[0])
+    if small and not shared_words(left.quote.text, right.quote.text):
+        return f"{about}: a small model says so, and the two have no word in common"
+    at_odds = _at_odds(left, right, couple, document) if said.type is Tie.contradiction else ""
+    if said.type is Tie.contradiction and small and not at_odds:
+        return f"{about}: a small model says so, and no rule bears it out"
+    given = "" if small else _given(couple, said)
+    reason = given or reason_of(couple, _as_believed(said.type, small=small), left, right, at_odds)
+    return Relation(left, right, _as_believed(said.type, small=small), reason, by)
+
+
+def _as_believed(tie: Tie, *, small: bool) -> Tie:
+    """A small model can tell that two things have to do with each other; which goes further, or is better, it guesses."""
+    return Tie.complement if small and tie in (Tie.extension, Tie.improvement) else tie
+
+
+def _in_short(side: Side, other: Side) -> Side:
+    """Of a side that quotes more than two sentences, the one that shares most with the other side."""
+    spans = text.sentences(side.quote.text)
+    if len(spans) <= LONG:
+        return side
+    theirs = frozenset(text.terms(other.quote.text))
+    start, end = max(spans, key=lambda span: len(theirs & frozenset(text.terms(side.quote.text[slice(*span)]))))
+    at = side.quote.start
+    return replace(side, quote=Quote(side.doc_id, at + start, at + end, side.quote.text[start:end]))
+
+
+def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | str:
+    """Where the words stand in what this side rests on, widened to whole sentences; or what is wrong with them."""
+    if not words.strip():
+        return "nothing is quoted from"
+    if len(words.split()) < SAYS:
+        return "too little is quoted from"
+    # Of several pieces whose passages have the words, the one that quotes them comes first.
+    for each in sorted(evidence, key=lambda each: locate(words, each.quote.text) is None):
+        if each.passage.doc_id == insight.doc_id and (span := locate(words, each.passage.text)):
+            found = quote(each.passage, *whole(each.passage.text, *span))
+            if not says_something(found.text):
+                return "too little is quoted from"
+            if instructs(found.text):
+                return "an instruction is quoted from"
+            source = document(insight.doc_id)
+            if source is not None and stands(found, source):
+                return Side(insight.id, insight.doc_id, each.key, found)
+    return "what is quoted does not stand in the evidence of"
+
+
+def _at_odds(left: Side, right: Side, couple: Couple, document: Documents) -> str:
+    """What the rules see the two disagree about, given that they speak of the same."""
+    ours, theirs = left.quote.text, right.quote.text
+    found = _disputed(left, right, couple, document, 1.0)
+    return found or polarity.turn(ours, theirs) or polarity.denial(ours, theirs)
+
+
+def _disputed(left: Side, right: Side, couple: Couple, document: Documents, alike: float) -> str:
+    from assay.answer.conflicts.dispute import Statement, disputed
+
+    around = {each.key: each.passage.text for each in (*couple.ours, *couple.theirs)}
+    ours, theirs = (
+        Statement(side.quote.text, around.get(side.key, ""), _opening(document(side.doc_id))) for side in (left, right)
+    )
+    if found := disputed(ours, theirs, alike, couple.question):
+        return found
+    if of_one_mould(ours.around, theirs.around):
+        return ""
+    return disputed(replace(ours, around=""), replace(theirs, around=""), alike)
+
+
+def of_one_mould(ours: str, theirs: str) -> bool:
+    """Whether two passages say much the same throughout. Then what differs in them may be what they are about (two towns, each
+    with its census); texts of two hands that meet in one sentence speak of one thing there."""
+    mine, other = frozenset(text.terms(ours)), frozenset(text.terms(theirs))
+    return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))
+
+
+def _opening(source: Document | None) -> str:
+    """What a document calls itself in its first line, whatever its title says: by that, issues of a series are known."""
+    lines = (line.strip("#*>= \t") for line in source.text.split("\n", OPENING)[:OPENING]) if source else ()
+    return next((line[:TITLE] for line in lines if line), "")
+
+
+# Words that say how two things stand to each other; they need not be in either.
+RELATING = re.compile(
+    r"\b(?:D\d+|left|right|both|former|latter|documents?|insights?|whereas|while|respectively|contradict\w*|disagree\w*"
+    r"|conflict\w*|extend\w*|extension|complement\w*|improve\w*|improvement|parallel\w*|similar\w*|likewise|agree\w*"
+    r"|differ\w*|contrast\w*|oppos\w*|builds?|adds?|further|focus\w*|address\w*|emphasi[sz]\w*|aspects?|sides?|same"
+    r"|different|other|another|related?|relation\w*|compar\w*|approach\w*|topic|subject|describ\w*|discuss\w*|provid\w*)\b",
+    re.I,
+)
+
+
+def _given(couple: Couple, said: Proposed) -> str:
+    """The reason as it was given, if it states nothing that neither side says. Of two that contradict each other a reason may
+    well deny one."""
+    reason = " ".join(text.clean(said.reason).split())
+    stated = " ".join(RELATING.sub(" ", reason).split())
+    evidence = (*couple.ours, *couple.theirs)
+    claim = Claim(stated, tuple(dict.fromkeys(each.key for each in evidence)))
+    passes = {Verdict.supported, Verdict.partial} | (
+        {Verdict.contradicted} if said.type is Tie.contradiction else set()
+    )
+    holds = len(reason) <= REASON and not instructs(reason) and not _mistaken(couple, reason)
+    return reason if holds and judge.by_rule(claim, evidence, Sources()).verdict in passes else ""
+
+
+LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")
+
+
+def _mistaken(couple: Couple, reason: str) -> bool:
+    """Whether a reason calls a document what it is not: it names a third one, or gives to one side a name, number or date that
+    only the other has."""
+    ours, theirs = (
+        "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in side)
+        for side in (couple.ours, couple.theirs)
+    )
+    sides = {couple.labels[0]: (ours, theirs), couple.labels[1]: (theirs, ours)}
+    for label, words in LABELLED.findall(reason):
+        if label not in sides:
+            if not re.search(rf"\b{label}\b", f"{ours}\n{theirs}"):  # vitamin D3 is no document
+                return True
+        elif facts.strangers(words, sides[label][0]) and not facts.strangers(words, sides[label][1]):
+            return True
+    return False
+
+
+# --- by rule --------------------------------------------------------------------------------------------------------
+
+
+def by_rule(couple: Couple, document: Documents) -> Relation | None:
+    """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
+    same question, in what they rest on. Parallel where they say the same, or the same of another time; complement where they
+    are near and name the same thing. No rule can tell the other ties."""
+    if (found := contradicted(couple, document)) is not None:
+        return found
+    if (both := _both(couple, document)) is None:
+        return None
+    left, right = both
+    openings = [_opening(document(side.doc_id)) for side in both]
+    series = conflict.series(*openings)
+    if couple.pair.alike >= PARALLEL and (series or _agree(left.quote.text, right.quote.text)):
+        return Relation(left, right, Tie.parallel, reason_of(couple, Tie.parallel, left, right))
+    beside = product(_told(left, couple.ours, document), _told(right, couple.theirs, document))
+    for one, other in beside if couple.question else ():
+        if about := _disputed(one, other, couple, document, 1.0):
+            return Relation(one, other, Tie.contradiction, reason_of(couple, Tie.contradiction, one, other, about))
+    if couple.pair.alike >= NEAR and (named := _named(left.quote.text, right.quote.text)):
+        reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {SAID[Tie.complement]}."
+        return Relation(left, right, Tie.complement, reason)
+    return None
+
+
+def contradicted(couple: Couple, document: Documents) -> Relation | None:
+    """The contradiction that the rules see between two insights as their documents have them, if they see one."""
+    if (both := _both(couple, document)) is None:
+        return None
+    left, right = both
+    about = _disputed(left, right, couple, document, couple.pair.alike)
+    reason = reason_of(couple, Tie.contradiction, left, right, about)
+    return Relation(left, right, Tie.contradiction, reason) if about else None
+
+
+def _both(couple: Couple, document: Documents) -> tuple[Side, Side] | None:
+    left = _own(couple.left, couple.ours, document)
+    right = _own(couple.right, couple.theirs, document)
+    return (left, right) if left and right and left.doc_id != right.doc_id else None
+
+
+def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | None:
+    """An insight as its document has it: the quotation that it is, or the best one that it cites."""
+    source = document(insight.doc_id)
+    words = insight.claim.quote or (evidence[0].quote if evidence else None)
+    if not evidence or words is None or source is None or not stands(words, source) or instructs(words.text):
+        return None
+    return Side(insight.id, insight.doc_id, evidence[0].key, words)
+
+
+def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list[Side]:
+    """The sentences of what a side rests on."""
+    source = document(side.doc_id)
+    found = [
+        replace(side, key=each.key, quote=quote(each.passage, *span))
+        for each in evidence
+        for span in pieces(each.passage.text)[:SENTENCES]
+        if each.passage.doc_id == side.doc_id
+    ]
+    return [
+        each
+        for each in found
+        if source is not None
+        and stands(each.quote, source)
+        and says_something(each.quote.text)
+        and not instructs(each.quote.text)
+    ]
+
+
+def _named(left: str, right: str) -> str:
+    """A name, or a designation such as KX-40, that both have."""
+    theirs = {text.fold(name) for name in facts.names(right)}
+    return next((name for name in facts.names(left) if text.fold(name) in theirs), "")
+
+
+def _agree(left: str, right: str) -> bool:
+    """Whether two sentences that are near in meaning have the same figures, and deny nothing of each other."""
+    ours, theirs = conflict.numbers(left), conflict.numbers(right)
+    return ours == theirs and not polarity.denial(left, right) and not polarity.turn(left, right)
+
+
+SAID = {
+    Tie.contradiction: "they cannot both be right",
+    Tie.extension: "one goes further than the other",
+    Tie.improvement: "one betters the other",
+    Tie.complement: "each says what the other does not",
+    Tie.parallel: "they say much the same",
+}
+
+
+def shared_words(left: str, right: str) -> list[str]:
+    """The words that carry meaning which both have, as the first writes them."""
+    known = frozenset(text.terms(right))
+    shared: dict[str, str] = {}
+    for word in re.findall(r"[^\W\d_][\w-]*", left):
+        stem = "".join(text.terms(word)[:1])
+        if stem and stem in known:
+            shared.setdefault(stem, word.lower() if word.istitle() else word)
+    return list(shared.values())
+
+
+def reason_of(couple: Couple, tie: Tie, left: Side, right: Side, about: str = "") -> str:
+    """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
+    spoken = ", ".join(shared_words(left.quote.text, right.quote.text)[:SHARED])
+    ours, theirs = couple.labels
+    first = f"{ours} and {theirs} both speak of {spoken}" if spoken else f"{ours} and {theirs} were held together"
+    mine, parted, other = about.partition(" / ")
+    if parted:
+        return f"{first}; {ours} says {mine}, {theirs} says {other}."
+    if about:
+        return f"{first}; one of them denies what the other says."
+    return f"{first}; {SAID[tie]}."

@@ -1,0 +1,105 @@
+"""Where documents seem to disagree, before anything is asked: sentences of different documents that are near in meaning and
+differ in a number, a date, a name or a "not". Each gives rise to a question that brings both sides up."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.agent.context import Kit
+from assay.answer.conflicts.dispute import Dispute, Statement, between
+from assay.answer.conflicts.pair import CLAUSE
+from assay.answer.extractive.extract import says_something
+from assay.core.types import Document
+from assay.language import polarity, text
+from assay.prompts.fence import instructs
+from assay.synthesis.relating.classify import of_one_mould
+
+OF_ONE, OF_ALL = 40, 4000  # sentences that are compared, of a document and in all
+LONGEST = 40  # words of a sentence that is compared
+NEAR = 0.6  # by meaning
+MOST = 5  # questions that come of it
+BESIDE, COMPARED = 3, 2000  # pairs of sentences that are looked at, of a sentence and in all
+SHARED = 10  # words that a question takes from both sides
+BLOCK = 512  # sentences that are held against all others at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence that could be disputed, and the document it stands in."""
+
+    doc_id: str
+    statement: Statement
+    around: str
+
+
+async def questions(kit: Kit, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
+    """A question for each of the clearest disputes, at most one for each pair of documents."""
+    each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
+    told = [one for doc in documents if (found := kit.document(doc)) for one in disputable(found, each)]
+    if len({one.doc_id for one in told}) < 2:
+        return ()
+    vectors = await kit.desk.shelf.embedder.queries([one.statement.words for one in told])
+    chosen: dict[frozenset[str], str] = {}
+    found = await asyncio.to_thread(lambda: list(_disputes(told, vectors)))
+    for left, right, dispute in sorted(found, key=lambda each: -each[2].weight):
+        chosen.setdefault(frozenset((left.doc_id, right.doc_id)), asked(dispute))
+    return tuple(dict.fromkeys(chosen.values()))[:most]
+
+
+def disputable(document: Document, most: int) -> list[Told]:
+    """Sentences that say how many, when, or that something is not so; spread over the whole of a long document."""
+    title = text.fold(document.text[:200]).split("\n")[0]  # as it calls itself, whatever label it goes by
+    found = [
+        Told(document.id, Statement(" ".join(words.split()), "", title), document.text[max(0, start - 400) : end + 400])
+        for start, end in text.sentences(document.text)
+        if _disputable(words := document.text[start:end])
+    ]
+    step = max(1.0, len(found) / most)
+    return [found[int(place * step)] for place in range(min(most, len(found)))]
+
+
+def _disputable(words: str) -> bool:
+    if len(words.split()) > LONGEST or text.is_row(words) or not says_something(words):
+        return False
+    if instructs(words):
+        return False
+    return bool(re.search(r"\d", words)) or polarity.negations(words) > 0
+
+
+def _disputes(told: Sequence[Told], vectors: np.ndarray) -> Iterable[tuple[Told, Told, Dispute]]:
+    for one, other, alike in nearest([one.doc_id for one in told], vectors):
+        found = between(told[one].statement, told[other].statement, alike)
+        if found is not None and not of_one_mould(told[one].around, told[other].around):
+            yield told[one], told[other], found
+
+
+def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, float]]:
+    """Each sentence with the few of other documents that are nearest to it; the nearest pairs first, and no more than a
+    minute's worth of them, however alike the documents are."""
+    number = {owner: place for place, owner in enumerate(dict.fromkeys(owners))}
+    own = np.array([number[owner] for owner in owners])
+    pairs: dict[tuple[int, int], float] = {}
+    for at in range(0, len(own), BLOCK):
+        alike = vectors[at : at + BLOCK] @ vectors.T
+        alike[own[at : at + BLOCK, None] == own[None, :]] = -1.0
+        few = min(BESIDE, alike.shape[1] - 1)
+        best = np.argpartition(-alike, few, axis=1)[:, : few + 1]
+        for row, columns in enumerate(best):
+            for column in columns:
+                if (near := float(alike[row, column])) >= NEAR:
+                    pairs[(min(at + row, int(column)), max(at + row, int(column)))] = near
+    ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))[:COMPARED]
+    return [(one, other, near) for (one, other), near in ranked]
+
+
+def asked(dispute: Dispute) -> str:
+    """The question that brings up both sides, in words that both have: one document alone cannot put words into it."""
+    theirs = frozenset(text.terms(dispute.right.words))
+    words = re.findall(r"[^\W\d_][\w'-]*", CLAUSE.sub("", dispute.left.words))
+    shared = [word for word in words if (own := text.terms(word)) and theirs.issuperset(own)]
+    return f"How do the facts and figures given for {' '.join(dict.fromkeys(shared[:SHARED]))} compare?"

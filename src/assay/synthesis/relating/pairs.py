@@ -1,0 +1,155 @@
+"""Which insights are worth comparing: those that answer the same question, and those that are nearest in meaning. Pure.
+
+Every insight and every document has at most so many partners: the pairs grow with the documents, not with their square.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from assay.core.account import Pair
+
+if TYPE_CHECKING:
+    import numpy as np
+
+OF_INSIGHT = 3  # pairs that an insight is part of
+OF_DOCUMENTS = 3  # pairs of the same two documents
+PARTNERS = 6  # documents that a document is compared with
+NEAREST = 2  # insights of other questions that an insight is compared with
+FLOOR = 0.35  # of cosine: below, two insights have nothing to do with each other
+ROWS = 256  # of the table of nearness that are held at a time
+SAME, NEAR, LAST = "they answer the same question", "they are near in meaning", "no document is left uncompared"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An insight as pairs are chosen by it. One that rests on an `odd` passage (it reads like an instruction) is compared only
+    where its document would not be compared at all: so it takes nobody's place."""
+
+    id: str
+    question: str
+    document: int  # its place in the brief
+    words: str
+    odd: bool = False
+
+
+def possible(items: Sequence[Item]) -> int:
+    """How many pairs of insights of different documents there are."""
+    own = Counter(item.document for item in items)
+    return (len(items) ** 2 - sum(count**2 for count in own.values())) // 2
+
+
+def chosen(items: Sequence[Item], vectors: np.ndarray) -> tuple[Pair, ...]:
+    """The pairs that are compared, by documents, the earlier one on the left. `vectors` are unit rows, one for each item."""
+    kept = _Kept(items)
+    plain = [place for place, item in enumerate(items) if not item.odd]
+    by_question: dict[str, list[int]] = {}
+    for place in plain:
+        by_question.setdefault(items[place].question, []).append(place)
+    proposed = [
+        each for group in by_question.values() for each in _nearest(items, vectors, group, group, OF_INSIGHT, -1.0)
+    ]
+    for near, left, right in sorted(set(proposed), key=_order):
+        kept.add(left, right, near, SAME)
+    for near, left, right in sorted(set(_nearest(items, vectors, plain, plain, NEAREST, FLOOR)), key=_order):
+        kept.add(left, right, near, NEAR)
+    _nobody_left_out(kept, vectors, plain)
+    ordered = sorted(kept.pairs, key=lambda pair: (items[pair[0]].document, items[pair[1]].document, pair))
+    return tuple(Pair(items[a].id, items[b].id, *kept.pairs[a, b]) for a, b in ordered)
+
+
+def how(pairs: Sequence[Pair], possible: int, documents: int) -> str:
+    """How the pairs were chosen, in plain words."""
+    if not pairs:
+        return "Nothing was compared: fewer than two documents have an insight."
+    same, near = (sum(pair.why == why for pair in pairs) for why in (SAME, NEAR))
+    told = [f"{same:,} that answer the same question", f"{near:,} that are near each other in meaning"]
+    if rest := len(pairs) - same - near:
+        told.append(f"{rest:,} so that no document is left out")
+    return (
+        f"Of {possible:,} possible pairs of insights from {documents:,} documents, {len(pairs):,} were compared: "
+        f"{', '.join(told[:-1])} and {told[-1]}. An insight is in at most {OF_INSIGHT} pairs, two documents share at most "
+        f"{OF_DOCUMENTS}, and a document is compared with at most {PARTNERS} others, unless it would be left out."
+    )
+
+
+Near = tuple[float, int, int]  # how near, the earlier document's insight, the later one's
+
+
+def _order(each: Near) -> tuple[float, int, int]:
+    return (-each[0], each[1], each[2])
+
+
+@dataclass
+class _Kept:
+    """The pairs so far, and how often each insight, document and couple of documents is among them."""
+
+    items: Sequence[Item]
+    pairs: dict[tuple[int, int], tuple[str, float]] = field(default_factory=dict)
+    used: Counter[int] = field(default_factory=Counter)
+    couples: Counter[tuple[int, int]] = field(default_factory=Counter)
+    partners: Counter[int] = field(default_factory=Counter)
+    said: set[tuple[int, int, str, str]] = field(default_factory=set)
+
+    def add(self, left: int, right: int, near: float, why: str, *, always: bool = False) -> None:
+        one, other = self.items[left], self.items[right]
+        couple = one.document, other.document
+        if (left, right) in self.pairs or not (always or self._free(left, right)):
+            return
+        if (said := (*couple, one.words, other.words)) in self.said:
+            return  # the same two quotations answer another question too: once is enough
+        self.pairs[left, right] = why, near
+        self.said.add(said)
+        self.used.update((left, right))
+        self.couples[couple] += 1
+        if self.couples[couple] == 1:
+            self.partners.update(couple)
+
+    def _free(self, left: int, right: int) -> bool:
+        couple = self.items[left].document, self.items[right].document
+        known = self.couples[couple]
+        return (
+            max(self.used[left], self.used[right]) < OF_INSIGHT
+            and known < OF_DOCUMENTS
+            and (known > 0 or max(self.partners[place] for place in couple) < PARTNERS)
+        )
+
+
+def _nearest(
+    items: Sequence[Item], vectors: np.ndarray, rows: Sequence[int], among: Sequence[int], count: int, floor: float
+) -> Iterator[Near]:
+    """For each of `rows` the nearest of `among` in other documents; a block of the table at a time, however many there are."""
+    import numpy as np
+
+    columns = np.asarray(among, dtype=int)
+    documents = np.asarray([items[place].document for place in among])
+    for at in range(0, len(rows), ROWS):
+        block = np.asarray(rows[at : at + ROWS], dtype=int)
+        table = np.round(vectors[block] @ vectors[columns].T, 4)
+        own = np.asarray([items[place].document for place in block])
+        table[own[:, None] == documents[None, :]] = -2.0
+        best = np.argsort(-table, axis=1, kind="stable")[:, :count]
+        for line, places in enumerate(best):
+            for place in places:
+                if (near := round(float(table[line, place]), 4)) > max(floor, -1.5):
+                    left, right = int(block[line]), int(columns[place])
+                    turned = items[left].document > items[right].document
+                    yield (near, right, left) if turned else (near, left, right)
+
+
+def _nobody_left_out(kept: _Kept, vectors: np.ndarray, plain: Sequence[int]) -> None:
+    """A document that has an insight and no pair gets the nearest there is, preferably of plain ones."""
+    items = kept.items
+    everyone = range(len(items))
+    owned: dict[int, list[int]] = {}
+    for place, item in enumerate(items):
+        owned.setdefault(item.document, []).append(place)
+    for document, own in sorted(owned.items()):
+        if kept.partners[document] or len(owned) == 1:
+            continue
+        others = plain if any(items[place].document != document for place in plain) else everyone
+        near, left, right = min(_nearest(items, vectors, own, others, 1, -1.5), key=_order)
+        kept.add(left, right, near, LAST, always=True)

@@ -1,0 +1,273 @@
+"""From questions to evidence: a diverse search over all documents, reranked to few, weighed and quoted as everywhere else;
+or, by setting, a short run of the agent for each question."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from assay.agent import loop
+from assay.agent.context import Kit, mark
+from assay.agent.limits import ROUNDS
+from assay.agent.steps.registry import HOPS
+from assay.answer.extractive.extract import pieces, says_something
+from assay.core.account import Approach, Brief, Kind, Question
+from assay.core.errors import ModelError
+from assay.core.events import (
+    RULES,
+    Consulted,
+    Eagerness,
+    Event,
+    Failed,
+    Found,
+    Gathered,
+    Looked,
+    Mode,
+    Route,
+    Stopped,
+    Where,
+)
+from assay.core.run import Run
+from assay.core.types import Evidence, Hit
+from assay.evidence import assess
+from assay.evidence.assess import Weighed
+from assay.evidence.weigh import best_sentence, quote, rarity
+from assay.index.filters import In
+from assay.index.fusion import capped
+from assay.index.retrieve import retrieve
+from assay.language import text
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.reranker import LateInteraction, Reranker
+from assay.models.token_estimate import estimate_tokens
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import naming, progress
+
+DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
+OF_ONE = 2  # passages of one document among the few; of a comparative question one, of twice as many
+SCORED = 4  # times as many passages are shown to a model when it does the choosing
+SENTENCES = 2  # of a quotation
+AT_ONCE = 4  # searches at a time: each holds a pool of passages with their vectors
+
+
+async def look(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """For each question that was not looked for yet: the passages that are weighed next."""
+    known, brief = progress.looked(run), progress.brief(run)
+    open_ = [question for question in progress.questions(run) if question.id not in known]
+    if brief.approach is Approach.agent and run.asked.has_model:
+        async for events in progress.side_by_side(_researched(run, kit, question) for question in open_):
+            for event in events:
+                yield event
+        return
+    async for event in progress.side_by_side((_searched(kit, brief, question) for question in open_), AT_ONCE):
+        yield event
+
+
+async def _searched(kit: Kit, brief: Brief, question: Question) -> Looked:
+    within = question.documents if question.kind is Kind.follow_up else brief.documents
+    shelf = replace(
+        kit.desk.shelf, reranker=None, diversity=DIVERSITY, per_document=0, pool=max(kit.desk.shelf.pool, brief.pool)
+    )
+    hits = await retrieve(shelf, question.text, brief.pool, kit.desk.scope(), In("doc", within))
+    chosen = {
+        name: await _few(kit, brief, question, hits, name) for name in dict.fromkeys((brief.reranker, *brief.compare))
+    }
+    found = tuple(
+        Found(hit.passage, rank, hit.scores.get("fused", 0.0)) for rank, hit in enumerate(chosen[brief.reranker], 1)
+    )
+    others = {name: tuple(hit.passage.id for hit in few) for name, few in chosen.items() if name != brief.reranker}
+    return Looked(question.id, found, len(hits), brief.reranker, others)
+
+
+async def _few(kit: Kit, brief: Brief, question: Question, hits: Sequence[Hit], name: str) -> list[Hit]:
+    """The few of a pool that are worth weighing, as one reranker sees it. The document that a question comes from has its
+    say, if it is in the pool at all."""
+    reranker = _reranker(kit, name)
+    ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_worth(hits)
+    comparative = question.kind is Kind.comparative
+    most = brief.top * (SCORED if name == "llm" else 2 if comparative else 1)
+    few = capped(ranked, 1 if comparative else OF_ONE if len(brief.documents) > 1 else 0)[:most]
+    own = frozenset(question.documents)
+    if few and not comparative and not any(hit.passage.doc_id in own for hit in few):
+        few[-1:] = [hit for hit in ranked if hit.passage.doc_id in own][:1] or few[-1:]
+    return few
+
+
+def _reranker(kit: Kit, name: str) -> Reranker | None:
+    return LateInteraction() if name == "late" else kit.desk.shelf.reranker if name == "set" else None
+
+
+def _by_worth(hits: Sequence[Hit]) -> list[Hit]:
+    """By what the search made of them: the pool itself is ordered by how different they are."""
+    return sorted(hits, key=lambda hit: (-hit.scores.get("fused", 0.0), hit.passage.id))
+
+
+# --- weighing -------------------------------------------------------------------------------------------------------
+
+
+async def weigh(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Evidence for each question from what was found for it, quoted and scored once each."""
+    done, found = progress.weighed(run), progress.looked(run)
+    titles = dict(kit.titles(run))
+    open_ = [question for question in progress.questions(run) if question.id not in done]
+    work = (_weighed(run, kit, question, found[question.id].found, titles) for question in open_)
+    async for event in progress.side_by_side(work, 2 * kit.meter.gate.limit if kit.meter else progress.AT_ONCE):
+        yield event
+
+
+async def _weighed(
+    run: Run, kit: Kit, question: Question, found: Sequence[Found], titles: Mapping[str, str]
+) -> Gathered:
+    if not run.asked.has_model or not found:
+        return _gathered(question, _by_words(question, found, kit.cutoff), RULES)
+    width = replace(kit.width, together=kit.width.alone) if kit.small(Role.weigh) else kit.width
+    parts: list[Weighed] = []
+    made: list[str] = []
+    for batch in assess.batches(found, _room(kit), width):
+        weighed, by = await _by_model(run, kit, question, batch, titles)
+        parts.append(weighed)
+        made.append(by)
+    evidence = sorted((each for part in parts for each in part.evidence), key=lambda each: (-each.score, each.key))
+    few = evidence[: progress.brief(run).top * (2 if question.kind is Kind.comparative else 1)]
+    passed_over = tuple(each.passage.id for each in evidence[len(few) :])
+    together = Weighed(
+        tuple(few),
+        (*(each for part in parts for each in part.dropped), *passed_over),
+        tuple(each for part in parts for each in part.inexact),
+    )
+    return _gathered(question, together, naming.said_by(made))
+
+
+async def _by_model(
+    run: Run, kit: Kit, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
+) -> tuple[Weighed, str]:
+    shown = {f"P{place}": each.passage for place, each in enumerate(batch, 1)}
+    reply = await kit.ask(
+        Role.weigh,
+        "weigh",
+        assess.Weights,
+        lambda room: shown_to_weigh(question.text, batch, titles, mark(run), room),
+        schema=assess.schema(len(batch)),
+        documents=sorted({each.passage.doc_id for each in batch}),
+        max_tokens=min(1200, 150 + 130 * len(batch)),
+    )
+    if isinstance(reply, No):
+        return _by_words(question, batch, kit.cutoff), f"{RULES}: {reply.why}"
+    weights, by = reply
+    return assess.read(weights.passages, shown, question.text, kit.cutoff), by
+
+
+def shown_to_weigh(
+    question: str, batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
+) -> dict[str, str]:
+    """As everywhere else, but for the question: it may be in a document's own words, and stands between marks like them."""
+    asked = fence(mark, "question", question)
+    left = room - estimate_tokens(asked) + estimate_tokens(question)
+    return {**assess.lay_out(question, (), batch, titles, mark, left), "question": asked}
+
+
+def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
+    """Weighed by the words of the question that some passage has at all: those that only say how it is asked ("how do they
+    compare") would otherwise count most, since they are the rarest."""
+    said = frozenset(term for each in found for term in text.terms(each.passage.text))
+    asked = " ".join(word for word in question.text.split() if said.intersection(text.terms(word)))
+    weighed = assess.by_words(asked, (), found, cutoff)
+    evidence = tuple(replace(each, question=question.text) for each in weighed.evidence)
+    return Weighed(evidence, weighed.dropped, ())
+
+
+def _room(kit: Kit) -> int:
+    """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
+    assert kit.meter is not None
+    return min((seated.seat.window for seated in kit.meter.seats.get(Role.weigh, ())), default=8192) // 2
+
+
+def _gathered(question: Question, weighed: Weighed, by: str) -> Gathered:
+    """Under keys that belong to spans. What a document orders a model to do is no evidence of anything: another sentence of
+    the passage stands in for it, or the passage is dropped."""
+    kept: dict[str, Evidence] = {}
+    dropped = list(weighed.dropped)
+    renamed: dict[str, str] = {}
+    for each in weighed.evidence:
+        sound = _sound(_in_short(each, question))
+        if sound is None:
+            dropped.append(each.passage.id)
+            continue
+        key = progress.key_of(sound.quote)
+        renamed[each.key] = key
+        kept.setdefault(key, replace(sound, key=key))
+    inexact = tuple(renamed[key] for key in weighed.inexact if key in renamed)
+    return Gathered(tuple(kept.values()), tuple(dict.fromkeys(dropped)), by, inexact=inexact, question=question.id)
+
+
+def _in_short(evidence: Evidence, question: Question) -> Evidence:
+    """A quotation is a sentence or two: of a longer one, the sentence that speaks most of what was asked. Small models quote
+    whole passages, and what is quoted whole can be compared with nothing."""
+    words, passage = evidence.quote, evidence.passage
+    at = words.start - passage.start
+    if len(text.sentences(words.text)) <= SENTENCES or text.is_row(words.text):
+        return evidence
+    part = replace(passage, text=words.text, start=passage.start + at, end=passage.start + at + len(words.text))
+    rare = rarity(question.text, [passage.text[slice(*span)] for span in text.sentences(passage.text)])
+    return replace(evidence, quote=best_sentence(part, rare))
+
+
+def _sound(evidence: Evidence) -> Evidence | None:
+    words = evidence.quote.text
+    if says_something(words) and not instructs(words):
+        return evidence
+    passage = evidence.passage
+    others = [span for span in pieces(passage.text) if says_something(passage.text[slice(*span)])]
+    sound = [span for span in others if not instructs(passage.text[slice(*span)])]
+    return replace(evidence, quote=quote(passage, *sound[0])) if sound else None
+
+
+# --- by the agent ---------------------------------------------------------------------------------------------------
+
+
+async def _researched(run: Run, kit: Kit, question: Question) -> list[Event]:
+    """What a short run of the agent finds for a question: played in memory, with its replies in the record of the synthesis.
+    When the synthesis is carried on, it goes the same way again and asks for nothing twice."""
+    assert kit.meter is not None
+    within = question.documents if question.kind is Kind.follow_up else progress.brief(run).documents
+    asked = replace(
+        run.asked,
+        question=question.text,
+        brief=None,
+        mode=Mode.quick,
+        eagerness=Eagerness.sparing,
+        route=Route.research,
+        where=Where(bases=run.asked.where.bases, documents=within),
+    )
+    own = replace(
+        kit,
+        record=_aside(kit),
+        limits=replace(kit.limits, rounds=ROUNDS[Mode.quick]),
+        hops=HOPS[Mode.quick],
+    )
+    child = Run(run.id, (asked,))
+    async for event in loop.carry_on(child, own):
+        child = child.then(event)
+        if isinstance(event, Failed):
+            raise ModelError(event.detail)
+        if isinstance(event, Stopped):
+            break
+    chosen = {each.passage.id for each in child.evidence}
+    found = tuple({each.passage.id: each for each in child.found if each.passage.id in chosen}.values())
+    passages = {each.passage.id for each in child.found}
+    gathered = _gathered(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), "agent")
+    looked = Looked(question.id, found, len(passages), "agent", searched=child.searched)
+    return [gathered, looked]  # in this order: who is killed between the two goes the same way again
+
+
+def _aside(kit: Kit) -> Callable[[Run, Event], Run]:
+    """Puts what a model has replied into the record of the synthesis; the rest of a short run is told by what it found."""
+    meter = kit.meter
+    assert meter is not None
+
+    def record(run: Run, event: Event) -> Run:
+        if isinstance(event, Consulted):
+            meter.record(event)
+        return run.then(event)
+
+    return record

@@ -1,0 +1,142 @@
+"""The narrative for other readers: the same claims and citations underneath, in other words, and how much easier they are to
+read. A model retells a few claims at a time; what it may say of them is decided in `retell.py`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.agent.context import Kit, mark
+from assay.answer.checking import judge
+from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Retold, Telling, Translation
+from assay.core.events import RULES, Event, Translated
+from assay.core.run import Run
+from assay.core.types import Claim
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.synthesis import naming, progress
+from assay.synthesis.writing import rewrite
+from assay.synthesis.writing.readability import readability
+from assay.synthesis.writing.rewrite import Matter, Tried
+
+NO_MODEL = "there is no model to write it anew"
+CHECKED = 6  # sentences that one request checks
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What came of one group of claims. Those that no sentence tells are spared the reader."""
+
+    sentences: tuple[Retold, ...]
+    analogy: str = ""
+    by: str = RULES
+
+
+async def translate(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """One translation for each audience that has none yet, in the order in which they were asked for."""
+    done = progress.translations(run)
+    wanted = [each for each in dict.fromkeys(progress.brief(run).audiences) if each != EXPERT and each not in done]
+    told = rewrite.matter(run, kit.sources(run))
+    async for translation in progress.side_by_side(_translation(run, kit, told, audience) for audience in wanted):
+        yield Translated(translation, tuple(_documents(told, told.claims)))
+
+
+async def _translation(run: Run, kit: Kit, told: Matter, audience: str) -> Translation:
+    cut = list(rewrite.groups(told, small=kit.small(Role.write)))
+    parts = [each async for each in progress.side_by_side(_part(run, kit, told, audience, group) for group in cut)]
+    sentences = [each for part in parts for each in part.sentences]
+    sentences += rewrite.owed(told, frozenset(place for each in sentences for place in each.claims))
+    heard = {place for each in sentences for place in each.claims}
+    analogies = [(group[0], part.analogy) for group, part in zip(cut, parts, strict=True) if part.analogy]
+    paragraphs: list[Telling] = []
+    for block in told.blocks:
+        if own := sorted((each for each in sentences if each.claims[0] in block), key=lambda each: each.claims[0]):
+            paragraphs.append(Telling(tuple(own), next((said for first, said in analogies if first in block), "")))
+    return Translation(
+        audience,
+        tuple(paragraphs),
+        before=readability(_text(claim.words for claim in told.claims.values())),
+        after=readability(_text(each.text for part in paragraphs for each in part.sentences)),
+        left_out=tuple(place for place in told.claims if place not in heard),
+        by=naming.said_by([part.by for part in parts]),
+    )
+
+
+def _text(sentences: Iterable[str]) -> str:
+    return "\n\n".join(sentences)  # each by itself: a quotation may have no full stop
+
+
+async def _part(run: Run, kit: Kit, told: Matter, audience: str, group: Sequence[int]) -> Part:
+    """One group, retold; asked for once more where what was to be plain has become harder to read."""
+    if not run.asked.has_model:
+        return Part(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
+    first = await _retold(run, kit, told, audience, group)
+    if audience != PLAIN or kit.small(Role.write) or first.by.startswith(RULES):
+        return first
+    before = readability(_text(told.claims[place].words for place in group)).grade
+    after = _grade(first)
+    if after <= before:
+        return first
+    note = f"Your last text was harder to read (grade {after}) than the claims (grade {before}): shorter sentences, please."
+    second = await _retold(run, kit, told, audience, group, note)
+    return second if _grade(second) < after and _kept(second) <= _kept(first) else first
+
+
+def _grade(part: Part) -> float:
+    return readability(_text(each.text for each in part.sentences)).grade
+
+
+def _kept(part: Part) -> int:
+    return sum(each.kept for each in part.sentences)
+
+
+async def _retold(run: Run, kit: Kit, told: Matter, audience: str, group: Sequence[int], note: str = "") -> Part:
+    spares = audience == EXECUTIVE
+    reply = await kit.ask(
+        Role.write,
+        "translate",
+        rewrite.Retelling,
+        lambda room: rewrite.lay_out(told, audience, group, mark(run), room, note),
+        schema=rewrite.schema(len(group), spares=spares),
+        documents=_documents(told, group),
+        max_tokens=150 + 110 * len(group),
+    )
+    if isinstance(reply, No):
+        why = f"it could not be written anew ({reply.why})"
+        return Part(tuple(rewrite.in_its_words(told, place, why) for place in group), by=f"{RULES}: {reply.why}")
+    written, by = reply
+    ruled = await _ruled(run, kit, told, rewrite.read(written, told, group))
+    analogy = "" if spares else rewrite.analogy(written.analogy)
+    return Part(rewrite.settled(ruled, told, group, spares=spares), analogy, by)
+
+
+async def _ruled(run: Run, kit: Kit, told: Matter, tried: Sequence[Tried]) -> list[Tried]:
+    """Each sentence with its verdict: by rule, and what the rules leave open by a model, unless that is a small one."""
+    ruled = [(rewrite.by_rule(each, told), each[1]) for each in tried]
+    pieces = tuple(told.pieces.values())
+    asks = not kit.small(Role.check)
+    open_ = [at for at, (claim, _) in enumerate(ruled) if asks and judge.needs_model(claim, run.asked.mode, pieces)]
+    for batch in progress.in_blocks(open_, CHECKED):
+        for at, claim in zip(batch, await _checked(run, kit, told, [ruled[at] for at in batch]), strict=True):
+            ruled[at] = claim, ruled[at][1]
+    return ruled
+
+
+async def _checked(run: Run, kit: Kit, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
+    claims = [claim for claim, _ in batch]
+    places = sorted({place for _, own in batch for place in own})
+    reply = await kit.ask(
+        Role.check,
+        "check",
+        judge.Rulings,
+        lambda room: judge.lay_out(claims, [told.pieces[place] for place in places], told.sources, mark(run), room),
+        schema=judge.schema(len(claims)),
+        documents=_documents(told, places),
+        max_tokens=80 + 60 * len(claims),
+    )
+    # Without a model's word the rules' own verdict stands: what they left open is not told.
+    return claims if isinstance(reply, No) else judge.read(reply[0], claims)
+
+
+def _documents(told: Matter, places: Iterable[int]) -> list[str]:
+    return sorted({doc for place in places for doc in told.documents[place]})

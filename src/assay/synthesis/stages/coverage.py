@@ -1,0 +1,62 @@
+"""The ledger: what of each document has gone into the account; thin documents are asked about once more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from assay.agent.context import Kit
+from assay.core.account import Coverage
+from assay.core.events import Covered, Event
+from assay.core.run import Run
+from assay.core.types import Verdict
+from assay.prompts.fence import instructs
+from assay.synthesis import progress
+
+THIN = 2  # pieces of evidence below which a document is asked about again
+NOT_FOUND = "nothing in it was found to bear on the questions"
+ORDERS = "what was found in it reads like an instruction to a model"
+NOT_TOLD = "what it says could not be told in words that hold"
+
+
+async def cover(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The ledger after a pass. After the first one, documents that can be read and have hardly any evidence are thin."""
+    pass_ = len(progress.covered(run)) + 1
+    rows = ledger(run)
+    portraits = progress.portraits(run)
+    thin = tuple(row.doc_id for row in rows if row.evidence < THIN and not portraits[row.doc_id].empty)
+    yield Covered(rows, thin if pass_ == 1 else (), pass_)
+
+
+def ledger(run: Run) -> tuple[Coverage, ...]:
+    """A row for every document, in the order of their labels. A claim counts for each document that it cites."""
+    evidence = {each.key: each.quote.doc_id for each in run.evidence}
+    asked = Counter(doc for question in progress.questions(run) for doc in question.documents)
+    gathered = Counter(evidence.values())
+    drawn = Counter(insight.doc_id for insight in progress.insights(run).values())
+    related = Counter(side.doc_id for each in progress.relations(run) for side in (each.left, each.right))
+    passed = [claim for claim in run.checked.values() if claim.verdict is Verdict.supported]
+    told = Counter(doc for claim in passed for doc in {evidence[key] for key in claim.cites if key in evidence})
+    return tuple(
+        Coverage(
+            doc,
+            asked[doc],
+            gathered[doc],
+            drawn[doc],
+            told[doc],
+            related[doc],
+            _reason(run, doc, gathered[doc], told[doc]),
+        )
+        for doc in progress.brief(run).documents
+    )
+
+
+def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:
+    """Why a document says nothing; empty where it does."""
+    portrait = progress.portraits(run).get(doc)
+    if portrait is not None and portrait.empty:
+        return portrait.empty
+    if not evidence:
+        found = [each.passage for each in run.found if each.passage.doc_id == doc]
+        return ORDERS if found and all(instructs(passage.text) for passage in found) else NOT_FOUND
+    return NOT_TOLD if run.checked and not claims else ""

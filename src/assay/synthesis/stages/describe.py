@@ -1,0 +1,171 @@
+"""The first stage: each document by what it says of itself. Title, authors and year are what ingestion found; a model fills
+gaps, with words that stand in the document or not at all. A missing abstract is made of the document's own sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.context import Kit, mark
+from assay.core.account import Portrait
+from assay.core.events import RULES, Described, Event
+from assay.core.run import Run
+from assay.core.types import Document
+from assay.evidence.quotation import locate, stands
+from assay.ingest.metadata.authors import is_name, is_organisation
+from assay.language.text import is_row
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import fitting
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import progress
+from assay.synthesis.questioning import abstracts
+
+AT_ONCE = 8  # documents that are held in memory together
+BEGINNING = 4000  # characters in which a document says who it is
+SHOWN, SHOWN_SMALL = 900, 450  # tokens of them
+AUTHORS = 12
+GONE = "it can no longer be read"
+SILENT = "it has no sentences that can be read"
+YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+# What stands before and after a title, and before and after an author. Names in running text are not those who wrote it: a
+# small model takes the towns and makers that a document speaks of for its authors.
+LINE = re.compile(r"^[\s#*\"“'‘]*(?:title\s*:\s*)?$", re.I), re.compile(r"[\"”'’.*:\s]{0,40}(?:\n|$)")
+BYLINE = (
+    re.compile(r"(?:^|[,;&]|\band|\bby|\bauthors?\s*:?|^from\s*:|\d|[*†‡])\s*$", re.I),
+    re.compile(r"[\s*†‡\d]{0,40}(?:\n|$|[,;&(.<]|and\b)"),
+)
+
+Short = Annotated[str, Field(max_length=300)]
+
+
+class Identity(BaseModel):
+    """What a document says of itself, as a model reads it; empty where it does not say."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    title: Short = ""
+    authors: list[Short] = Field(default_factory=list, max_length=40)
+    year: Annotated[str, Field(max_length=20)] = ""
+
+
+async def describe(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """A portrait of each document that has none yet, in the order of the brief."""
+    known = progress.portraits(run)
+    missing = [doc for doc in progress.brief(run).documents if doc not in known]
+    for block in progress.in_blocks(missing, AT_ONCE):
+        async for portrait in progress.side_by_side(_described(run, kit, doc) for doc in block):
+            yield Described(portrait)
+
+
+async def _described(run: Run, kit: Kit, doc_id: str) -> Portrait:
+    document = kit.document(doc_id)
+    if document is None:
+        return Portrait(doc_id, "", empty=GONE)
+    portrait = by_rule(document)
+    if run.asked.has_model and lacking(portrait, document):
+        portrait = await _filled(run, kit, document, portrait)
+    if abstract := abstracts.own_abstract(document):
+        return _checked(replace(portrait, abstract=abstract), document)
+    spans = abstracts.candidates(document)
+    if not spans:
+        return replace(portrait, empty=SILENT)
+    vectors = await kit.desk.shelf.embedder.queries([document.text[slice(*span)] for span in spans])
+    return _checked(replace(portrait, abstract=abstracts.made(document, spans, vectors), made=True), document)
+
+
+def _checked(portrait: Portrait, document: Document) -> Portrait:
+    assert all(stands(each, document) for each in portrait.abstract), "an abstract is quoted"
+    return portrait
+
+
+# --- title, authors, year -------------------------------------------------------------------------------------------
+
+
+def by_rule(document: Document) -> Portrait:
+    """What ingestion found; the name of the file where it found no title."""
+    found = YEAR.match(document.date or "")
+    return Portrait(document.id, document.title.strip() or _file(document), document.authors, found[0] if found else "")
+
+
+def lacking(portrait: Portrait, document: Document) -> bool:
+    return _untitled(document) or not portrait.authors or not portrait.year
+
+
+def _untitled(document: Document) -> bool:
+    """Whether the title is only the name of the file."""
+    return document.title.strip() in ("", _file(document), PurePosixPath(_file(document)).stem)
+
+
+def _file(document: Document) -> str:
+    return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
+
+
+async def _filled(run: Run, kit: Kit, document: Document, portrait: Portrait) -> Portrait:
+    most = SHOWN_SMALL if kit.small(Role.judge) else SHOWN
+    label = progress.labels(run)[document.id]
+    reply = await kit.ask(
+        Role.judge,
+        "describe",
+        Identity,
+        lambda room: lay_out(document, label, mark(run), min(room, most)),
+        schema=schema(),
+        documents=[document.id],
+        max_tokens=200,
+    )
+    if isinstance(reply, No):
+        return replace(portrait, by=f"{RULES}: {reply.why}")
+    return read(*reply, document, portrait)
+
+
+def lay_out(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:
+    """The values of the prompt `describe`: how the document begins."""
+    frame = 60  # the marks around it
+    return {
+        "beginning": fence(mark, f"{label}, how it begins", fitting(document.text[:BEGINNING], max(8, room - frame)))
+    }
+
+
+def schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    properties = {"title": text, "authors": {"type": "array", "items": text, "maxItems": AUTHORS}, "year": text}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def read(identity: Identity, by: str, document: Document, portrait: Portrait) -> Portrait:
+    """The portrait with its gaps filled, as far as what fills them stands in the document's own beginning."""
+    beginning = document.text[:BEGINNING]
+    title, authors, year = "", (), ""
+    if _untitled(document):
+        title = _as_it_stands(identity.title, beginning, LINE)
+    if not portrait.authors:
+        named = (_as_it_stands(each, beginning, BYLINE) for each in identity.authors[:AUTHORS])
+        authors = tuple(dict.fromkeys(each for each in named if is_name(each) or is_organisation(each)))
+    if not portrait.year and (found := YEAR.fullmatch(identity.year.strip())):
+        year = found[0] if re.search(rf"(?<!\d){found[0]}(?!\d)", beginning) else ""
+    if not (title or authors or year):
+        return portrait
+    return replace(
+        portrait,
+        title=title or portrait.title,
+        authors=authors or portrait.authors,
+        year=year or portrait.year,
+        by=by,
+    )
+
+
+def _as_it_stands(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
+    """These words as the document has them, in one line; empty where they do not stand in such a place."""
+    span = locate(words, beginning) if len(words.strip()) > 2 else None
+    if span is None or instructs(words):
+        return ""
+    before, after = where
+    line = beginning[beginning.rfind("\n", 0, span[0]) + 1 : span[0]]
+    if not before.search(line) or not after.match(beginning, span[1]) or is_row(line + beginning[slice(*span)]):
+        return ""
+    return " ".join(beginning[slice(*span)].split())

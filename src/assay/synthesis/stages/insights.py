@@ -1,0 +1,306 @@
+"""From evidence to insights: one sentence for each question and each document that answers it, none skipped.
+
+A request holds quotations of one document only, so that no document can have a say in what is drawn from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.agent.context import Kit, mark
+from assay.answer import claims, compose
+from assay.answer.checking import judge, revise
+from assay.answer.evidence_text import Sources, quotations
+from assay.answer.extractive.extract import pieces, says_something
+from assay.core.account import Insight, Question
+from assay.core.events import RULES, Drew
+from assay.core.run import Run
+from assay.core.types import Claim, Document, Evidence, Verdict
+from assay.evidence.weigh import quote
+from assay.language import text
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import naming, progress
+from assay.synthesis.writing.faithful import retells
+
+TOGETHER = 6  # insights that one request asks for
+SENTENCES = 3  # of what was written for one insight, those that are tried
+CITES = 3  # keys of one insight
+SHOWN, LITTLE = 6000, 1200  # tokens of quotations in one request; a small model is lost in more
+AGAIN = " They were left out when they were first asked for."
+NOWHERE = Sources()  # titles are no evidence: they may be wrong, hostile or swapped
+Documents = Callable[[str], Document | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An insight that is to be drawn: what this document says to this question."""
+
+    id: str
+    question: Question
+    doc_id: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def told(self) -> tuple[Evidence, ...]:
+        """What a model is shown of it. What reads like an instruction is only ever quoted."""
+        return tuple(each for each in self.evidence if not each.flagged)
+
+
+class Said(BaseModel):
+    """An insight as it was written, by its number in the request."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    number: int
+    text: str
+    cites: list[str] = []
+
+
+class Saying(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    insights: list[Said]
+
+
+# --- what is wanted -------------------------------------------------------------------------------------------------
+
+
+def undrawn(run: Run) -> tuple[str, ...]:
+    """The questions that have evidence, and no insights yet."""
+    done, known = progress.drew(run), progress.labels(run)
+    found = {
+        question
+        for question, event in progress.weighed(run).items()
+        if any(each.quote.doc_id in known for each in event.evidence)
+    }
+    return tuple(each.id for each in progress.questions(run) if each.id in found and each.id not in done)
+
+
+def wanted(run: Run) -> tuple[Wanted, ...]:
+    """Every insight that there is to be, drawn or not: by document, then by question."""
+    found = progress.answered_by(run)
+    return tuple(
+        Wanted(progress.insight_id(question.id, label), question, doc, evidence)
+        for doc, label in progress.labels(run).items()
+        for question in progress.questions(run)
+        if (evidence := found.get(question.id, {}).get(doc, ()))
+    )
+
+
+def requests(items: Sequence[Wanted], together: int) -> list[Sequence[Wanted]]:
+    """The insights that share a request. They are cut over all that are wanted: who carries on asks what was asked before."""
+    own: dict[str, list[Wanted]] = {}
+    for each in items:
+        if each.told:
+            own.setdefault(each.doc_id, []).append(each)
+    return [block for group in own.values() for block in progress.in_blocks(group, together)]
+
+
+# --- the stage ------------------------------------------------------------------------------------------------------
+
+
+async def draw(run: Run, kit: Kit) -> AsyncIterator[Drew]:
+    """The insights of each question that has none yet, in the order of the questions."""
+    document = lru_cache(maxsize=64)(kit.document)
+    items = wanted(run)
+    open_ = list(undrawn(run))
+    asks_for = frozenset(open_)
+    blocks: list[Sequence[Wanted]] = []
+    if run.asked.has_model:
+        together = 1 if kit.small(Role.write) else TOGETHER
+        blocks = [block for block in requests(items, together) if any(each.question.id in asks_for for each in block)]
+    asked = {each.id for block in blocks for each in block}
+    by_question: dict[str, list[Wanted]] = {}
+    for each in items:
+        by_question.setdefault(each.question.id, []).append(each)
+    drawn = {
+        each.id: _by_rule(each, document) for each in items if each.question.id in asks_for and each.id not in asked
+    }
+
+    def complete() -> list[Drew]:
+        """What can be told now: every question, in order, up to the first that waits for a reply."""
+        ready: list[Drew] = []
+        while open_ and all(each.id in drawn for each in by_question[open_[0]]):
+            ready.append(_drew(open_[0], [drawn[each.id] for each in by_question[open_.pop(0)]]))
+        return ready
+
+    for event in complete():
+        yield event
+    async for block in progress.side_by_side(_drawn(run, kit, block, document) for block in blocks):
+        drawn |= {each.insight.id: each for each in block}
+        for event in complete():
+            yield event
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    insight: Insight
+    by: str = RULES
+    missing: bool = False
+
+
+def _drew(question: str, drawn: Sequence[_Drawn]) -> Drew:
+    missing = tuple(each.insight.id for each in drawn if each.missing)
+    by = naming.said_by([each.by for each in drawn if each.by != RULES])
+    return Drew(question, tuple(each.insight for each in drawn), missing, by)
+
+
+def _by_rule(item: Wanted, document: Documents, by: str = RULES, *, missing: bool = False) -> _Drawn:
+    claim = compose.checked(in_its_words(item), item.evidence, document)
+    return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), by, missing)
+
+
+async def _drawn(run: Run, kit: Kit, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
+    """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
+    said: dict[str, tuple[Said, str]] = {}
+    left: Sequence[Wanted] = block
+    refused = ""
+    again = False
+    while left and not refused:
+        reply = await _asked(run, kit, left, again=again)
+        if isinstance(reply, No):
+            refused = f"{RULES}: {reply.why}"
+        else:
+            said |= {id: (each, reply[1]) for id, each in _by_number(reply[0], left).items()}
+            left = [] if again else [each for each in block if each.id not in said]
+            again = True
+    shown = tuple({each.key: each for item in block for each in item.evidence}.values())
+    return [
+        _Drawn(_settled(item, said[item.id][0], shown, document, small=kit.small(Role.write)), said[item.id][1])
+        if item.id in said
+        else _by_rule(item, document, refused or RULES, missing=not refused)
+        for item in block
+    ]
+
+
+async def _asked(run: Run, kit: Kit, items: Sequence[Wanted], *, again: bool) -> tuple[Saying, str] | No:
+    most = LITTLE if kit.small(Role.write) else SHOWN
+    return await kit.ask(
+        Role.write,
+        "insights",
+        Saying,
+        lambda room: lay_out(items, mark(run), min(room, most), again=again),
+        schema=schema(items),
+        documents=sorted({each.doc_id for each in items}),
+        max_tokens=60 + 100 * len(items),
+    )
+
+
+# --- what the model is shown, and what it said ----------------------------------------------------------------------
+
+
+def lay_out(items: Sequence[Wanted], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+    """The values of the prompt `insights`, in at most `room` tokens: each question with an equal share of what is left."""
+    left = room - 24
+    parts: list[str] = []
+    for place, item in enumerate(items):
+        own = left // (len(items) - place)
+        # A question may be in a document's own words: it is data too.
+        asked = fence(mark, "question", fitting(" ".join(item.question.text.split()), max(own // 4, 16)))
+        head = f"Number {place + 1}\n{asked}"
+        part = f"{head}\n{quotations(item.told, NOWHERE, mark, own - estimate_tokens(head) - 4)[0]}"
+        left -= estimate_tokens(part) + 2
+        parts.append(part)
+    return {"pairs": "\n\n".join(parts), "count": str(len(items)), "again": AGAIN if again else ""}
+
+
+def schema(items: Sequence[Wanted]) -> dict[str, Any]:
+    """The form of a reply, in which nothing can be cited but what was shown."""
+    keys = dict.fromkeys(each.key for item in items for each in item.told)
+    insight = {
+        "type": "object",
+        "properties": {
+            "number": {"type": "integer", "enum": list(range(1, len(items) + 1))},
+            "text": {"type": "string"},
+            "cites": {
+                "type": "array",
+                "items": {"type": "string", "enum": list(keys)},
+                "minItems": 1,
+                "maxItems": CITES,
+            },
+        },
+        "required": ["number", "text", "cites"],
+        "additionalProperties": False,
+    }
+    listed = {"type": "array", "items": insight, "minItems": len(items), "maxItems": len(items)}
+    return {
+        "type": "object",
+        "properties": {"insights": listed},
+        "required": ["insights"],
+        "additionalProperties": False,
+    }
+
+
+def _by_number(reply: Saying, items: Sequence[Wanted]) -> Mapping[str, Said]:
+    """What was said for each of these; of two for one number the first holds, and one that says nothing is none."""
+    found: dict[str, Said] = {}
+    for each in reply.insights:
+        if 1 <= each.number <= len(items) and each.text.strip():
+            found.setdefault(items[each.number - 1].id, each)
+    return found
+
+
+# --- what stands ----------------------------------------------------------------------------------------------------
+
+
+def _settled(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Insight:
+    claim = _holding(item, said, shown, document, small=small) or compose.checked(
+        in_its_words(item), item.evidence, document
+    )
+    return Insight(item.id, item.question.id, item.doc_id, claim)
+
+
+def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Claim | None:
+    """The first of the sentences that follows from the evidence of this insight, cited anew where that helps; else the
+    sentence of the document that is closest to what was meant. `shown` is all that the request held: what some passage
+    orders a writer to say is no insight of another."""
+    own = compose.standing(item.told, document)
+    written, _ = claims.split(said.text, said.cites, {each.key for each in own})
+    tried = [claims.pruned(claim, own, NOWHERE) for claim in written[:SENTENCES]]
+    for claim in tried:
+        for form in (claim, revise.recited(claim, own, NOWHERE)):
+            ruled = judge.by_rule(form, shown, NOWHERE) if form else None
+            faithful = ruled is not None and (not small or retells(ruled.text, ruled.cites, own))
+            if ruled and ruled.verdict is Verdict.supported and faithful:
+                return ruled
+    for claim in tried:
+        nearest = revise.closest(claim, own, item.question.text, NOWHERE)
+        found = compose.checked(nearest, own, document) if nearest else None
+        if found and found.verdict is Verdict.supported and not instructs(found.words):
+            return found
+    return None
+
+
+def in_its_words(item: Wanted) -> Claim:
+    """The best quotation of a document as a claim: a sentence, where its evidence has one. What reads like an instruction
+    stands back behind everything else."""
+    ranked = sorted(item.evidence, key=lambda each: (each.flagged, not _speaks(each.quote.text)))
+    best = ranked[0]
+    if _speaks(best.quote.text):
+        return Claim("", (best.key,), quote=best.quote)
+    asked = frozenset(text.terms(item.question.text))
+    said = [
+        (len(asked & frozenset(text.terms(each.passage.text[slice(*span)]))), each, span)
+        for each in ranked
+        if each.flagged == best.flagged
+        for span in pieces(each.passage.text)
+        if _speaks(each.passage.text[slice(*span)])
+    ]
+    if not said:
+        return Claim("", (best.key,), quote=best.quote)
+    _, each, span = max(said, key=lambda one: one[0])  # of equals the first
+    return Claim("", (each.key,), quote=quote(each.passage, *span))
+
+
+def _speaks(words: str) -> bool:
+    """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
+    whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or text.is_row(words)
+    return whole and says_something(words) and not instructs(words)

@@ -1,0 +1,300 @@
+"""The narrative: the spine opens it, then all that the documents say is told, part by part, and joined. What nobody tells is
+asked for once more, and then told in the documents' own words. Revised and delivered like any answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from assay.agent.context import Kit, mark
+from assay.agent.steps import writing
+from assay.answer import compose
+from assay.answer import draft as drafting
+from assay.answer.checking import judge
+from assay.core.account import Beat, Pipeline
+from assay.core.events import RULES, Drafted, Event, Failed, Revised
+from assay.core.run import Run
+from assay.core.types import Block, Claim, Conflict, Evidence, Outcome, Shape, Verdict
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import fitting
+from assay.synthesis import naming, progress
+from assay.synthesis.writing import faithful, spine_by_rule
+from assay.synthesis.writing import narrate as narrating
+from assay.synthesis.writing import parts as telling
+from assay.synthesis.writing.material import Matter, beside, matter, sayable, window
+from assay.synthesis.writing.parts import Item
+
+FEW = 4  # insights that a small model tells at a time
+REPLY, LONGEST = 60, 2600  # tokens of a reply for each item, and at most
+
+Themes = Mapping[int, tuple[Block, ...]]  # the paragraphs of each
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The spine as it opens the narrative: first what speaks of several themes, then, under each theme, what speaks of it."""
+
+    all_: tuple[Claim, ...]
+    of_theme: Mapping[int, tuple[Claim, ...]]
+
+    def told(self, of: Matter) -> list[Claim]:
+        """What the spine tells already: an insight of one document. That several are named together tells none of them."""
+        both = (*self.all_, *(claim for own in self.of_theme.values() for claim in own))
+        return [claim for claim in both if len(of.of(claim.cites)) == 1]
+
+
+async def narrate(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """One draft that uses every insight, or, in a summary, every question and every document."""
+    of = matter(run, kit)
+    items = telling.items(run, of)
+    opening = _opening(run, of)
+    themes: Themes = {item.theme: () for item in items}
+    conflicts: list[Conflict] = []
+    by = [RULES]
+    if items and run.asked.has_model:
+        written = await _written(run, kit, of, items, opening)
+        for theme, drafted in written:
+            themes = {**themes, theme: (*themes[theme], *drafted.blocks)}
+            conflicts += drafted.conflicts
+        left = telling.untold(run, items, [*_holding(of, themes, kit), *opening.told(of)])
+        more = await _written(run, kit, of, left, opening, again=True) if left else []
+        for theme, drafted in more:
+            for claim in (claim for block in drafted.blocks for claim in block.claims):
+                themes = _with(themes, Item(of.of(claim.cites)[0], claim.cites, claim, theme), of)
+        by = [each.by for _, each in (*written, *more)]
+    elif items:
+        themes = {**themes, **_quoted(run, of, telling.untold(run, items, opening.told(of)))}
+    themes = _completed(run, kit, of, items, themes, opening)
+    for conflict, sides in telling.conflicts(of):
+        themes = _with_both(of, sides, items, themes, opening)
+        conflicts.append(conflict)
+    yield Drafted(
+        _joined(run, of, opening, themes), Shape.prose, tuple(dict.fromkeys(conflicts)), by=naming.said_by(by)
+    )
+
+
+def _opening(run: Run, of: Matter) -> _Opening:
+    """The beats of the spine as claims, each where it belongs; one that only lists documents states nothing."""
+    spun = progress.spun(run)
+    if spun is None:
+        return _Opening((), {})
+    all_: list[Claim] = []
+    of_theme: dict[int, tuple[Claim, ...]] = {}
+    for beat in (beat for beat in spun.spine if beat.claim.why != spine_by_rule.LISTED):
+        number = _theme_of(beat, [frozenset(theme.documents) for theme in spun.themes])
+        if number is None:
+            all_.append(spine_by_rule.told(of, beat))
+        else:
+            of_theme[number] = (*of_theme.get(number, ()), spine_by_rule.told(of, beat))
+    return _Opening(tuple(all_), of_theme)
+
+
+def _theme_of(beat: Beat, themes: Sequence[frozenset[str]]) -> int | None:
+    """The theme that a beat belongs under; none if there is but one, or it speaks of several."""
+    if len(themes) < 2 or not beat.documents:
+        return None
+    return next((number for number, docs in enumerate(themes) if set(beat.documents) <= docs), None)
+
+
+def _claims(themes: Themes) -> list[Claim]:
+    return [claim for blocks in themes.values() for block in blocks for claim in block.claims]
+
+
+def _with(themes: Themes, item: Item, of: Matter) -> Themes:
+    return {**themes, item.theme: telling.placed(themes[item.theme], item, of)}
+
+
+def _holding(of: Matter, themes: Themes, kit: Kit) -> list[Claim]:
+    """The claims that may be delivered, as far as the rules can tell: one that will not tells nothing. What they leave open
+    nobody settles where the model is small."""
+    fine = {Verdict.supported} if kit.small(Role.check) else {Verdict.supported, Verdict.partial}
+    return [
+        claim
+        for claim in _claims(themes)
+        if claim.quote or judge.by_rule(claim, of.evidence, of.sources).verdict in fine
+    ]
+
+
+def _completed(run: Run, kit: Kit, of: Matter, items: Sequence[Item], themes: Themes, opening: _Opening) -> Themes:
+    """What still nobody tells is told in its own words; and every document has a claim that is of it alone."""
+    for item in telling.untold(run, items, [*_holding(of, themes, kit), *opening.told(of)]):
+        themes = _with(themes, item, of)
+    for item in telling.unanchored(of, items, [*_holding(of, themes, kit), *opening.told(of)]):
+        themes = _with(themes, item, of)
+    return themes
+
+
+def _with_both(of: Matter, sides: Sequence[Item], items: Sequence[Item], themes: Themes, opening: _Opening) -> Themes:
+    """Both sides of a contradiction are stated, each by a claim that cites its words."""
+    where = {item.doc_id: item.theme for item in items}
+    cited = {key for claim in (*_claims(themes), *opening.told(of)) for key in claim.cites}
+    for side in sides:
+        if side.doc_id in where and side.keys[0] not in cited and sayable(side.claim):
+            themes = _with(themes, replace(side, theme=where[side.doc_id]), of)
+    return themes
+
+
+def _joined(run: Run, of: Matter, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
+    """The opening, then theme after theme, each under its name where there are several; nothing is said twice. A summary has
+    no headings."""
+    spun = progress.spun(run)
+    first = {_same(claim, of): claim for claim in opening.all_}
+    found = [Block(tuple(first.values()))] if first else []
+    known = set(first)
+    for number, blocks in sorted(themes.items()):
+        head = opening.of_theme.get(number, ())
+        own: list[Block] = []
+        for block in (Block(head), *blocks):
+            new = {_same(claim, of): claim for claim in block.claims if _same(claim, of) not in known}
+            known |= new.keys()
+            own += [replace(block, claims=tuple(new.values()))] if new else []
+        name = spun.themes[number].name if spun and len(spun.themes) > 1 else ""
+        if own and name and not own[0].heading:
+            own[0] = replace(own[0], heading=name)
+        found += own
+    return tuple(found)
+
+
+def _same(claim: Claim, of: Matter) -> tuple[str, frozenset[str]]:
+    """Two claims that say the same of the same documents are one."""
+    return " ".join(naming.bare(claim.words).split()), frozenset(of.of(claim.cites))
+
+
+# --- by rule --------------------------------------------------------------------------------------------------------
+
+
+def _quoted(run: Run, of: Matter, items: Sequence[Item]) -> Themes:
+    """Without a model: document by document, under its title; in a summary question by question. No span twice."""
+    synthesis = progress.brief(run).pipeline is Pipeline.synthesis
+    found: dict[int, dict[str, list[Claim]]] = {}
+    for item in items:
+        own = found.setdefault(item.theme, {}).setdefault(item.doc_id if synthesis else item.question, [])
+        if all(claim.words != item.claim.words for claim in own):
+            own.append(item.claim)
+    return {
+        theme: tuple(Block(tuple(claims), of.called.get(name, "") if synthesis else "") for name, claims in own.items())
+        for theme, own in found.items()
+    }
+
+
+# --- by a model -----------------------------------------------------------------------------------------------------
+
+
+async def _written(
+    run: Run, kit: Kit, of: Matter, items: Sequence[Item], opening: _Opening, *, again: bool = False
+) -> list[tuple[int, Drafted]]:
+    """The parts as they were written, in order, each with the theme that it belongs to."""
+    parts = telling.parts(items, window(run), FEW if kit.small(Role.write) else 0)
+    work = (
+        _told(run, kit, of, part, opening, _wanted(run, place, len(parts), again)) for place, part in enumerate(parts)
+    )
+    told = [each async for each in progress.side_by_side(work)]
+    return [(part[0].theme, drafted) for part, drafted in zip(parts, told, strict=True)]
+
+
+def _wanted(run: Run, place: int, count: int, again: bool) -> str:
+    focus = progress.brief(run).focus
+    lines = [f"The reader wants to know: {fitting(' '.join(focus.split()), 80)}"] if focus.strip() else []
+    if again:
+        lines.append("These were left out. Tell each of them in a sentence of its own.")
+    elif count > 1:
+        lines.append(f"This is part {place + 1} of {count} of the account. Tell all that is shown here, and only that.")
+    else:
+        lines.append("Tell all that is shown here.")
+    return "\n".join(lines)
+
+
+async def _told(run: Run, kit: Kit, of: Matter, part: Sequence[Item], opening: _Opening, wanted: str) -> Drafted:
+    spine = (*opening.all_, *opening.of_theme.get(part[0].theme, ()))
+    keys = list(dict.fromkeys(key for item in part for key in item.keys))
+    reply = await kit.ask(
+        Role.write,
+        "narrate",
+        drafting.Writing,
+        lambda room: narrating.lay_out(of, part, spine, wanted, mark(run), room),
+        schema=narrating.schema(keys),
+        documents=sorted(
+            beside(of, [*(item.doc_id for item in part), *(doc for claim in spine for doc in of.of(claim.cites))])
+        ),
+        max_tokens=min(LONGEST, 160 + REPLY * len(part)),
+    )
+    if isinstance(reply, No):
+        own = dict.fromkeys(item.claim for item in part)
+        return Drafted((Block(tuple(own)),), Shape.prose, by=f"{RULES}: {reply.why}")
+    drafted = narrating.read(reply[0], part, run.question, of, reply[1])
+    return replace(drafted, blocks=faithful.kept(drafted.blocks, of.evidence)) if kit.small(Role.write) else drafted
+
+
+# --- what did not hold, and the end ---------------------------------------------------------------------------------
+
+
+async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """What did not hold is revised as in any answer. But where a document would then appear nowhere, its own words stand in for
+    the claim, whatever a model might write instead."""
+    for event in _standing_in(run, kit):
+        yield event
+        run = run.then(event)
+    async for event in writing.revise(run, kit):
+        kept = _kept(run, event, kit) if isinstance(event, Revised) and event.claim is None else event
+        run = run.then(kept)
+        yield kept
+
+
+def _kept(run: Run, dropped: Revised, kit: Kit) -> Revised:
+    """Where a claim is dropped and nothing else cites what it cited, that is quoted instead: nothing that was found is lost."""
+    failed = dict(run.unsupported)
+    others = [claim for place, claim in run.written.items() if place not in failed]
+    cited = {key for claim in others for key in claim.cites}
+    said = {claim.quote for claim in others}
+    cites = failed[dropped.place].cites
+    alone = [each for each in run.evidence if each.key in cites and each.key not in cited and each.quote not in said]
+    for each in compose.standing(alone, cache(kit.document)):
+        claim = Claim("", (each.key,), quote=each.quote)
+        if sayable(claim) and each.quote != failed[dropped.place].quote:
+            return Revised(dropped.place, claim, f"the document's own words, since {failed[dropped.place].why}", RULES)
+    return dropped
+
+
+def _standing_in(run: Run, kit: Kit) -> list[Revised]:
+    """A quotation for each document of which no claim holds: in the place of the one that is most its own."""
+    evidence = compose.standing(run.evidence, cache(kit.document))
+    own: dict[str, list[Evidence]] = {}
+    for each in evidence:
+        own.setdefault(each.quote.doc_id, []).append(each)
+    where = {each.key: each.quote.doc_id for each in evidence}
+    failed = dict(run.unsupported)
+    spoken = {
+        where[key] for place, claim in run.written.items() if place not in failed for key in claim.cites if key in where
+    }
+    found: list[Revised] = []
+    for place, claim in sorted(
+        failed.items(), key=lambda each: (len({where.get(key) for key in each[1].cites}), each[0])
+    ):
+        lost = [where[key] for key in claim.cites if key in where and where[key] not in spoken]
+        for doc in lost[:1]:
+            words = [each for each in own[doc] if each.key in claim.cites] + own[doc]
+            quotes = (Claim("", (each.key,), quote=each.quote) for each in words)
+            best = next((each for each in quotes if sayable(each) and each.quote != claim.quote), None)
+            if best is not None:
+                spoken.add(doc)
+                found.append(Revised(place, best, f"the document's own words, since {claim.why}"))
+    return found
+
+
+async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The narrative; and, should anything in it not hold after all, none. A document that has evidence and of which nothing
+    could be told is named among the gaps. Where any document is not told, for whatever reason, it is a partial account."""
+    answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())
+    where = {each.key: each.quote.doc_id for each in run.evidence}
+    told = {where[key] for claim in answer.claims for key in claim.cites}
+    called = naming.names(run, kit.titles(run))
+    silent = [doc for doc in progress.brief(run).documents if doc in set(where.values()) - told]
+    gaps = tuple(f"nothing that “{called.get(doc, '')}” says could be told" for doc in silent)
+    whole = answer.outcome is not Outcome.answered or told.issuperset(progress.brief(run).documents)
+    answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
+    if wrong := compose.faults(answer, run, kit.document):
+        yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
+        return
+    yield writing.released(run, kit, answer)

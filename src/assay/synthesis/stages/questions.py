@@ -1,0 +1,213 @@
+"""The second stage: K questions from each document, a few from all of them together, and near-duplicates made one.
+
+A model proposes; what does not stand alone is sent back once; what is missing then comes by rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+
+from assay.agent.context import Kit, mark
+from assay.core.account import Portrait
+from assay.core.events import RULES, Event, Merged, Questioned
+from assay.core.run import Run
+from assay.core.types import Document
+from assay.language import text
+from assay.models.llm import Role
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import naming, progress
+from assay.synthesis.questioning import abstracts
+from assay.synthesis.questioning import by_rule as asking_by_rule
+from assay.synthesis.questioning import merge as merging
+from assay.synthesis.questioning.propose import FRAME, Asking, flat, proposed
+from assay.synthesis.relating import contradictions
+
+AT_ONCE = 8  # documents that are held in memory together
+LONG, SHORT = 1500, 500  # tokens that are shown of one document; a small model is lost in more
+TOGETHER, TOGETHER_SMALL = 5000, 1200  # tokens of abstracts that are shown together
+ABSTRACT, ABSTRACT_SMALL = 220, 90  # tokens of each of them
+HEADINGS, SENTENCES = 14, 8  # that are shown
+FEWEST, MOST = 3, 5  # comparative questions
+
+
+def unasked(run: Run, pass_: int) -> tuple[str, ...]:
+    """The documents that still have to be asked about in this pass, in the order of the brief; "" for all together."""
+    readable = _readable(run)
+    if pass_ == 1:
+        wanted = (*readable, "") if len(readable) > 1 else readable
+    else:
+        thin = progress.covered(run)[-1].thin if progress.covered(run) else ()
+        wanted = tuple(doc for doc in readable if doc in thin)
+    done = progress.questioned(run, pass_)
+    return tuple(doc for doc in wanted if doc not in done)
+
+
+def _readable(run: Run) -> tuple[str, ...]:
+    portraits = progress.portraits(run)
+    return tuple(doc for doc in progress.brief(run).documents if doc in portraits and not portraits[doc].empty)
+
+
+async def question(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The questions of each document that has none in this pass, and of all documents together."""
+    pass_ = len(progress.covered(run)) + 1
+    for block in progress.in_blocks(unasked(run, pass_), AT_ONCE):
+        async for event in progress.side_by_side(_questioned(run, kit, doc, pass_) for doc in block):
+            yield event
+
+
+async def _questioned(run: Run, kit: Kit, doc_id: str, pass_: int) -> Questioned:
+    if not doc_id:
+        return await _compared(run, kit, pass_)
+    document = kit.document(doc_id)
+    if document is None:  # taken away since it was described
+        return Questioned((), doc_id, pass_)
+    asking = _about(run, kit, document) if pass_ == 1 else _following_up(run, kit, document)
+    found, by = await proposed(run, kit, asking)
+    missing = asking.count - len(found)
+    if not missing:
+        return Questioned(found, doc_id, pass_, by)
+    more = asking.by_rule(missing, (*asking.known, *found))
+    return Questioned((*found, *more), doc_id, pass_, f"{by}, {RULES}" if found and more else by)
+
+
+# --- what is asked for ----------------------------------------------------------------------------------------------
+
+
+def _about(run: Run, kit: Kit, document: Document) -> Asking:
+    brief, portrait = progress.brief(run), progress.portraits(run)[document.id]
+    label = progress.labels(run)[document.id]
+    most = SHORT if kit.small(Role.plan) else LONG
+    return Asking(
+        "questions",
+        "document",
+        brief.questions,
+        lambda room: _portrayed(portrait, document, label, mark(run), min(room, most)),
+        " ".join((portrait.title, abstract_of(portrait), *_headings(document))),
+        (document.id,),
+        by_rule=lambda count, known: asking_by_rule.about(
+            document, _others(run, document.id), brief.pipeline, brief.focus, count, known
+        ),
+    )
+
+
+def _following_up(run: Run, kit: Kit, document: Document) -> Asking:
+    """A document that said little so far: what its own sentences answer, those first that nothing has quoted yet."""
+    brief, label = progress.brief(run), progress.labels(run)[document.id]
+    quoted = [each.quote for each in run.evidence if each.quote.doc_id == document.id]
+    spans = abstracts.candidates(document)
+    fresh = [span for span in spans if not any(span[0] < each.end and each.start < span[1] for each in quoted)] or spans
+    sentences = [document.text[slice(*span)] for span in abstracts.spread(fresh, SENTENCES)]
+    most = SHORT if kit.small(Role.plan) else LONG
+    others = _others(run, document.id)
+
+    def by_rule(count: int, known: Sequence[str]) -> tuple[str, ...]:
+        first = asking_by_rule.follow_ups(sentences, document.text, others, count, known)
+        rest = (*known, *first)
+        return (*first, *asking_by_rule.about(document, others, brief.pipeline, "", count - len(first), rest))
+
+    def shows(room: int) -> str:
+        words = fitting("\n".join(f"- {flat(each)}" for each in sentences), max(8, min(room, most) - FRAME))
+        return fence(mark(run), f"{label}, sentences of it", words)
+
+    known = tuple(each.text for each in progress.questions(run))
+    return Asking("followup", "sentences", brief.questions, shows, " ".join(sentences), (document.id,), known, by_rule)
+
+
+def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, room: int) -> str:
+    """Title, headings and abstract of a document, fenced; the abstract has what room the others leave."""
+    room = max(24, room - FRAME)
+    title = "" if instructs(portrait.title) else fitting(flat(portrait.title), room // 6)
+    headings = fitting(" · ".join(_headings(document)), room // 4)
+    above = f"Title: {title}\nHeadings: {headings}\nAbstract: " if headings else f"Title: {title}\nAbstract: "
+    return fence(mark, label, above + fitting(abstract_of(portrait), max(8, room - estimate_tokens(above) - 2)))
+
+
+def _headings(document: Document) -> tuple[str, ...]:
+    titles = (flat(section.title) for section in document.sections)
+    return tuple(dict.fromkeys(each for each in titles if each and not instructs(each)))[:HEADINGS]
+
+
+def abstract_of(portrait: Portrait) -> str:
+    return " ".join(flat(quote.text) for quote in portrait.abstract)
+
+
+def _others(run: Run, doc_id: str) -> list[str]:
+    portraits = progress.portraits(run)
+    return [abstract_of(portraits[doc]) for doc in _readable(run) if doc != doc_id]
+
+
+# --- all documents together -----------------------------------------------------------------------------------------
+
+
+def comparisons(documents: int) -> int:
+    """How many comparative questions so many documents deserve."""
+    return FEWEST if documents < 5 else FEWEST + 1 if documents < 10 else MOST
+
+
+async def _compared(run: Run, kit: Kit, pass_: int) -> Questioned:
+    portraits = progress.portraits(run)
+    documents = _readable(run)
+    told = [abstract_of(portraits[doc]) for doc in documents]
+    count = comparisons(len(documents))
+    found: list[str] = []
+    made: list[str] = []
+    blocks = _blocks(run, kit, documents) if run.asked.has_model else []
+    async for some, said in progress.side_by_side(
+        proposed(run, kit, _comparing(run, kit, block, count)) for block in blocks
+    ):
+        found += (each for each in some if each not in found)
+        made.append(said)
+    if len(found) > count:
+        vectors = await kit.desk.shelf.embedder.queries(found)
+        found = [found[place] for place in merging.most_different(vectors, count)]
+    more = asking_by_rule.compared(told, count - len(found), found)
+    more += tuple(each for each in await contradictions.questions(kit, documents) if each not in (*found, *more))
+    by = naming.said_by([*made, RULES] if found and more else made)
+    return Questioned((*found, *more), "", pass_, by, documents)
+
+
+def _comparing(run: Run, kit: Kit, block: Sequence[str], count: int) -> Asking:
+    portraits, labels = progress.portraits(run), progress.labels(run)
+    most = ABSTRACT_SMALL if kit.small(Role.plan) else ABSTRACT
+
+    def shows(room: int) -> str:
+        each = max(8, min(most, room // len(block) - FRAME))
+        return "\n".join(fence(mark(run), labels[doc], fitting(abstract_of(portraits[doc]), each)) for doc in block)
+
+    words = " ".join(abstract_of(portraits[doc]) for doc in block)
+    return Asking("comparative", "abstracts", count, shows, words, tuple(block))
+
+
+def _blocks(run: Run, kit: Kit, documents: Sequence[str]) -> list[Sequence[str]]:
+    """Documents whose abstracts fit into one request, none of them alone: so that no request grows with their number."""
+    small = kit.small(Role.plan)
+    window = min((seat.window or 8192 for seat in run.asked.seats if seat.role == Role.plan.value), default=8192)
+    room = min(TOGETHER_SMALL if small else TOGETHER, window // 2)
+    size = max(2, room // ((ABSTRACT_SMALL if small else ABSTRACT) + FRAME))
+    count = -(-len(documents) // size)
+    at = [place * len(documents) // count for place in range(count + 1)]  # as even as can be
+    return [documents[start:end] for start, end in pairwise(at)]
+
+
+# --- near-duplicates ------------------------------------------------------------------------------------------------
+
+
+async def merge(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """The questions of this pass, near-duplicates as one with all their origins; numbered on from those asked before."""
+    pass_ = len(progress.merged(run)) + 1
+    questioned = progress.questioned(run, pass_)
+    asked = [
+        merging.Put(words, doc)
+        for doc in (*progress.brief(run).documents, "")
+        for words in (questioned[doc].questions if doc in questioned else ())
+    ]
+    earlier = progress.questions(run)
+    if not asked:
+        yield Merged((), pass_)
+        return
+    focus = frozenset(text.terms(progress.brief(run).focus))  # in all of them: it would make any two seem alike
+    words = [*(each.text for each in earlier), *(each.words for each in asked)]
+    vectors = await kit.desk.shelf.embedder.queries([text.residual(each, focus) or each for each in words])
+    yield Merged(merging.merged(asked, earlier, vectors, progress.brief(run).pipeline, _readable(run), pass_), pass_)

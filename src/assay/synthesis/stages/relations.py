@@ -1,0 +1,256 @@
+"""From insights to relations: which are compared, and how they stand to each other. The parts are in `pairs.py` and `ties.py`;
+here they are joined.
+
+A request holds pairs of the same two documents only, so that no document can have a say about two others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.agent.context import Kit, mark
+from assay.answer.evidence_text import Sources, quotations
+from assay.core.account import Insight, Pair, Relation, Tie
+from assay.core.events import RULES, Paired, Related
+from assay.core.run import Run
+from assay.core.types import Evidence, Verdict
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence
+from assay.synthesis import naming, progress
+from assay.synthesis.relating import classify, pairs
+from assay.synthesis.relating.classify import Couple, Documents, Proposed
+from assay.synthesis.relating.pairs import OF_DOCUMENTS, Item
+
+BLOCK, ALONE = OF_DOCUMENTS, 1  # pairs that one request holds; a small model mixes them up
+EMBEDDED = 256  # insights that are embedded at a time
+SHOWN, LITTLE = 6000, 1200  # tokens of one request; a small model is lost in more
+INSIGHT = 80  # tokens of an insight
+NONE = "none"
+AGAIN = " They were left out when they were first asked for."
+
+
+class Tied(BaseModel):
+    """How one pair stands, by its number in the request."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    pair: int
+    left: str = ""
+    right: str = ""
+    reason: str = ""
+    type: Literal["extension", "contradiction", "complement", "improvement", "parallel", "none"]
+
+
+class Tying(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    relations: list[Tied]
+
+
+# --- which are compared ---------------------------------------------------------------------------------------------
+
+
+async def pair(run: Run, kit: Kit) -> AsyncIterator[Paired]:
+    """The pairs that are worth comparing. Of an insight that its document no longer bears out nothing is compared."""
+    places = {doc: place for place, doc in enumerate(progress.brief(run).documents)}
+    odd = {each.key for each in run.evidence if each.flagged}
+    items = [
+        Item(each.id, each.question, places[each.doc_id], each.claim.words, bool(odd & set(each.claim.cites)))
+        for each in progress.insights(run).values()
+        if each.claim.verdict is Verdict.supported
+    ]
+    documents = len({item.document for item in items})
+    if documents < 2:
+        yield Paired((), pairs.how((), 0, documents))
+        return
+    import numpy as np
+
+    embedder = kit.desk.shelf.embedder
+    rows = [await embedder.queries([item.words for item in block]) for block in progress.in_blocks(items, EMBEDDED)]
+    chosen = await asyncio.to_thread(pairs.chosen, items, np.concatenate(rows))
+    possible = pairs.possible(items)
+    yield Paired(chosen, pairs.how(chosen, possible, documents), possible - len(chosen))
+
+
+# --- how they stand -------------------------------------------------------------------------------------------------
+
+
+def blocks(run: Run) -> list[Sequence[Pair]]:
+    """The pairs that share a request: of the same two documents, few enough for the model that judges them."""
+    known, paired = progress.insights(run), progress.paired(run)
+    size = ALONE if _small(run) else BLOCK
+
+    def documents(pair: Pair) -> tuple[str, str]:
+        return known[pair.left].doc_id, known[pair.right].doc_id
+
+    grouped = groupby(paired.pairs if paired else (), key=documents)
+    return [block for _, group in grouped for block in progress.in_blocks(tuple(group), size)]
+
+
+def unrelated(run: Run) -> tuple[int, ...]:
+    """The blocks of pairs of which nothing is said yet, by number."""
+    done = progress.related(run)
+    return tuple(number for number in range(len(blocks(run))) if number not in done)
+
+
+def _small(run: Run) -> bool:
+    return any(seat.small for seat in run.asked.seats if seat.role == Role.judge.value)
+
+
+async def relate(run: Run, kit: Kit) -> AsyncIterator[Related]:
+    """What comes of each block of pairs that has not been gone through."""
+    document = lru_cache(maxsize=64)(kit.document)
+    cut = couples(run)
+    work = (_related(run, kit, number, cut[number], document) for number in unrelated(run))
+    async for event in progress.side_by_side(work):
+        yield event
+
+
+def couples(run: Run) -> list[list[Couple]]:
+    """The blocks again, each pair with both insights and what they rest on."""
+    known, labels = progress.insights(run), progress.labels(run)
+    asked = {question.id: question.text for question in progress.questions(run)}
+    evidence = {each.key: each for each in run.evidence}
+
+    def couple(pair: Pair) -> Couple:
+        left, right = known[pair.left], known[pair.right]
+        ours, theirs = (tuple(evidence[key] for key in each.claim.cites if key in evidence) for each in (left, right))
+        question = asked.get(left.question, "") if left.question == right.question else ""
+        return Couple(pair, left, right, ours, theirs, (labels[left.doc_id], labels[right.doc_id]), question)
+
+    return [[couple(pair) for pair in block] for block in blocks(run)]
+
+
+async def _related(run: Run, kit: Kit, block: int, couples: Sequence[Couple], document: Documents) -> Related:
+    """One block: what a model says of it, asked once more for the pairs that it left out; of those that it never speaks of,
+    and of those that it must not see, what the rules can tell."""
+    said: dict[int, Relation | None] = {}  # by place in the block
+    dropped: list[str] = []
+    made: list[str] = []
+    shown = [place for place, couple in enumerate(couples) if not couple.odd and couple.ours and couple.theirs]
+    left = shown if run.asked.has_model else []
+    again = False
+    while left:
+        reply = await _asked(run, kit, [couples[place] for place in left], again=again)
+        if isinstance(reply, No):
+            made.append(f"{RULES}: {reply.why}")
+            break
+        made.append(reply[1])
+        for place, found in _read(reply[0], [couples[place] for place in left], document, reply[1], small=_small(run)):
+            if place is None:
+                dropped.append(str(found))
+            elif left[place] not in said:
+                said[left[place]] = found if isinstance(found, Relation) else None
+                dropped += [found] if isinstance(found, str) and found else []
+        left = [] if again else [place for place in shown if place not in said]
+        again = True
+    kept = [
+        said[place] if place in said else classify.by_rule(couple, document) for place, couple in enumerate(couples)
+    ]
+    return Related(block, tuple(each for each in kept if each), tuple(dropped), naming.said_by(made))
+
+
+async def _asked(run: Run, kit: Kit, couples: Sequence[Couple], *, again: bool) -> tuple[Tying, str] | No:
+    most = LITTLE if _small(run) else SHOWN
+    return await kit.ask(
+        Role.judge,
+        "relate",
+        Tying,
+        lambda room: lay_out(couples, mark(run), min(room, most), again=again),
+        schema=schema(len(couples)),
+        documents=sorted({side.doc_id for couple in couples for side in (couple.left, couple.right)}),
+        max_tokens=60 + 240 * len(couples),
+    )
+
+
+# --- what the model is shown, and what it said ----------------------------------------------------------------------
+
+
+def lay_out(couples: Sequence[Couple], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+    """The values of the prompt `relate`, in at most `room` tokens: each side of each pair with an equal share of what is
+    left."""
+    left = room - 24
+    parts: list[str] = []
+    for place, couple in enumerate(couples):
+        sides = 2 * (len(couples) - place)
+        head = f"Pair {place + 1}"
+        if couple.question:
+            asked = fitting(" ".join(couple.question.split()), max(left // (4 * sides), 12))
+            head += "\n" + fence(mark, "the question that both answer", asked)
+        left -= estimate_tokens(head) + 2
+        told = [head]
+        for name, insight, evidence, label in (
+            ("Left", couple.left, couple.ours, couple.labels[0]),
+            ("Right", couple.right, couple.theirs, couple.labels[1]),
+        ):
+            part = _side(f"{name}, {label}:", insight, evidence, mark, left // sides)
+            left -= estimate_tokens(part) + 1
+            sides -= 1
+            told.append(part)
+        parts.append("\n".join(told))
+    return {"pairs": "\n\n".join(parts), "count": str(len(couples)), "again": AGAIN if again else ""}
+
+
+def _side(head: str, insight: Insight, evidence: Sequence[Evidence], mark: str, room: int) -> str:
+    """An insight with what it rests on. One that is a quotation is among that already."""
+    lines = [head]
+    if insight.claim.quote is None:
+        lines.append(fence(mark, "insight", fitting(insight.claim.text, min(INSIGHT, room // 3))))
+    used = estimate_tokens("\n".join(lines)) + 2
+    return "\n".join((*lines, quotations(evidence, Sources(), mark, room - used)[0]))
+
+
+def schema(count: int) -> dict[str, Any]:
+    """The form of a reply about `count` pairs."""
+    words = {"type": "string"}
+    tied = {
+        "type": "object",
+        "properties": {
+            "pair": {"type": "integer", "enum": list(range(1, count + 1))},
+            "left": words,
+            "right": words,
+            "reason": words,
+            "type": {"type": "string", "enum": [*(tie.value for tie in Tie), NONE]},
+        },
+        "required": ["pair", "left", "right", "reason", "type"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"relations": {"type": "array", "items": tied, "minItems": count, "maxItems": count}},
+        "required": ["relations"],
+        "additionalProperties": False,
+    }
+
+
+def _read(
+    reply: Tying, couples: Sequence[Couple], document: Documents, by: str, *, small: bool
+) -> list[tuple[int | None, Relation | str]]:
+    """For each pair that was spoken of, by its place: the relation, why it is dropped, or nothing where there is none. What
+    belongs to no pair that was shown has no place."""
+    found: list[tuple[int | None, Relation | str]] = []
+    done: set[int] = set()
+    for each in reply.relations:
+        place = each.pair - 1
+        if not 0 <= place < len(couples):
+            if each.type != NONE:
+                found.append((None, f"{each.type} of a pair that was not shown"))
+        elif place in done:
+            if each.type != NONE:
+                found.append((None, f"{each.type} between {couples[place].name}: said before of the same pair"))
+        elif each.type == NONE:
+            done.add(place)
+            found.append((place, ""))
+        else:
+            done.add(place)
+            said = Proposed(Tie(each.type), each.reason, each.left, each.right)
+            found.append((place, classify.held(couples[place], said, document, by, small=small)))
+    return found

@@ -1,0 +1,277 @@
+"""Theme and spine: the few sentences that carry the account and name every document that has something to say. A model writes
+them where there is one; each is checked against what it cites, and what is missing is completed from verified insights."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.agent.context import Kit, mark
+from assay.answer import claims
+from assay.answer.checking import judge
+from assay.core.account import Beat, Theme
+from assay.core.events import RULES, Event, Spun
+from assay.core.run import Run
+from assay.core.types import Claim, Verdict
+from assay.models.llm import Role
+from assay.models.meter import No
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence
+from assay.synthesis import naming, progress
+from assay.synthesis.writing import spine_by_rule as beats
+from assay.synthesis.writing import themes
+from assay.synthesis.writing.faithful import retells
+from assay.synthesis.writing.material import Matter, beside, matter, related
+
+FIRST = 3  # insights of a document that a writer of the spine is shown, if there is room
+SENTENCES = 5  # of a spine
+EMBEDDED = 4  # insights by which a document finds its theme
+REPRESENTED = 24  # themes that the opening speaks of
+
+
+class Sentence(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    text: str
+    cites: list[str] = []
+
+
+class Spine(BaseModel):
+    """A spine as it was written."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    theme: str = ""
+    sentences: list[Sentence]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What came of one group of documents."""
+
+    beats: tuple[Beat, ...]
+    theme: str = ""
+    by: str = RULES
+
+
+async def spin(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    """Theme, spine and themes, once all relations are known. No request grows with the number of documents."""
+    of = matter(run, kit)
+    docs = [doc for doc in progress.brief(run).documents if of.insights.get(doc)]
+    said = {doc: of.said(doc) for doc in docs}
+    parts = await _grouped(of, docs, kit)
+    told = themes.named_by_rule(parts, said)
+    if not run.asked.has_model or not docs:
+        yield Spun(themes.overall("", said), beats.by_rule(of, told), told)
+        return
+    named, who = await _named(run, kit, of, told) if len(told) > 1 else (told, [])
+    work = (_spun(run, kit, of, theme.documents, alone=len(told) == 1) for theme in named)
+    written = [part async for part in progress.side_by_side(work)]
+    if len(named) > 1:
+        written.insert(0, await _opening(run, kit, of, named))
+    yield Spun(
+        themes.overall(written[0].theme, said),
+        tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
+        named,
+        naming.said_by([part.by for part in written] + who),
+    )
+
+
+async def _grouped(of: Matter, docs: Sequence[str], kit: Kit) -> list[tuple[str, ...]]:
+    """Documents that are told together, by what their insights mean."""
+    if len(docs) <= themes.ALONE:
+        return [tuple(docs)] if docs else []
+    import numpy as np
+
+    first = {doc: [insight.claim.words for insight in of.insights[doc][:EMBEDDED]] for doc in docs}
+    vectors = await kit.desk.shelf.embedder.queries([words for own in first.values() for words in own])
+    at = 0
+    means: list[Any] = []
+    for own in first.values():
+        means.append(vectors[at : at + len(own)].mean(axis=0))
+        at += len(own)
+    return [tuple(docs[row] for row in rows) for rows in themes.groups(np.stack(means))]
+
+
+async def _named(run: Run, kit: Kit, of: Matter, told: Sequence[Theme]) -> tuple[tuple[Theme, ...], list[str]]:
+    """The themes with the names that a model gives them, and who gave them."""
+    first = {doc: own[0].claim.words for doc, own in of.insights.items()}
+    evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
+    found: list[Theme] = []
+    who: list[str] = []
+    for block in progress.in_blocks(told, themes.TOGETHER):
+
+        def lay_out(room: int, block: Sequence[Theme] = block) -> Mapping[str, str]:
+            return themes.lay_out(block, first, mark(run), room)
+
+        reply = await kit.ask(
+            Role.write,
+            "themes",
+            themes.Names,
+            lay_out,
+            schema=themes.schema(len(block)),
+            documents=[doc for theme in block for doc in theme.documents],
+            max_tokens=60 + 30 * len(block),
+        )
+        found += block if isinstance(reply, No) else themes.read(reply[0], block, evidence)
+        who.append(f"{RULES}: {reply.why}" if isinstance(reply, No) else reply[1])
+    return tuple(found), who
+
+
+# --- by a model -----------------------------------------------------------------------------------------------------
+
+
+async def _spun(run: Run, kit: Kit, of: Matter, docs: Sequence[str], *, alone: bool) -> _Part:
+    """The sentences that hold; what they do not name is asked for once more, and then told by rule."""
+    each = kit.small(Role.write)  # which cannot speak of several at once
+    count = "Write a sentence for each document" if each else _count(alone)
+    first = await _asked(run, kit, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
+    if isinstance(first, No):
+        return _Part(beats.naming(of, docs), by=f"{RULES}: {first.why}")
+    reply, by = first
+    held = await _held(run, kit, of, reply.sentences[: len(docs) if each else SENTENCES])
+    who = [by]
+    if missing := _unnamed(docs, held):
+        wanted = f"Not named yet: {_called(of, missing)}. Write a sentence for each of them."
+        again = await _asked(run, kit, of, missing, wanted, len(missing))
+        if isinstance(again, No):
+            who.append(f"{RULES}: {again.why}")
+        else:
+            held += await _held(run, kit, of, again[0].sentences[: len(missing)])
+    rest = _unnamed(docs, held)
+    return _Part((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, naming.said_by(who))
+
+
+def _count(alone: bool) -> str:
+    return f"Write {f'3 to {SENTENCES}' if alone else '1 to 3'} sentences that name every document"
+
+
+async def _opening(run: Run, kit: Kit, of: Matter, told: Sequence[Theme]) -> _Part:
+    """What the themes come to together, from one document of each. Each theme's own sentences name its documents."""
+    step = max(1, -(-len(told) // REPRESENTED))
+    docs = [max(theme.documents, key=lambda doc: (_best(of, doc), doc)) for theme in told[::step]]
+    wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
+    reply = await _asked(run, kit, of, docs, wanted, SENTENCES)
+    if isinstance(reply, No):
+        return _Part((), by=f"{RULES}: {reply.why}")
+    return _Part(await _held(run, kit, of, reply[0].sentences[:SENTENCES]), reply[0].theme, reply[1])
+
+
+def _best(of: Matter, doc: str) -> float:
+    return max(of.known[key].score for key in of.insights[doc][0].claim.cites)
+
+
+def _called(of: Matter, docs: Sequence[str]) -> str:
+    return ", ".join(of.labels[doc] for doc in docs)
+
+
+def _unnamed(docs: Sequence[str], held: Sequence[Beat]) -> list[str]:
+    named = {doc for beat in held for doc in beat.documents}
+    return [doc for doc in docs if doc not in named]
+
+
+async def _asked(
+    run: Run, kit: Kit, of: Matter, docs: Sequence[str], wanted: str, sentences: int
+) -> tuple[Spine, str] | No:
+    most = 1 if kit.small(Role.write) else FIRST
+    keys = [key for doc in docs for insight in of.insights[doc][:most] for key in insight.claim.cites]
+    return await kit.ask(
+        Role.write,
+        "spine",
+        Spine,
+        lambda room: lay_out(of, docs, most, wanted, mark(run), room),
+        schema=schema(list(dict.fromkeys(keys)), sentences),
+        documents=sorted(beside(of, docs)),
+        max_tokens=300 + 50 * len(docs),
+    )
+
+
+def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
+    """The form of a reply, in which nothing can be cited but what was shown."""
+    cites = {"type": "array", "items": {"type": "string", "enum": list(keys)}, "minItems": 1, "maxItems": 12}
+    sentence = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "cites": cites},
+        "required": ["text", "cites"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "theme": {"type": "string"},
+            "sentences": {"type": "array", "items": sentence, "minItems": 1, "maxItems": most},
+        },
+        "required": ["theme", "sentences"],
+        "additionalProperties": False,
+    }
+
+
+def lay_out(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
+    """The values of the prompt `spine`, in at most `room` tokens: every document has the same share, its most telling insight
+    first."""
+    ties = related(of, docs, mark, room // 5)
+    left = room - estimate_tokens(ties) - estimate_tokens(wanted)
+    shown: list[str] = []
+    for place, doc in enumerate(docs):
+        label = f"{of.labels[doc]} · {fitting(of.called.get(doc, ''), 20)}"
+        own = left // (len(docs) - place) - estimate_tokens(fence(mark, label, "")) - 2
+        lines: list[str] = []
+        for insight in of.insights[doc][:most]:
+            keys = ", ".join(f"key {key}" for key in insight.claim.cites)
+            space = own - estimate_tokens(keys) - 2
+            if space < (8 if lines else 1):
+                break
+            lines.append(f"{keys}: {fitting(' '.join(insight.claim.words.split()), min(space, 90))}")
+            own -= estimate_tokens(lines[-1]) + 1
+        shown.append(fence(mark, label, "\n".join(lines)))
+        left -= estimate_tokens(shown[-1]) + 1
+    return {"insights": "\n".join(shown), "relations": ties, "wanted": wanted}
+
+
+async def _held(run: Run, kit: Kit, of: Matter, sentences: Sequence[Sentence]) -> tuple[Beat, ...]:
+    """The sentences that follow from what they cite: by rule, and where the rules leave it open by a model, unless it is a
+    small one."""
+    found: list[Beat] = []
+    for sentence in sentences:
+        split, _ = claims.split(sentence.text, sentence.cites, of.known.keys())
+        for claim in split:
+            told = not kit.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
+            if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
+                beat = _headed(of, Beat(*titled))
+                found.append(replace(beat, claim=judge.by_rule(beat.claim, of.evidence, of.sources)))
+    asks = [
+        beat
+        for beat in found
+        if not kit.small(Role.check) and judge.needs_model(beat.claim, run.asked.mode, of.evidence)
+    ]
+    ruled = {beat.claim: claim for beat, claim in zip(asks, await _ruled(run, kit, of, asks), strict=True)}
+    judged = [replace(beat, claim=ruled.get(beat.claim, beat.claim)) for beat in found]
+    return tuple(beat for beat in judged if beat.claim.verdict is Verdict.supported)
+
+
+def _headed(of: Matter, beat: Beat) -> Beat:
+    """A sentence that names no document, and cites but one, stands under the title of that one."""
+    docs = of.of(beat.claim.cites)
+    if beat.documents or len(docs) != 1 or not of.called.get(docs[0]):
+        return beat
+    return Beat(replace(beat.claim, text=f"“{of.called[docs[0]]}”: {beat.claim.text}"), docs)
+
+
+async def _ruled(run: Run, kit: Kit, of: Matter, asks: Sequence[Beat]) -> tuple[Claim, ...]:
+    """What a model says to sentences that the rules leave open."""
+    open_ = [beat.claim for beat in asks]
+    if not open_:
+        return ()
+    reply = await kit.ask(
+        Role.check,
+        "check",
+        judge.Rulings,
+        lambda room: judge.lay_out(open_, of.evidence, of.sources, mark(run), room),
+        schema=judge.schema(len(open_)),
+        documents=sorted({doc for claim in open_ for doc in of.of(claim.cites)}),
+        max_tokens=80 + 60 * len(open_),
+    )
+    return tuple(open_) if isinstance(reply, No) else judge.read(reply[0], open_)

@@ -1,0 +1,46 @@
+"""What a small model may say: what one sentence of its sources says in nearly the same words. Pure.
+
+Seen of one: it dates an inspection by the year of a rebuilding, and makes a cause of two facts; the rules that are made for
+larger models let some of that pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from assay.answer.checking import revise
+from assay.answer.checking.source import share, spoken_of
+from assay.answer.evidence_text import Sources
+from assay.answer.extractive.extract import pieces
+from assay.core.types import Block, Claim, Evidence
+from assay.language import text
+
+NEARLY = 0.8  # of its words
+
+
+def retells(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> bool:
+    """Whether a single sentence of what is cited has nearly all of these words."""
+    terms = spoken_of(words)
+    sentences = (
+        each.passage.text[slice(*span)] for each in evidence if each.key in cites for span in pieces(each.passage.text)
+    )
+    return any(share(terms, frozenset(text.terms(sentence))) >= NEARLY for sentence in sentences)
+
+
+def kept(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, ...]:
+    """The blocks with only such claims; of the others the sentence that was meant is quoted, where there is one."""
+    found = (replace(block, claims=tuple(_said(block.claims, evidence))) for block in blocks)
+    return tuple(block for block in found if block.claims)
+
+
+def _said(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[Claim]:
+    said: list[Claim] = []
+    for claim in claims:
+        if claim.quote is not None or retells(claim.text, claim.cites, evidence):
+            said.append(claim)
+            continue
+        cited = [each for each in evidence if each.key in claim.cites]
+        if meant := revise.closest(claim, cited, claim.text, Sources()):
+            said.append(meant)
+    return said

@@ -1,0 +1,106 @@
+"""What spine and narrative are made of, computed once for a stage: what each document says, by whom it is called what. Pure
+but for the documents, which are looked up to see that the evidence still stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from assay.agent.context import Kit
+from assay.answer import compose
+from assay.answer.evidence_text import Sources
+from assay.core.account import Insight, Relation
+from assay.core.events import Seat
+from assay.core.run import Run
+from assay.core.types import Claim, Evidence
+from assay.models.llm import Role
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import naming, progress
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    labels: Mapping[str, str]  # document → D1, D2, …
+    called: Mapping[str, str]  # document → its title in short
+    insights: Mapping[str, tuple[Insight, ...]]  # by document, the most telling first
+    relations: tuple[Relation, ...]
+    evidence: tuple[Evidence, ...]  # that still stands
+    known: Mapping[str, Evidence]  # the same, by key
+    sources: Sources
+
+    @property
+    def documents(self) -> dict[str, str]:
+        """Label → document."""
+        return {label: doc for doc, label in self.labels.items()}
+
+    def said(self, doc: str) -> str:
+        """All that the insights say of a document."""
+        return "\n".join(insight.claim.words for insight in self.insights.get(doc, ()))
+
+    def of(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """The documents that these keys are of."""
+        return tuple(dict.fromkeys(self.known[key].quote.doc_id for key in keys if key in self.known))
+
+
+def matter(run: Run, kit: Kit) -> Matter:
+    """The insights are those whose evidence stands. First what a document says to the questions that it gave rise to."""
+    evidence = compose.standing(run.evidence, cache(kit.document))
+    known = {each.key: each for each in evidence}
+    sources = kit.sources(run)
+    own = {question.id: frozenset(question.documents) for question in progress.questions(run)}
+    place = {question: number for number, question in enumerate(own)}
+    insights: dict[str, list[Insight]] = {}
+    for insight in progress.insights(run).values():
+        cites = insight.claim.cites
+        if cites and all(key in known for key in cites) and sayable(insight.claim):
+            insights.setdefault(insight.doc_id, []).append(insight)
+
+    def rank(insight: Insight) -> tuple[bool, float, int]:
+        best = max(known[key].score for key in insight.claim.cites)
+        return insight.doc_id not in own.get(insight.question, ()), -best, place.get(insight.question, 0)
+
+    return Matter(
+        labels=progress.labels(run),
+        called=naming.names(run, sources.titles),
+        insights={doc: tuple(sorted(found, key=rank)) for doc, found in insights.items()},
+        relations=progress.relations(run),
+        evidence=evidence,
+        known=known,
+        sources=sources,
+    )
+
+
+def sayable(claim: Claim) -> bool:
+    """Whether words may be repeated: those that a document addresses to a model are not about anything."""
+    return not instructs(claim.words)
+
+
+def related(of: Matter, docs: Sequence[str], mark: str, room: int) -> str:
+    """How these documents stand to each other, a line for each relation that fits; nothing if there is none."""
+    lines: list[str] = []
+    left = room - 30
+    for each in of.relations:
+        ends = (each.left.doc_id, each.right.doc_id)
+        if not set(ends) & set(docs):
+            continue
+        line = f"{' and '.join(of.labels.get(doc, '') for doc in ends)}: {each.type}: {' '.join(each.reason.split())}"
+        line = fitting(line, 50)
+        if (cost := estimate_tokens(line) + 1) > left:
+            break
+        lines.append(line)
+        left -= cost
+    return fence(mark, "relations", "\n".join(lines)) + "\n\n" if lines else ""
+
+
+def beside(of: Matter, docs: Sequence[str]) -> set[str]:
+    """These documents, and those that a request about them may speak of because they are related."""
+    ends = [(each.left.doc_id, each.right.doc_id) for each in of.relations]
+    return {*docs, *(doc for pair in ends if set(pair) & set(docs) for doc in pair)}
+
+
+def window(run: Run) -> int:
+    """The smallest window of those who write, as it was found when the run began."""
+    seats: list[Seat] = [seat for seat in run.asked.seats if seat.role == Role.write.value]
+    return min((seat.window for seat in seats), default=0) or 8192

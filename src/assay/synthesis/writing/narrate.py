@@ -1,0 +1,99 @@
+"""A part of the narrative by a model: what it is shown, the form of its reply, and the paragraphs read from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from assay.answer import claims
+from assay.answer import draft as drafting
+from assay.answer.evidence_text import Sources
+from assay.core.events import Drafted
+from assay.core.types import Claim
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence
+from assay.synthesis import progress
+from assay.synthesis.writing import parts
+from assay.synthesis.writing.material import Matter, related
+from assay.synthesis.writing.parts import Item
+
+
+def schema(keys: Sequence[str]) -> dict[str, Any]:
+    """The form of a reply: paragraphs of claims, in which nothing can be cited but what was shown."""
+    words = {"type": "string", "maxLength": claims.LONGEST}
+    claim = {"text": words, "cites": _list({"type": "string", "enum": list(keys)}, drafting.CITES)}
+    block = {"claims": _list(_object(claim), drafting.CLAIMS)}
+    return _object({"blocks": _list(_object(block), drafting.BLOCKS)})
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: Mapping[str, Any], most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+
+
+def lay_out(
+    of: Matter, part: Sequence[Item], spine: Sequence[Claim], wanted: str, mark: str, room: int
+) -> dict[str, str]:
+    """The values of the prompt `narrate`, in at most `room` tokens: every item is shown, shorter where there are many; spine
+    and relations have what they need, and never more than a part of it."""
+    docs = list(dict.fromkeys(item.doc_id for item in part))
+    told = fence(mark, "spine", fitting(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
+    told = told if spine else ""
+    ties = related(of, docs, mark, room // 8)
+    left = room - sum(estimate_tokens(words) for words in (told, ties, wanted)) - 4
+    shown: list[str] = []
+    question = ""
+    for place, item in enumerate(part):
+        share = left // (len(part) - place)
+        asked = ""
+        if item.question and item.question != question:
+            question = item.question
+            asked = fence(mark, "question", fitting(" ".join(question.split()), min(40, max(8, share // 4)))) + "\n"
+        shown.append(asked + _shown(item, of, mark, share - estimate_tokens(asked) - 1))
+        left -= estimate_tokens(shown[-1]) + 1
+    return {"spine": told, "relations": ties, "evidence": "\n".join(shown), "wanted": wanted}
+
+
+def _shown(item: Item, of: Matter, mark: str, room: int) -> str:
+    """An item as a writer sees it: the insight, and beside it the words that bear it out, if there is room."""
+    keys = " · ".join(f"key {key}" for key in item.keys)
+    label = f"{keys} · {of.labels.get(item.doc_id, '')} · {fitting(of.called.get(item.doc_id, ''), 20)}"
+    left = room - estimate_tokens(fence(mark, label, "")) - 2
+    words = fitting(" ".join(item.claim.words.split()), max(12, left))
+    left -= estimate_tokens(words) + 2
+    if item.claim.quote is None and left > 16:
+        words += (
+            f"\nIn its words: {fitting(' '.join(of.known[item.keys[0]].quote.text.split()), min(left, parts.QUOTED))}"
+        )
+    return fence(mark, label, words)
+
+
+def _labelled(claim: Claim, of: Matter) -> str:
+    """A sentence of the spine as a model reads it: with labels in the place of titles."""
+    words = " ".join(claim.words.split())
+    for doc in of.of(claim.cites):
+        words = words.replace(f"“{of.called.get(doc, '')}”", of.labels.get(doc, ""))
+    return words
+
+
+def read(reply: drafting.Writing, part: Sequence[Item], question: str, of: Matter, by: str) -> Drafted:
+    """The paragraphs of a part: claims that cite what was shown, with titles in the place of labels."""
+    keys = {key for item in part for key in item.keys}
+    evidence = [each for each in of.evidence if each.key in keys]
+    sources = Sources({doc: f"{of.labels.get(doc, '')} {name}" for doc, name in of.called.items()}, of.sources.dates)
+    bare = [  # without headings; a paragraph that is too long is two
+        drafting.Part(claims=list(claims))
+        for each in reply.blocks
+        for claims in progress.in_blocks(each.claims, drafting.CLAIMS)
+    ]
+    drafted = drafting.read(reply.model_copy(update={"blocks": bare}), question, evidence, by, sources)
+    return replace(drafted, blocks=parts.in_titles(drafted.blocks, of))

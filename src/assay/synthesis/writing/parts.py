@@ -1,0 +1,156 @@
+"""What a narrative has to tell, cut into parts that fit a request, and held against what was told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.answer import claims
+from assay.core.account import Pipeline, Tie
+from assay.core.run import Run
+from assay.core.types import Block, Claim, Conflict
+from assay.models.token_estimate import estimate_tokens
+from assay.synthesis import naming, progress
+from assay.synthesis.writing import spine_by_rule, themes
+from assay.synthesis.writing.material import Matter, sayable
+
+ITEMS = 40  # that one request tells, however large the window
+AN_ITEM = 512  # tokens of window for each; the reply needs some of them too
+QUOTED = 80  # tokens of a quotation beside the insight that it bears out
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to tell: an insight, or a piece of evidence. `claim` is what stands in for it where nobody tells it."""
+
+    doc_id: str
+    keys: tuple[str, ...]
+    claim: Claim
+    theme: int = 0
+    question: str = ""
+
+    @property
+    def cost(self) -> int:
+        return estimate_tokens(self.claim.words) + (0 if self.claim.quote else QUOTED) + 60
+
+
+def items(run: Run, of: Matter) -> tuple[Item, ...]:
+    """All that is told, in the order of telling. Synthesis: every insight, theme by theme and document by document. Summary:
+    the evidence of every question, each piece once."""
+    if progress.brief(run).pipeline is Pipeline.synthesis:
+        spun = progress.spun(run)
+        parts = [theme.documents for theme in spun.themes] if spun else [tuple(of.insights)]
+        return tuple(
+            Item(doc, insight.claim.cites, spine_by_rule.fresh(insight.claim), number)
+            for number, docs in enumerate(parts)
+            for doc in docs
+            for insight in of.insights.get(doc, ())
+        )
+    asked = {question.id: question.text for question in progress.questions(run)}
+    found: dict[str, Item] = {}
+    for question, evidence in progress.answers(run).items():
+        for each in evidence:
+            claim = Claim("", (each.key,), quote=each.quote)
+            if each.key in of.known and each.key not in found and sayable(claim):
+                found[each.key] = Item(each.quote.doc_id, (each.key,), claim, question=asked.get(question, ""))
+    return tuple(found.values())
+
+
+def parts(told: Sequence[Item], window: int, most: int = 0) -> list[tuple[Item, ...]]:
+    """Items that share a request: of one theme, few enough to be told with care, and short enough to fit. All are in one."""
+    most = most or max(2, min(ITEMS, window // AN_ITEM))
+    room = max(200, window // 2 - 400)
+    found: list[tuple[Item, ...]] = []
+    for theme in dict.fromkeys(item.theme for item in told):
+        own = [item for item in told if item.theme == theme]
+        even = -(-len(own) // -(-len(own) // most))  # as many in the last part as in the others
+        part: list[Item] = []
+        for item in own:
+            if part and (len(part) >= even or sum(each.cost for each in part) + item.cost > room):
+                found.append(tuple(part))
+                part = []
+            part.append(item)
+        found.append(tuple(part))
+    return found
+
+
+# --- held against what was told -------------------------------------------------------------------------------------
+
+
+def untold(run: Run, told: Sequence[Item], said: Sequence[Claim]) -> tuple[Item, ...]:
+    """What no claim uses. Synthesis: every insight whose evidence nobody cites. Summary: the best piece of every question,
+    and of every document, that nobody cites."""
+    cited = {key for claim in said for key in claim.cites}
+    if progress.brief(run).pipeline is Pipeline.synthesis:
+        spans = {claim.quote for claim in said if claim.quote}
+        return tuple(item for item in told if not cited & set(item.keys) and item.claim.quote not in spans)
+    best = {item.keys[0]: item for item in told}
+    found: dict[str, Item] = {}
+    for evidence in progress.answers(run).values():
+        own = [each.key for each in evidence if each.key in best]
+        if own and not cited & set(own) and not found.keys() & set(own):
+            found[own[0]] = best[own[0]]
+    spoken = {item.doc_id for item in told if item.keys[0] in cited or item.keys[0] in found}
+    for item in told:
+        if item.doc_id not in spoken:
+            spoken.add(item.doc_id)
+            found[item.keys[0]] = item
+    return tuple(item for item in told if item.keys[0] in found)
+
+
+def unanchored(of: Matter, told: Sequence[Item], said: Sequence[Claim]) -> tuple[Item, ...]:
+    """The first item of each document that no claim speaks of alone: if what it says beside others does not hold, it would
+    not appear at all."""
+    alone = {docs[0] for claim in said if len(docs := of.of(claim.cites)) == 1}
+    found: dict[str, Item] = {}
+    for item in told:
+        if item.doc_id not in alone:
+            found.setdefault(item.doc_id, item)
+    return tuple(found.values())
+
+
+def placed(paragraphs: Sequence[Block], item: Item, of: Matter) -> tuple[Block, ...]:
+    """The paragraphs with what stands in for an item: after the last claim of its document, or else at the end."""
+    said = (claim for block in paragraphs for claim in block.claims if claim.words == item.claim.words)
+    if any(item.doc_id in of.of(claim.cites) for claim in said):  # what two documents say alike, each of them says
+        return tuple(paragraphs)
+    for place in range(len(paragraphs) - 1, -1, -1):
+        block = paragraphs[place]
+        own = [at for at, claim in enumerate(block.claims) if item.doc_id in of.of(claim.cites)]
+        if own:
+            after = own[-1] + 1
+            longer = Block((*block.claims[:after], item.claim, *block.claims[after:]), block.heading)
+            return (*paragraphs[:place], longer, *paragraphs[place + 1 :])
+    return (*paragraphs, Block((item.claim,)))
+
+
+def in_titles(blocks: Iterable[Block], of: Matter) -> tuple[Block, ...]:
+    """Paragraphs as a person reads them: no headings, titles in the place of labels, and nothing that cites nothing."""
+    documents = of.documents
+    found: list[Block] = []
+    for block in blocks:
+        own: list[Claim] = []
+        for claim in block.claims:
+            titled = (claim, ()) if claim.quote else naming.in_titles(claim, documents, of.called, of.known)
+            own += [titled[0]] if titled and titled[0].cites else []
+        if own:
+            found.append(Block(tuple(own)))
+    return tuple(found)
+
+
+# --- both sides -----------------------------------------------------------------------------------------------------
+
+
+def conflicts(of: Matter) -> tuple[tuple[Conflict, tuple[Item, Item]], ...]:
+    """Every contradiction between documents, with both sides as they can be told by quotation."""
+    found: dict[frozenset[str], tuple[Conflict, tuple[Item, Item]]] = {}  # by the words on both sides
+    for each in of.relations:
+        ends = (each.left, each.right)
+        if each.type is not Tie.contradiction or not all(end.key in of.known for end in ends):
+            continue
+        left, right = (Item(end.doc_id, (end.key,), Claim("", (end.key,), quote=end.quote)) for end in ends)
+        both = themes.shared([each.left.quote.text, each.right.quote.text], most=4)
+        about = claims.gap(", ".join(both), " ".join(both), [of.known[end.key] for end in ends])
+        conflict = Conflict(each.left.key, each.right.key, about)
+        found.setdefault(frozenset((each.left.quote.text, each.right.quote.text)), (conflict, (left, right)))
+    return tuple(found.values())

@@ -1,0 +1,349 @@
+"""Retelling claims for another reader: what a model is shown, the form of its reply, and what of it holds. Pure.
+
+What a sentence must follow from are the claims it tells, which were verified; where it does not, they stand in their own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.answer import claims as stating
+from assay.answer import compose
+from assay.answer.checking import facts, judge
+from assay.answer.checking.source import orders, share
+from assay.answer.evidence_text import Sources
+from assay.core.account import EXECUTIVE, PLAIN, Retold, Telling, Translation
+from assay.core.run import Run
+from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
+from assay.language import text
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+from assay.synthesis import naming, progress
+
+TOGETHER, FEW = 8, 4  # claims that one request retells; of a small model
+SHOWN, LITTLE = 1200, 500  # tokens of those claims
+SENTENCES = 3  # for each claim, at most
+DESCRIBED = 300  # characters of a reader's description
+ANALOGY = 300  # characters
+WISHES = {
+    PLAIN: "has no background. Keep the order of the argument. Short sentences of one thought each, in the active voice "
+    "and in everyday words; explain what is abstract by what the claims say of it. One analogy may help.",
+    EXECUTIVE: "has to decide. Say briefly what matters for a decision. Claims may be merged, and those that make no "
+    "difference left out. No analogy.",
+}
+# What leaves a statement open. "May" that is a month has a capital.
+OPEN = re.compile(
+    r"\b(?:[Ss]uggest\w*|may|might|could|[Pp]erhaps|[Pp]ossibl[ey]|[Ss]eems?|[Aa]ppears? to|[Ll]ikely|[Hh]ints?)\b"
+)
+COMPARES = re.compile(
+    r"\b(?:like|as if|as though|imagine|think of|picture|similar to|much as|just as|resembles?)\b", re.I
+)
+BEGINS = frozenset(map(text.stem, "imagine think picture consider suppose much".split()))  # as analogies do
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Sentence(_Strict):
+    """A sentence as it was written, and the numbers of the claims that it tells."""
+
+    text: str
+    claims: list[int]
+
+
+class Retelling(_Strict):
+    sentences: list[Sentence]
+    analogy: str = ""
+
+
+# --- what is retold -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """The narrative as it passed: its claims by place, and each with what it cites as something to hold a sentence against."""
+
+    blocks: tuple[tuple[int, ...], ...]
+    claims: Mapping[int, Claim]
+    documents: Mapping[int, tuple[str, ...]]  # that a claim cites
+    pieces: Mapping[int, Evidence]
+    commands: tuple[Evidence, ...]  # evidence that tells a model what to say
+    ordinary: frozenset[str]  # stems that the documents write in small letters: no names, if they open a sentence
+    titles: Mapping[str, tuple[str, ...]]  # what a document is called; the first is how it is told of
+    labels: Mapping[str, str]
+    conflicts: tuple[Conflict, ...]
+
+    @property
+    def sources(self) -> Sources:
+        return Sources({doc: names[0] for doc, names in self.titles.items() if names})
+
+
+def matter(run: Run, sources: Sources) -> Matter:
+    """What is told to the expert. An opinion is labelled as one there, and is not retold."""
+    blocks = run.draft.blocks if run.draft else ()
+    opinions = compose.opinions(run)
+    good = {
+        place: claim
+        for place, claim in sorted(run.checked.items())
+        if claim.verdict is Verdict.supported and place not in opinions
+    }
+    parts: list[tuple[int, ...]] = []
+    first = 0
+    for block in blocks:
+        parts.append(tuple(place for place in range(first, first + len(block.claims)) if place in good))
+        first += len(block.claims)
+    evidence = run.evidence
+    by_key = {each.key: each for each in evidence}
+    cited = {place: [by_key[key] for key in claim.cites if key in by_key] for place, claim in good.items()}
+    documents = {place: tuple(dict.fromkeys(each.quote.doc_id for each in own)) for place, own in cited.items()}
+    read, called = progress.portraits(run), naming.names(run, sources.titles)
+    titles: dict[str, tuple[str, ...]] = {}
+    for doc in dict.fromkeys(doc for own in documents.values() for doc in own):
+        names = (called.get(doc, ""), read[doc].title if doc in read else "", sources.titles.get(doc, ""))
+        titles[doc] = tuple(dict.fromkeys(name for name in names if name.strip()))
+    return Matter(
+        tuple(part for part in parts if part),
+        good,
+        documents,
+        {place: _piece(place, claim, cited[place], titles) for place, claim in good.items()},
+        tuple(each for each in evidence if orders(each.passage.text)),
+        facts.in_small_letters("\n".join(each.passage.text for each in evidence)),
+        titles,
+        progress.labels(run),
+        run.draft.conflicts if run.draft else (),
+    )
+
+
+def _piece(place: int, claim: Claim, cited: Sequence[Evidence], titles: Mapping[str, tuple[str, ...]]) -> Evidence:
+    """A claim that was verified, with the quotations it rests on, as one source: plain words are not the documents' own, so
+    the claim's count too. The titles of its documents stand above it, as they do everywhere."""
+    words = claim.words.strip()
+    body = "\n\n".join(dict.fromkeys((words, *(each.quote.text for each in cited))))
+    names = [name for each in cited for name in titles[each.quote.doc_id]]
+    above = dict.fromkeys(part for part in (*names, *(each.passage.heading for each in cited)) if part)
+    doc = cited[0].quote.doc_id if cited else ""
+    passage = Passage(_key(place), doc, body, 0, len(body), " · ".join(above))
+    flagged = any(each.flagged for each in cited)
+    return Evidence(_key(place), passage, Quote(doc, 0, len(words), words), 10.0, "", flagged=flagged)
+
+
+def _key(place: int) -> str:
+    return f"told-{place}"
+
+
+def groups(told: Matter, *, small: bool) -> Iterator[tuple[int, ...]]:
+    """Claims that share a request: of one block, few, and not too long. Always cut the same way."""
+    most, room = (FEW, LITTLE) if small else (TOGETHER, SHOWN)
+    for block in told.blocks:
+        group: list[int] = []
+        used = 0
+        for place in block:
+            cost = estimate_tokens(told.claims[place].words)
+            if group and (len(group) == most or used + cost > room):
+                yield tuple(group)
+                group, used = [], 0
+            group.append(place)
+            used += cost
+        yield tuple(group)
+
+
+# --- what the model is shown ----------------------------------------------------------------------------------------
+
+
+def schema(count: int, *, spares: bool) -> dict[str, Any]:
+    """The form of a reply about `count` claims, in which no other can be told."""
+    number = {"type": "integer", "enum": list(range(1, count + 1))}
+    numbers = {"type": "array", "items": number, "minItems": 1, "maxItems": count}
+    sentence = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "claims": numbers},
+        "required": ["text", "claims"],
+        "additionalProperties": False,
+    }
+    most = {"minItems": 0 if spares else 1, "maxItems": SENTENCES * count}
+    return {
+        "type": "object",
+        "properties": {"sentences": {"type": "array", "items": sentence, **most}, "analogy": {"type": "string"}},
+        "required": ["sentences", "analogy"],
+        "additionalProperties": False,
+    }
+
+
+def lay_out(told: Matter, audience: str, group: Sequence[int], mark: str, room: int, note: str = "") -> dict[str, str]:
+    """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, each on a line of its own. Who the
+    reader is, a person has written: it is shown between marks, and no more of it than says so."""
+    said = " ".join(text.clean(audience).split())[:DESCRIBED]
+    reader = WISHES.get(audience) or "\n" + fence(mark, "who the reader is", said)
+    note = f"\n{note}" if note else ""
+    left = room - estimate_tokens(reader) - estimate_tokens(note) - 40
+    each = max(left // len(group) - 12, 8)
+    shown = _labelled(told, group)
+    lines = [
+        f"{number}{_from(told, place, shown)}: {fitting(' '.join(told.claims[place].words.split()), each)}"
+        for number, place in enumerate(group, 1)
+    ]
+    return {"claims": fence(mark, "claims", "\n".join(lines)), "reader": reader, "note": note}
+
+
+def _labelled(told: Matter, group: Sequence[int]) -> dict[str, str]:
+    """Label → title, of the documents behind these claims. A label that the claims themselves have (a vitamin is called D3) is
+    not used."""
+    words = " ".join(told.pieces[place].passage.text for place in group)
+    docs = dict.fromkeys(doc for place in group for doc in told.documents[place])
+    titles = {told.labels[doc]: told.titles[doc][0] for doc in docs if doc in told.labels and told.titles[doc]}
+    return {own: name for own, name in titles.items() if not re.search(rf"\b{own}\b", words)}
+
+
+def _from(told: Matter, place: int, shown: Mapping[str, str]) -> str:
+    own = [told.labels[doc] for doc in told.documents[place] if told.labels.get(doc) in shown]
+    return f" ({', '.join(own)})" if own else ""
+
+
+# --- what it wrote --------------------------------------------------------------------------------------------------
+
+Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the places of those that it tells
+
+
+def read(reply: Retelling, told: Matter, group: Sequence[int]) -> tuple[Tried, ...]:
+    """The sentences, each citing the claims it tells. One that tells none is gone, and no claim is credited to a sentence that
+    has not a word of it. Where a label stands, the document's title is written."""
+    titles = _labelled(told, group)
+    found: dict[str, Tried] = {}
+    for sentence in reply.sentences[: SENTENCES * len(group)]:
+        named = sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)})
+        for said in stating.split(sentence.text, (), ())[0]:
+            places = _told_by(said.text, named, told)
+            own = {told.labels.get(doc, "") for place in places for doc in told.documents[place]}
+            words = _in_titles(said.text, {label: title for label, title in titles.items() if label in own})
+            if places:
+                found.setdefault(words, (Claim(words, tuple(map(_key, places))), places))
+    return tuple(found.values())
+
+
+def _in_titles(words: str, titles: Mapping[str, str]) -> str:
+    """Titles in the place of labels, all in one go: a title may hold what looks like the label of another document."""
+    plain = re.sub(r"\b[Dd]ocument (?=D[1-9])", "", words)
+    return re.sub(
+        r"[“\"]?\b(D[1-9]\d*)\b[”\"]?",
+        lambda found: f"“{titles[found[1]]}”" if found[1] in titles else found[0],
+        plain,
+    )
+
+
+def _told_by(words: str, named: Sequence[int], told: Matter) -> tuple[int, ...]:
+    """Of the claims that a sentence is said to tell, those it has a word of that the others do not have."""
+    terms = {place: frozenset(text.terms(told.claims[place].words)) for place in named}
+    there = frozenset(text.terms(words))
+    found: list[int] = []
+    for place in named:
+        others = frozenset(term for other in named if other != place for term in terms[other])
+        if share(terms[place] - others or terms[place], there) > 0:
+            found.append(place)
+    return tuple(found)
+
+
+def by_rule(tried: Tried, told: Matter) -> Claim:
+    """The sentence with its verdict: the same grounding as of any claim, in what was verified; and what a claim leaves open
+    stays open."""
+    claim, places = tried
+    first = re.match(r"[^\W\d_]+", claim.text)
+    opens = first is not None and first[0].istitle() and text.stem(text.fold(first[0])) in told.ordinary
+    words = claim.text[:1].lower() + claim.text[1:] if opens else claim.text
+    evidence = (*told.pieces.values(), *told.commands)
+    ruled = replace(judge.by_rule(replace(claim, text=words), evidence, told.sources), text=claim.text)
+    doubtful = any(OPEN.search(told.claims[place].words) for place in places)
+    if ruled.verdict in (Verdict.supported, Verdict.partial) and doubtful and not OPEN.search(claim.text):
+        return replace(ruled, verdict=Verdict.unsupported, why="it states what the claim leaves open")
+    return ruled
+
+
+def settled(ruled: Sequence[Tried], told: Matter, group: Sequence[int], *, spares: bool) -> tuple[Retold, ...]:
+    """What is told of a group: the sentences that hold, and the own words of each claim that none of them tells. Who is spared
+    some is spared those that nobody tried to tell. A document that the claims name is named where it is first told of."""
+    sentences: list[Retold] = []
+    failed: dict[int, str] = {}
+    named: set[str] = set()
+    for claim, places in ruled:
+        titles = {title for place in places for title in _titles_in(told, place)}
+        lost = sorted(title for title in titles - named if title not in claim.text)
+        if claim.verdict is not Verdict.supported or lost:
+            why = claim.why if claim.verdict is not Verdict.supported else f"it no longer names “{lost[0]}”"
+            failed |= {place: why for place in places if place not in failed}
+            continue
+        named |= titles
+        cites = dict.fromkeys(key for place in places for key in told.claims[place].cites)
+        sentences.append(Retold(claim.text, places, tuple(cites)))
+    heard = {place for each in sentences for place in each.claims}
+    for place in group:
+        if place not in heard and (place in failed or not spares):
+            sentences.append(in_its_words(told, place, failed.get(place, "what was written does not tell it")))
+    return tuple(sentences)
+
+
+def _titles_in(told: Matter, place: int) -> list[str]:
+    """The titles of its documents that a claim names."""
+    titles = (title for doc in told.documents[place] for title in told.titles[doc])
+    return [title for title in titles if f"“{title}”" in told.claims[place].words]
+
+
+def in_its_words(told: Matter, place: int, why: str) -> Retold:
+    """The claim as the expert reads it; a quotation is seen to be one."""
+    claim = told.claims[place]
+    words = f"“{claim.words.strip()}”" if claim.quote else claim.words
+    return Retold(words, (place,), claim.cites, kept=True, why=why)
+
+
+def owed(told: Matter, heard: frozenset[int]) -> tuple[Retold, ...]:
+    """What no reader is spared: a claim of each document, and the other side of a conflict that is told."""
+    more: dict[int, str] = {}
+    known = {doc for place in heard for doc in told.documents[place]}
+    for place, docs in told.documents.items():
+        if place not in heard and not known.issuperset(docs):
+            more[place] = "no document is left out"
+            known.update(docs)
+    for conflict in told.conflicts:
+        sides = [
+            [place for place, claim in told.claims.items() if key in claim.cites]
+            for key in (conflict.left, conflict.right)
+        ]
+        lost = [side for side in sides if not (heard | more.keys()).intersection(side)]
+        if len(lost) == 1 and lost[0]:
+            more[lost[0][0]] = "it is the other side of a conflict"
+    return tuple(in_its_words(told, place, why) for place, why in more.items())
+
+
+def analogy(words: str) -> str:
+    """A comparison that carries no fact: a sentence or two, with no name, number or date in it; otherwise nothing."""
+    said = " ".join(stating.lifted(text.clean(words), ()).words.split())
+    if not said or len(said) > ANALOGY or len(text.sentences(said)) > 2 or not COMPARES.search(said):
+        return ""
+    if facts.numbers(said) or facts.dates(said) or facts.names(said, BEGINS | facts.in_small_letters(said)):
+        return ""
+    return "" if instructs(said) else said
+
+
+# --- beside the narrative -------------------------------------------------------------------------------------------
+
+
+def as_delivered(made: Translation, run: Run) -> Translation:
+    """A translation beside the narrative that was delivered: places are those of its claims, where the run counts those of
+    the draft. What tells a claim that was not delivered after all is gone."""
+    delivered = run.answer.claims if run.answer else ()
+    at: dict[int, int] = {}
+    for place, claim in sorted(run.checked.items()):
+        if len(at) < len(delivered) and delivered[len(at)] == claim:
+            at[place] = len(at)
+    paragraphs: list[Telling] = []
+    for part in made.paragraphs:
+        own = [each for each in part.sentences if at.keys() >= set(each.claims)]
+        if own:
+            told = tuple(replace(each, claims=tuple(at[place] for place in each.claims)) for each in own)
+            paragraphs.append(replace(part, sentences=told))
+    left_out = tuple(at[place] for place in made.left_out if place in at)
+    return replace(made, paragraphs=tuple(paragraphs), left_out=left_out)

@@ -1,0 +1,100 @@
+"""The spine by rule: a document by its title and its most telling insight, or several by the words that they share. Each beat
+holds against what it cites. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from assay.answer.checking import judge
+from assay.core.account import Beat, Theme
+from assay.core.types import Claim, Verdict
+from assay.language import text
+from assay.prompts.fence import instructs
+from assay.synthesis.writing import themes
+from assay.synthesis.writing.material import Matter
+
+FEW = 5  # documents that have a sentence each
+LEAST = 3  # sentences of a spine
+SHARED = 3  # words that stand for documents which are named together
+LISTED = "each of these documents uses these words"
+WORDS = 240  # characters of an insight; of what is longer, its first sentence
+
+
+def by_rule(of: Matter, parts: Sequence[Theme]) -> tuple[Beat, ...]:
+    """The spine without a model; every document that has an insight is named. Where there would be but one sentence, or two,
+    some documents have more, so that there is something to tell."""
+    if len(parts) == 1 and len(parts[0].documents) < LEAST:
+        docs = parts[0].documents
+        each = -(-LEAST // len(docs))
+        return tuple(single(of, doc, place) for doc in docs for place in range(min(each, len(of.insights[doc]))))
+    found = [beat for theme in parts for beat in naming(of, theme.documents, few=FEW if len(parts) == 1 else 1)]
+    listed = [doc for beat in found if len(beat.documents) > 1 for doc in beat.documents]
+    return (*found, *(single(of, doc) for doc in listed[: max(0, LEAST - len(found))]))
+
+
+def naming(of: Matter, docs: Sequence[str], few: int = FEW) -> tuple[Beat, ...]:
+    """Beats that name these documents: one each for few; of more, those together that share a word."""
+    if len(docs) <= few:
+        return tuple(single(of, doc) for doc in docs)
+    found: list[Beat] = []
+    left = list(docs)
+    while len(left) > 1 and (beat := _together(of, left)) is not None:
+        found.append(beat)
+        left = [doc for doc in left if doc not in beat.documents]
+    return (*found, *(single(of, doc) for doc in left))
+
+
+def single(of: Matter, doc: str, place: int = 0) -> Beat:
+    """What one document says, under its title; or, where its title says what nobody can vouch for, its words alone."""
+    insight = of.insights[doc][place]
+    words = " ".join(insight.claim.words.split())
+    if len(words) > WORDS:
+        words = words[slice(*text.sentences(words)[0])]
+    if called := of.called.get(doc):
+        claim = judge.by_rule(Claim(f"“{called}”: {words}", insight.claim.cites), of.evidence, of.sources)
+        if claim.verdict is Verdict.supported:
+            return Beat(claim, (doc,))
+    return Beat(insight.claim, (doc,))
+
+
+def _together(of: Matter, docs: Sequence[str]) -> Beat | None:
+    """One line for as many of these documents as use the same words, the rarer elsewhere the better. It states no more than
+    that: each word stands in what is cited of each document."""
+    where: dict[str, dict[str, str]] = {}  # stem → document → the key that has it
+    for doc in (doc for doc in docs if of.called.get(doc) and not instructs(of.called[doc])):
+        for insight in of.insights[doc]:
+            for key in insight.claim.cites:
+                for stem in themes.telling(of.known[key].quote.text):
+                    where.setdefault(stem, {}).setdefault(doc, key)
+    spread = Counter(stem for doc in of.insights for stem in themes.telling(of.said(doc)))
+
+    def rank(stem: str) -> tuple[float, str]:
+        return -(len(where[stem]) ** 2) / max(spread[stem], len(where[stem])), stem
+
+    ranked = sorted((stem for stem in where if len(where[stem]) > 1), key=rank)
+    if not ranked:
+        return None
+    own = tuple(where[ranked[0]])
+    alike = [stem for stem in ranked if where[stem].keys() >= set(own)][:SHARED]
+    keys = tuple(dict.fromkeys(where[stem][doc] for doc in own for stem in alike))
+    words = [themes.written(stem, [of.known[key].quote.text for key in keys]) for stem in alike]
+    names = themes.listed([f"“{of.called[doc]}”" for doc in own])
+    return Beat(Claim(f"{names}: {themes.listed(words)}.", keys, Verdict.supported, LISTED), own)
+
+
+def told(of: Matter, beat: Beat) -> Claim:
+    """A beat as the narrative has it. One that only puts a title before a quotation is that quotation: words of a document stay
+    a quotation, and go with it when it is erased."""
+    for doc in beat.documents[:1]:
+        words = beat.claim.text.removeprefix(f"“{of.called.get(doc, '')}”: ")
+        for claim in (insight.claim for insight in of.insights.get(doc, ())):
+            if claim.quote and claim.cites == beat.claim.cites and " ".join(claim.words.split()).startswith(words):
+                return fresh(claim)
+    return fresh(beat.claim)
+
+
+def fresh(claim: Claim) -> Claim:
+    """The claim as a draft has it: what was found of it before is found again when the draft is checked."""
+    return replace(claim, verdict=None, why="")

@@ -1,0 +1,176 @@
+"""Which documents are told together, and what that is called. Groups follow what the documents say. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.answer import claims
+from assay.answer.checking import facts
+from assay.answer.checking.source import TELLING
+from assay.answer.extractive.extract import ASKING_STEMS
+from assay.core.account import Theme
+from assay.core.types import Evidence
+from assay.language import text
+from assay.models.token_estimate import estimate_tokens, fitting
+from assay.prompts.fence import fence, instructs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ALONE = 12  # documents that need no themes
+MOST = 10  # documents of a theme
+TOGETHER = 12  # themes that one request names
+WORDS = 16  # words of the overall theme
+WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+
+
+def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
+    """Rows that belong together, at most ten each and of about the same size: halved, again and again, across the direction
+    in which they differ most, at the widest gap near the middle. The same rows always give the same groups."""
+    import numpy as np
+
+    def halved(rows: list[int]) -> list[tuple[int, ...]]:
+        if len(rows) <= MOST:
+            return [tuple(sorted(rows))]
+        own = vectors[rows].astype(np.float64)
+        _, _, axes = np.linalg.svd(own - own.mean(axis=0), full_matrices=False)
+        along = np.round((own - own.mean(axis=0)) @ axes[0], 6)  # what differs by less is no difference
+        along = along if along[0] <= 0 else -along
+        order = sorted(range(len(rows)), key=lambda place: (along[place], rows[place]))
+        near = range(-(-3 * len(rows) // 10), 7 * len(rows) // 10 + 1)
+        cut = max(near, key=lambda at: (along[order[at]] - along[order[at - 1]], -abs(2 * at - len(rows))))
+        first, second = ([rows[place] for place in half] for half in (order[:cut], order[cut:]))
+        return halved(first) + halved(second)
+
+    count = len(vectors)
+    return [tuple(range(count))] if count <= ALONE else halved(list(range(count)))
+
+
+# --- names by rule --------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)  # what a document says is held against each theme
+def telling(words: str) -> frozenset[str]:
+    """The stems of the words that say what a text is about."""
+    found = (text.stem(text.fold(word)) for word in WORD.findall(words) if word.lower() not in text.STOP_WORDS)
+    return frozenset(stem for stem in found if stem not in TELLING and stem not in ASKING_STEMS)
+
+
+def written(stem: str, texts: Sequence[str]) -> str:
+    """A stem as the texts mostly write it; in small letters wherever one of them does so."""
+    forms = Counter(word for words in texts for word in WORD.findall(words) if text.stem(text.fold(word)) == stem)
+    return min(forms, key=lambda form: (not form.islower(), -forms[form], form))
+
+
+def shared(own: Sequence[str], others: Sequence[str] = (), most: int = 2) -> tuple[str, ...]:
+    """The words that most of these documents use and few of the others do. Each text is all that one document says."""
+    inside = Counter(stem for words in own for stem in telling(words))
+    outside = Counter(stem for words in others for stem in telling(words))
+    least = min(2, len(own))
+    ranked = sorted(
+        (stem for stem, count in inside.items() if count >= least),
+        key=lambda stem: (-(inside[stem] ** 2) / (inside[stem] + outside[stem]), stem),
+    )
+    return tuple(written(stem, own) for stem in ranked[:most])
+
+
+def listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def named_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tuple[Theme, ...]:
+    """Themes by the words that set them apart; one theme alone needs no name. No two have the same one."""
+    if len(parts) == 1:
+        return (Theme("", tuple(parts[0])),)
+    found: list[Theme] = []
+    for number, docs in enumerate(parts, 1):
+        others = [words for doc, words in said.items() if doc not in docs]
+        tried = [listed(shared([said[doc] for doc in docs], others, most)) for most in (2, 3, 4)]
+        taken = {theme.name.casefold() for theme in found}
+        free = next((name for name in tried if name and name.casefold() not in taken), f"theme {number}")
+        found.append(Theme(free[:1].upper() + free[1:], tuple(docs)))
+    return tuple(found)
+
+
+def overall(words: str, said: Mapping[str, str]) -> str:
+    """The overall theme, if it states nothing that the documents do not say; otherwise the words that most of them use."""
+    tidy = " ".join(text.clean(words).split()).strip("“”\"' ")
+    known = "\n".join(said.values())
+    terms = frozenset(text.terms(tidy))
+    new = terms - frozenset(text.terms(known)) - TELLING - claims.PLAIN_STEMS
+    fits = 1 < len(tidy.split()) <= WORDS and len(text.sentences(tidy)) == 1 and terms and not new
+    if fits and not (instructs(tidy) or facts.strangers(tidy, known)):
+        return tidy
+    made = listed(shared(list(said.values()), most=3))
+    return made[:1].upper() + made[1:]
+
+
+# --- names by a model -----------------------------------------------------------------------------------------------
+
+
+class Named(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    theme: str
+    name: str
+
+
+class Names(BaseModel):
+    """A name for each theme."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    names: list[Named]
+
+
+def schema(count: int) -> dict[str, Any]:
+    named = {
+        "type": "object",
+        "properties": {
+            "theme": {"type": "string", "enum": [f"T{number}" for number in range(1, count + 1)]},
+            "name": {"type": "string"},
+        },
+        "required": ["theme", "name"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"names": {"type": "array", "items": named, "minItems": count, "maxItems": count}},
+        "required": ["names"],
+        "additionalProperties": False,
+    }
+
+
+def lay_out(themes: Sequence[Theme], first: Mapping[str, str], mark: str, room: int) -> dict[str, str]:
+    """The values of the prompt `themes`, in at most `room` tokens: of each theme what its documents say, a line each."""
+    left = room - 8
+    shown: list[str] = []
+    for number, theme in enumerate(themes, 1):  # only words are cut, never the marks around them
+        own = left // (len(themes) - number + 1) - estimate_tokens(fence(mark, f"T{number}", "")) - 2
+        each = max(8, own // max(1, len(theme.documents)) - 2)
+        lines = [fitting(" ".join(first[doc].split()), each) for doc in theme.documents if first.get(doc)]
+        shown.append(fence(mark, f"T{number}", fitting("\n".join(lines), max(0, own))))
+        left -= estimate_tokens(shown[-1]) + 1
+    return {"themes": "\n".join(shown), "count": str(len(themes))}
+
+
+def read(reply: Names, themes: Sequence[Theme], evidence: Mapping[str, Sequence[Evidence]]) -> tuple[Theme, ...]:
+    """The themes with the names they were given, each made of words of its own documents; where it is not, or where two would
+    be called the same, the name by rule stands."""
+    given = {each.theme.strip(): each.name for each in reversed(reply.names)}
+    found: list[Theme] = []
+    for number, theme in enumerate(themes, 1):
+        own = [each for doc in theme.documents for each in evidence.get(doc, ())]
+        name = claims.heading(given.get(f"T{number}", ""), "", own)
+        good = name and not instructs(name) and name.casefold() not in {each.name.casefold() for each in found}
+        found.append(Theme(name[:1].upper() + name[1:], theme.documents) if good else theme)
+    return tuple(found)
