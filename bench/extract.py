@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from assay.agent import hops
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.loop import carry_on
 from assay.agent.steps.by_rule import searches
-from assay.agent.tool import Desk
+from assay.agent.tool import ToolContext
 from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Candidate, Extraction
 from assay.core.events import Asked, Stopped
@@ -82,7 +82,7 @@ async def researched(opened: Workspace, question: str, without: Sequence[str] = 
     shelf = await opened.shelf(scope)
     if without:
         shelf = replace(shelf, indexes={name: Without(index, without) for name, index in shelf.indexes.items()})
-    kit = Kit(Desk(replace(shelf, vectors={}), lambda: scope), Run.then, opened.document)
+    kit = RunContext(ToolContext(replace(shelf, vectors={}), lambda: scope), Run.then, opened.document)
     run = Run("r", (Asked(question, opened.principal.id, DAY),))
     async for event in carry_on(run, kit):
         run = run.then(event)

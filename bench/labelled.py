@@ -11,17 +11,17 @@ from pathlib import Path
 
 from knowing import Knowing, meter
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.steps.registry import HOPS
-from assay.agent.tool import Desk
+from assay.agent.tool import ToolContext
 from assay.core.events import Asked, Event, Mode, Route
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.evaluate.beir import Collection, load
 from assay.evaluate.runner import BASE, DAY, SCHEME, prepared
 from assay.evidence.assess import Width
-from assay.index.retrieve import Shelf
+from assay.index.retrieve import SearchContext
 from assay.workspace.facade import Workspace
 
 
@@ -58,15 +58,15 @@ class Setting:
     """A workspace with a collection in it, opened once."""
 
     opened: Workspace
-    shelf: Shelf
+    shelf: SearchContext
     weights: dict[str, tuple[Usage, tuple[Event, ...]]] = field(default_factory=dict)  # of passages weighed alone
 
-    def desk(self) -> Desk:
+    def desk(self) -> ToolContext:
         scope = self.opened.scope([BASE])
-        return Desk(self.shelf, lambda: scope)
+        return ToolContext(self.shelf, lambda: scope)
 
-    def kit(self, model: Knowing, mode: Mode, width: Width) -> Kit:
-        return Kit(
+    def kit(self, model: Knowing, mode: Mode, width: Width) -> RunContext:
+        return RunContext(
             self.desk(),
             Run.then,
             self.opened.document,

@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool
-from assay.agent.tool_context import Desk, Result, as_found
+from assay.agent.tool_context import ToolContext, Result, as_found
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.core.types import Hit
@@ -45,7 +45,7 @@ async def filled(folder: Path, texts: Sequence[str], **flags: Any) -> tuple[Work
     files = [Source(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
     await opened.add_sources(files, reader=GivenTexts())
     scope = opened.scope()
-    desk = Desk(await opened.shelf(scope), lambda: scope)
+    desk = ToolContext(await opened.shelf(scope), lambda: scope)
     entries = sorted(opened.sources(), key=lambda entry: entry.uri)
     hits = [hit for entry in entries for hit in await desk.passages(entry.id)]
     assert len(hits) == len(texts), len(hits)
@@ -58,13 +58,13 @@ async def agent(
     endpoint = {"llm_base_url": url, "llm_model": "scripted", "llm_api_key": "k"}
     opened, hits = await filled(folder, texts, search_rounds=searches, **endpoint)
 
-    async def search(desk: Desk, query: str, k: int = 8) -> Result:
+    async def search(desk: ToolContext, query: str, k: int = 8) -> Result:
         place = int(query.rpartition(" ")[2]) if query.startswith("valves ") else 0
         mine = hits[place * together :][:together]
         desk.seen.update({hit.passage.id: hit for hit in mine})
         return Result(as_found(mine), f"{len(mine)} passages")
 
-    async def follow(desk: Desk, passage: str, name: str, query: str = "", k: int = 8) -> Result:
+    async def follow(desk: ToolContext, passage: str, name: str, query: str = "", k: int = 8) -> Result:
         return await search(desk, query)
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
@@ -74,7 +74,7 @@ async def agent(
     async def run() -> Run:
         asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=model_roles.seats(roles))
         run = ask.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
-        kit = replace(await ask.kit_for(opened, run, roles), tools=tools)
+        kit = replace(await ask.run_context_for(opened, run, roles), tools=tools)
         async for event in carry_on(run, kit):
             run = run.then(event)
         assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]

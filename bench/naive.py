@@ -8,7 +8,7 @@ from dataclasses import replace
 from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.loop import play
 from assay.agent.steps import sift
 from assay.agent.steps.gather import gather
@@ -45,7 +45,7 @@ async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: M
     return costed(case, model, [each.passage.doc_id for each in run.evidence])
 
 
-async def done(step: Step, run: Run, kit: Kit) -> Run:
+async def done(step: Step, run: Run, kit: RunContext) -> Run:
     async for event in STEPS[step](run, kit):
         run = run.then(event)
     return run
@@ -62,7 +62,7 @@ def narrowed(run: Run, since: int, width: int) -> Run:
     return replace(run, events=tuple(events))
 
 
-async def weighed(run: Run, kit: Kit, setting: Setting, model: Knowing, found: Sequence[Found]) -> Run:
+async def weighed(run: Run, kit: RunContext, setting: Setting, model: Knowing, found: Sequence[Found]) -> Run:
     """What the model says of these passages, each paid for anew. It would say the same again, so that is looked up."""
     before = tuple(event for event in run.events if not isinstance(event, ToolRan | Gathered))
     for each in found:

@@ -29,7 +29,7 @@ from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, Eq, Filter, In
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.index.lance.read import best_by_words
-from assay.index.retrieve import Shelf, retrieve
+from assay.index.retrieve import SearchContext, retrieve
 from assay.store import schema
 from assay.store.database import Store, open_store
 from assay.store.documents import READY
@@ -161,7 +161,7 @@ async def measure(size: int, rounds: int, k: int, batch: int, embed: bool) -> tu
         async def theirs(i: int, mask: np.ndarray | None) -> None:
             least.hybrid(words[i], vectors[i], k, mask)
 
-        shelf = Shelf(stored(Path(folder), corpus), {"bench": index}, Known(dict(zip(words, vectors, strict=True))))
+        shelf = SearchContext(stored(Path(folder), corpus), {"bench": index}, Known(dict(zip(words, vectors, strict=True))))
         scope = Scope("user:bench", (Base("bench", "bench", "user:bench"),), frozenset(f"l{i}" for i in range(LABELS)))
         few, one = In("label", ("l3", "l4")), Eq("doc", "d000003")
         fifth, twenty = np.isin(corpus.labels, (3, 4)), corpus.docs == 3

@@ -26,7 +26,7 @@ from assay.models.token_estimate import estimate_tokens
 from assay.testing import ChatServer, reviewer
 from assay.testing.protocol import text_of
 from assay.workspace.facade import open_workspace
-from assay.workspace.synthesise import Wish, plan
+from assay.workspace.synthesise import SynthesisRequest, plan
 
 PLACES = "Arden Birch Calder Dover Eskdale Fulmar Garrow Helm Inver Jarrow Kelder Lomond Marsh Norton Orwell".split()
 METHODS = "settling filtering dosing stirring heating cooling pumping sifting drying mixing".split()
@@ -60,7 +60,7 @@ async def measured(folder: Path, url: str, pipeline: Pipeline) -> dict[str, Any]
     ) as opened:
         await opened.add([folder / "documents"])
         documents = [entry.id for entry in opened.sources()]
-        wish = Wish(pipeline)
+        wish = SynthesisRequest(pipeline)
         forecast = await plan(opened, documents, wish)
         before, begun = _memory(), time.monotonic()
         run = None

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from assay.core.codec import START, digest, dumps, linked
-from assay.governance.audit.seal import Notary, seal
+from assay.governance.audit.seal import Sealer, seal
 from assay.governance.audit.verify import verify
 from assay.governance.audit.witness import FILE
 from assay.store.database import Store, open_store
@@ -69,7 +69,7 @@ def main() -> None:
         (folder / "second").mkdir()
         store = open_store(folder / "state.db", create=True)
         fill(store, given.records, given.bytes)
-        notary = Notary(store, folder, folder / "audit.key", folder / "second" / FILE)
+        notary = Sealer(store, folder, folder / "audit.key", folder / "second" / FILE)
         began = time.process_time()
         seal(notary)
         sealed = time.process_time() - began

@@ -9,14 +9,14 @@ import asyncio
 import sys
 from datetime import date
 
-from assay.core.events import Where
+from assay.core.events import SearchFilters
 from assay.language.dates import first_day, last_day
 from assay.workspace.facade import open_workspace
 
 
 async def main(since: str, until: str) -> None:
     today = date.today().isoformat()
-    where = Where(since=first_day(since, today), until=last_day(until, today))
+    where = SearchFilters(since=first_day(since, today), until=last_day(until, today))
     print(f"Documents dated {where.since} to {where.until}:")
     with open_workspace() as workspace:
         dates = {entry.id: entry.date for entry in workspace.sources()}

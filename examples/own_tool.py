@@ -10,7 +10,7 @@ import asyncio
 import json
 import sys
 
-from assay.agent.tool import Desk, Result, as_found, schema_of, tool
+from assay.agent.tool import ToolContext, Result, as_found, schema_of, tool
 from assay.agent.toolbox import tools_for
 from assay.core.errors import ToolError
 from assay.language.text import abbreviations
@@ -18,7 +18,7 @@ from assay.workspace.facade import open_workspace
 
 
 @tool
-async def abbreviation(desk: Desk, short: str) -> Result:
+async def abbreviation(desk: ToolContext, short: str) -> Result:
     """Look up what an abbreviation stands for, where a document says it.
 
     short: the abbreviation, as it is written
@@ -33,7 +33,7 @@ async def main(short: str) -> None:
     tools = tools_for(own=[abbreviation])
     print("The model is told:", json.dumps(schema_of(tools["abbreviation"]).parameters["properties"]))
     with open_workspace() as workspace:
-        desk = Desk(await workspace.shelf(workspace.scope()), workspace.scope)
+        desk = ToolContext(await workspace.shelf(workspace.scope()), workspace.scope)
         for arguments in ({"short": short}, {"short": short, "user": "somebody else"}):
             try:
                 result = await tools["abbreviation"](desk, arguments)

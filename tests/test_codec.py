@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.codec import digest, dumps, from_json, to_json
-from assay.core.events import KINDS, Asked, Found, Mode, ToolRan, Where
+from assay.core.events import KINDS, Asked, Found, Mode, ToolRan, SearchFilters
 from assay.core.types import Claim, Evidence, Passage, Quote, Section, Verdict
 
 TEXT = "Cleaning\nThe filters are cleaned every ten days. Nobody knows why."
@@ -19,7 +19,7 @@ def words(document: str, start: int, end: int) -> tuple[str, str]:
 
 
 def test_a_value_comes_back_as_it_was_written():
-    asked = Asked("Why?", "local", "2026-01-01", Mode.quick, Where(bases=("a",), meta={"team": "x"}))
+    asked = Asked("Why?", "local", "2026-01-01", Mode.quick, SearchFilters(bases=("a",), meta={"team": "x"}))
     assert from_json(Asked, json.loads(dumps(to_json(asked)))) == asked
 
 
@@ -55,7 +55,7 @@ def test_what_does_not_fit_the_type_is_refused(data: object):
 
 @given(st.text(), st.lists(st.text(), max_size=3), st.dictionaries(st.text(), st.text(), max_size=3))
 def test_any_words_survive_the_way_there_and_back(question: str, bases: list[str], meta: dict[str, str]):
-    asked = Asked(question, "local", "2026-01-01", where=Where(bases=tuple(bases), meta=meta))
+    asked = Asked(question, "local", "2026-01-01", where=SearchFilters(bases=tuple(bases), meta=meta))
     assert from_json(Asked, json.loads(json.dumps(to_json(asked)))) == asked
 
 

@@ -216,15 +216,15 @@ def test_what_the_index_has_but_the_store_does_not_is_never_shown(opened: Worksp
 
 
 def test_two_bases_do_not_see_each_other(opened: Workspace, folder: Path):
-    from assay.core.events import Where
+    from assay.core.events import SearchFilters
     from assay.ingest.sources import sources
 
     asyncio.run(opened.add_sources(sources([folder / "bell.txt"]), "chapel", reader=Plain()))
     asyncio.run(opened.add_sources(sources([folder / "orlen.md"]), "town", reader=Plain()))
-    hits = asyncio.run(opened.search("bell mayor", 10, Where(bases=("town",))))
+    hits = asyncio.run(opened.search("bell mayor", 10, SearchFilters(bases=("town",))))
     assert {Path(str(hit.fields["source"])).name for hit in hits} == {"orlen.md"}
     with pytest.raises(UserError, match="no knowledge base called 'attic'"):
-        asyncio.run(opened.search("bell", 10, Where(bases=("attic",))))
+        asyncio.run(opened.search("bell", 10, SearchFilters(bases=("attic",))))
 
 
 def test_a_base_can_be_deleted_with_everything_in_it(opened: Workspace, folder: Path):

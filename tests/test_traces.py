@@ -41,7 +41,7 @@ def test_whatever_the_model_wrote_only_what_holds_was_delivered(path: Path):
 @pytest.mark.parametrize("path", TRACES, ids=NAMES)
 async def test_a_record_that_was_changed_does_not_come_out_the_same(path: Path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    changed = [_lied(line) if '"event":"Consulted"' in line and '"prompt":"weigh"' in line else line for line in lines]
+    changed = [_lied(line) if '"event":"ModelReplied"' in line and '"prompt":"weigh"' in line else line for line in lines]
     assert changed != lines
     run, kit = replay.load("\n".join(changed))
     again = await replay.replay(run, kit, searchable=False)

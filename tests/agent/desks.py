@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import insert, update
 
 from assay.agent.tool import Result
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox import TOOLS
 from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
 from assay.evidence.weigh import key_of, quote
 from assay.index.memory.memory_index import MemoryIndex
-from assay.index.retrieve import Shelf
+from assay.index.retrieve import SearchContext
 from assay.ingest.pipeline import fields, lead
 from assay.ingest.split import passages
 from assay.store import documents
@@ -76,22 +76,22 @@ class Library:
         with self.store.write() as connection:
             connection.execute(grants.delete().where(grants.c.label == label, grants.c.name == f"user:{who.id}"))
 
-    def desk(self, who: Principal = ANN, **more: Any) -> Desk:
-        shelf = Shelf(self.store, self.indexes, self.embedder)
-        return Desk(shelf, lambda: people.scope_of(self.store, who), today=TODAY, mark="0123456789ab", **more)
+    def desk(self, who: Principal = ANN, **more: Any) -> ToolContext:
+        shelf = SearchContext(self.store, self.indexes, self.embedder)
+        return ToolContext(shelf, lambda: people.scope_of(self.store, who), today=TODAY, mark="0123456789ab", **more)
 
 
-def call(desk: Desk, name: str, /, **arguments: Any) -> Result:
+def call(desk: ToolContext, name: str, /, **arguments: Any) -> Result:
     return asyncio.run(TOOLS[name](desk, arguments))
 
 
-def refused(desk: Desk, name: str, arguments: Any) -> str:
+def refused(desk: ToolContext, name: str, arguments: Any) -> str:
     with pytest.raises(ToolError) as error:
         asyncio.run(TOOLS[name](desk, arguments))
     return str(error.value)
 
 
-def after(desk: Desk, *results: Result) -> Desk:
+def after(desk: ToolContext, *results: Result) -> ToolContext:
     """The desk of a run that these results have come back to."""
     found = desk.found + tuple(each for result in results for each in result.found)
     evidence = tuple(

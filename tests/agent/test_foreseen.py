@@ -13,7 +13,7 @@ from sqlalchemy import select
 from assay.agent import forecast
 from assay.agent.forecast import Ceiling, spread
 from assay.core.access import Principal
-from assay.core.events import Mode, Seat
+from assay.core.events import Mode, RoleModel
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import Source
 from assay.store.runs import forecasts
@@ -21,11 +21,11 @@ from assay.store.runs.forecasts import Amount, Kind, Past, Range
 from assay.store.schema import forecasts as table
 from assay.testing import WordEmbedder
 from assay.workspace import forecast as foreseeing
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
 
-LARGE = (Seat("write", "large", True, True, True, 32_768, False),)
-SMALL = (Seat("write", "small", False, False, True, 4_096, True),)
+LARGE = (RoleModel("write", "large", True, True, True, 32_768, False),)
+SMALL = (RoleModel("write", "small", False, False, True, 4_096, True),)
 
 
 def test_a_further_mode_takes_more_and_a_small_model_is_asked_more_often():
@@ -107,12 +107,12 @@ def rows(workspace: Workspace) -> list[Any]:
 
 
 async def answered(workspace: Workspace) -> str:
-    return [run.id async for run, _ in workspace.ask("How tall is tower 2?", How(mode=Mode.quick, model=False))][-1]
+    return [run.id async for run, _ in workspace.ask("How tall is tower 2?", AskOptions(mode=Mode.quick, model=False))][-1]
 
 
 async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its_end(folder: Path):
     with opened(folder) as workspace:
-        how = How(mode=Mode.quick, model=False)
+        how = AskOptions(mode=Mode.quick, model=False)
         before = foreseeing.of_question(workspace, how)
         steps = workspace.ask("How tall is tower 2?", how)
         run, _ = await anext(steps)
@@ -128,7 +128,7 @@ async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its
 
 async def test_what_others_asked_changes_nothing_in_a_forecast(folder: Path):
     with opened(folder) as workspace:
-        how = How(mode=Mode.thorough, model=False)
+        how = AskOptions(mode=Mode.thorough, model=False)
         other = workspace.seen_by(Principal("somebody"))
         before = foreseeing.of_question(other, how)
         expected = forecast.foreseen(Amount(seconds=1.0), ())
@@ -142,7 +142,7 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
     ceilings["budget_run_seconds"] = 10_000
     model = {"llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m", "llm_prices": "m=1/4"}
     with opened(folder, **ceilings, **model) as workspace:
-        found = foreseeing.of_question(workspace, How())
+        found = foreseeing.of_question(workspace, AskOptions())
         assert [(each.ceiling.setting, each.probably) for each in found.reached] == [
             ("budget_run_calls", True),
             ("budget_all_day_money", True),

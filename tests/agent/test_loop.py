@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import Limits
 from assay.agent.loop import carry_on, next_step, play
 from assay.agent.steps.registry import Step
@@ -27,7 +27,7 @@ from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Plan, Quote, Shape, Verdict
 from assay.core.types import Step as PlanStep
 from assay.store import documents
-from assay.workspace.ask import kit_for
+from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
 
 QUESTION = "Which gateway release would have prevented the late alarm in the Pellam incident?"
@@ -37,8 +37,8 @@ def asked(question: str = QUESTION) -> Run:
     return Run("r1", (Asked(question, "local", "2026-01-01"),))
 
 
-def kit(opened: Workspace) -> Kit:
-    return replace(asyncio.run(kit_for(opened, asked())), record=Run.then)
+def kit(opened: Workspace) -> RunContext:
+    return replace(asyncio.run(run_context_for(opened, asked())), record=Run.then)
 
 
 def test_what_comes_next_follows_from_the_events_alone():

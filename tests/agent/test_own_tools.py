@@ -14,7 +14,7 @@ import pytest
 from desks import ANN, BOB, PUMPS, SECRET, Library
 
 from assay.agent.tool import Result, guarded, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox import load_tools, tools_for
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ToolError, UserError
@@ -23,7 +23,7 @@ from assay.core.types import Passage
 
 
 @tool
-async def glossary(desk: Desk, word: str) -> str:
+async def glossary(desk: ToolContext, word: str) -> str:
     """Say what a word means here.
 
     word: the word
@@ -32,7 +32,7 @@ async def glossary(desk: Desk, word: str) -> str:
 
 
 @tool
-def plain(desk: Desk, word: str) -> Result:
+def plain(desk: ToolContext, word: str) -> Result:
     """Not async."""
     return Result(note=f"{word}: {len(desk.sources())} documents")
 
@@ -46,7 +46,7 @@ def test_a_tool_of_somebodys_own_stands_beside_the_others(plant: Library):
         asyncio.run(tools["glossary"](plant.desk(), {}))
 
 
-def own(body: Callable[..., Any], desk: Desk, seconds: float = 5.0) -> Result:
+def own(body: Callable[..., Any], desk: ToolContext, seconds: float = 5.0) -> Result:
     made = tool(body)
     return asyncio.run(guarded(replace(made, name="mine", about="Mine."), seconds)(desk, {}))
 
@@ -62,10 +62,10 @@ class Odd(BaseException):
 def test_whatever_an_own_tool_raises_is_a_result_and_not_a_crash(
     plant: Library, error: BaseException, asynchronous: bool
 ):
-    async def fails(desk: Desk) -> Result:
+    async def fails(desk: ToolContext) -> Result:
         raise error
 
-    def breaks(desk: Desk) -> Result:
+    def breaks(desk: ToolContext) -> Result:
         raise error
 
     with pytest.raises(ToolError, match=f"^mine failed: {type(error).__name__}: ") as said:
@@ -74,7 +74,7 @@ def test_whatever_an_own_tool_raises_is_a_result_and_not_a_crash(
 
 
 def test_an_own_tool_that_refuses_is_taken_at_its_word(plant: Library):
-    async def refuses(desk: Desk) -> Result:
+    async def refuses(desk: ToolContext) -> Result:
         raise ToolError("There is no such word.")
 
     with pytest.raises(ToolError, match=r"^There is no such word\.$"):
@@ -82,7 +82,7 @@ def test_an_own_tool_that_refuses_is_taken_at_its_word(plant: Library):
 
 
 def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
-    async def stubborn(desk: Desk) -> Result:
+    async def stubborn(desk: ToolContext) -> Result:
         while True:
             try:
                 await asyncio.sleep(0.05)
@@ -90,7 +90,7 @@ def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
                 if time.monotonic() - began > 0.5:
                     raise
 
-    def blocks(desk: Desk) -> str:
+    def blocks(desk: ToolContext) -> str:
         time.sleep(1.0)
         return "late"
 
@@ -100,7 +100,7 @@ def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
             asyncio.run(_stopped(body, plant.desk()))
 
 
-async def _stopped(body: Callable[..., Any], desk: Desk) -> Result:
+async def _stopped(body: Callable[..., Any], desk: ToolContext) -> Result:
     began = time.monotonic()
     try:
         return await guarded(replace(tool(body), name="mine"), 0.1)(desk, {})
@@ -111,7 +111,7 @@ async def _stopped(body: Callable[..., Any], desk: Desk) -> Result:
 
 @pytest.mark.parametrize("value", [None, 5, {"note": "x"}])
 def test_an_own_tool_gives_back_a_result_or_text_and_nothing_else(plant: Library, value: Any):
-    async def gives(desk: Desk) -> Any:
+    async def gives(desk: ToolContext) -> Any:
         return value
 
     with pytest.raises(ToolError, match=f"it gave back {type(value).__name__}, not a Result or text"):
@@ -126,7 +126,7 @@ def test_an_own_tool_can_neither_invent_a_passage_nor_show_one_that_is_not_their
     true = Passage("p", pumps.id, PUMPS[:20], 0, 20)
 
     def giving(passage: Passage) -> Callable[..., Any]:
-        async def gives(desk: Desk) -> Result:
+        async def gives(desk: ToolContext) -> Result:
             return Result((Found(passage, 1, 1.0),), "", (secret.id, pumps.id, "nonsense"), left=-5)
 
         return gives
@@ -140,18 +140,18 @@ def test_an_own_tool_can_neither_invent_a_passage_nor_show_one_that_is_not_their
 
 
 @tool
-async def search(desk: Desk, query: str) -> str:
+async def search(desk: ToolContext, query: str) -> str:
     """Take the place of search."""
     return ""
 
 
 @tool
-async def silent(desk: Desk, query: str) -> str:
+async def silent(desk: ToolContext, query: str) -> str:
     return ""
 
 
 @tool
-async def untyped(desk: Desk, query) -> str:
+async def untyped(desk: ToolContext, query) -> str:
     """No type."""
     return ""
 
@@ -163,7 +163,7 @@ async def deskless(query: str) -> str:
 
 
 @tool
-async def greedy(desk: Desk, **rest: str) -> str:
+async def greedy(desk: ToolContext, **rest: str) -> str:
     """Takes anything."""
     return ""
 

@@ -62,7 +62,7 @@ from assay.testing import (
     writes,
 )
 from assay.testing import steps as plans
-from assay.workspace.ask import decided, kit_for
+from assay.workspace.ask import decided, run_context_for
 from assay.workspace.model_roles import seated
 
 TENDED = "Who tends the beacon?"
@@ -351,7 +351,7 @@ async def test_what_is_left_of_a_set_is_said(folder: Path):
         run = [await anext(steps) for _ in range(5)][-1][0]
         await steps.aclose()
         assert run.kinds[-1] == "Decided"
-        kit = await kit_for(workspace, run, await seated(workspace))
+        kit = await run_context_for(workspace, run, await seated(workspace))
         run = await play(run, replace(kit, desk=replace(kit.desk, most=1)))
     examined = run.answer.examined if run.answer else None
     assert examined is not None and examined.left > 0

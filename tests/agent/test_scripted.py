@@ -28,16 +28,16 @@ from island import (
 )
 from island import script as scripted
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.loop import play
-from assay.core.events import Asked, Bound, Decided, Gathered, Mode, Planned, Routed, Seat
+from assay.core.events import Asked, StepAnswered, Decided, Gathered, Mode, Planned, Routed, RoleModel
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Usage
 from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeBook, Meter, Seated
+from assay.models.meter import FreeLedger, Meter, ConnectedModel
 from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
-from assay.workspace.ask import kit_for
+from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
 
 LEVELS = {
@@ -86,7 +86,7 @@ async def test_a_question_of_several_hops_takes_every_step_at_every_level_of_end
 
     # In the order of the plan: what does not depend on anything side by side, then what depends on it, then what is missing.
     assert list(dict.fromkeys(run.kinds)) == [
-        *("Asked", "Consulted", "Routed", "Planned", "Decided", "ToolRan", "Gathered", "Bound", "Judged"),
+        *("Asked", "ModelReplied", "Routed", "Planned", "Decided", "ToolRan", "Gathered", "StepAnswered", "Judged"),
         *("Stopped", "Drafted", "Checked", "Critiqued", "Answered"),
     ]
     first, second, third = [event for event in run.events if isinstance(event, Decided) and event.is_round]
@@ -100,7 +100,7 @@ async def test_a_question_of_several_hops_takes_every_step_at_every_level_of_end
     assert third.by == "decide@scripted" and first.by == second.by == "rules"
 
     # The second search is for a value that was bound before, and only it brought the passage that the answer needs.
-    bound = [event for event in run.events if isinstance(event, Bound)]
+    bound = [event for event in run.events if isinstance(event, StepAnswered)]
     assert [(event.step, event.value) for event in bound] == [
         ("s1", "orpiment"),
         ("s3", "31 metres"),
@@ -177,7 +177,7 @@ async def test_the_events_replay_to_the_same_answer_with_no_server(folder: Path)
     with opened(folder) as workspace:
         again = workspace.run(run.id)
         assert again == run
-        replayed = await replay(again, await kit_for(workspace, again))
+        replayed = await replay(again, await run_context_for(workspace, again))
     assert replayed.differences == () and replayed.answer == run.answer
 
 
@@ -194,7 +194,7 @@ async def test_a_run_replays_from_a_file_with_no_workspace_at_all(folder: Path):
 async def test_a_record_that_was_tampered_with_does_not_replay(folder: Path):
     run = await _recorded(folder, scripted(), mode=Mode.thorough)
     for kind, change in (
-        (Bound, lambda event: replace(event, value="ochre")),
+        (StepAnswered, lambda event: replace(event, value="ochre")),
         (Routed, lambda event: replace(event, why="on a whim")),
         (Gathered, lambda event: replace(event, evidence=tuple(replace(e, score=1.0) for e in event.evidence))),
         (Decided, lambda event: replace(event, calls=event.calls[1:])),
@@ -202,7 +202,7 @@ async def test_a_record_that_was_tampered_with_does_not_replay(folder: Path):
         place = next(at for at, event in enumerate(run.events) if isinstance(event, kind) and change(event) != event)
         forged = Run(run.id, (*run.events[:place], change(run.events[place]), *run.events[place + 1 :]))
         with opened(folder) as workspace:
-            replayed = await replay(forged, await kit_for(workspace, forged))
+            replayed = await replay(forged, await run_context_for(workspace, forged))
         assert any(f"record {place}: {kind.__name__}" in each for each in replayed.differences), kind.__name__
 
 
@@ -216,7 +216,7 @@ async def test_a_look_up_that_finds_nothing_becomes_research_and_replays(folder:
     assert [event.route.value for event in run.events if isinstance(event, Routed)] == ["lookup", "research"]
     assert run.answer is not None and run.answer.claims[0].text == "Ines Tallow tends the beacon."
     with opened(folder) as workspace:
-        replayed = await replay(run, await kit_for(workspace, run))
+        replayed = await replay(run, await run_context_for(workspace, run))
     assert replayed.differences == () and replayed.answer == run.answer
     assert not model.problems
 
@@ -238,14 +238,14 @@ class Counted:
         return await self.model.complete(prompt, seconds)
 
 
-async def _kit(workspace: Workspace, run: Run, model: Counted) -> Kit:
-    seats = {Role(seat.role): (Seated(model, seat),) for seat in run.asked.seats}
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeBook())
-    return replace(await kit_for(workspace, run), record=Run.then, meter=meter)
+async def _kit(workspace: Workspace, run: Run, model: Counted) -> RunContext:
+    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
+    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
+    return replace(await run_context_for(workspace, run), record=Run.then, meter=meter)
 
 
 def _asked(question: str = QUESTION, tools: bool = True, **how: Any) -> Run:
-    seats = tuple(Seat(role.value, "scripted", tools, True, True, small=not tools) for role in Role)
+    seats = tuple(RoleModel(role.value, "scripted", tools, True, True, small=not tools) for role in Role)
     return Run("r1", (Asked(question, "local", "2026-01-01", seats=seats, **how),))
 
 

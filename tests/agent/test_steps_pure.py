@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import Limits
 from assay.agent.loop import next_step, play
 from assay.agent.steps import gather as gathering
@@ -20,13 +20,13 @@ from assay.agent.steps.registry import Step, call
 from assay.agent.steps.sift import sift_due
 from assay.agent.steps.sufficiency import Found as Answering
 from assay.agent.steps.sufficiency import Sufficiency, bindings
-from assay.agent.tool import Brief, Desk, Result, tool
+from assay.agent.tool import Brief, ToolContext, Result, tool
 from assay.core.errors import ModelError
 from assay.core.events import (
     Asked,
-    Bound,
+    StepAnswered,
     Call,
-    Consulted,
+    ModelReplied,
     Decided,
     Failed,
     Found,
@@ -36,7 +36,7 @@ from assay.core.events import (
     Resumed,
     Route,
     Routed,
-    Seat,
+    RoleModel,
     ToolRan,
 )
 from assay.core.run import Run
@@ -47,7 +47,7 @@ from assay.evidence.assess import Weight, Width
 from assay.evidence.quotation import within
 from assay.evidence.weigh import key_of
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeBook, Meter, Seated
+from assay.models.meter import FreeLedger, Meter, ConnectedModel
 from assay.testing import passages_in, schema_of
 from assay.testing.protocol import body_of
 
@@ -144,16 +144,16 @@ class Weigher:
         return Reply(json.dumps({"passages": weights}))
 
 
-def kit(model: Any, *, small: bool = False, **more: Any) -> Kit:
-    seats = {Role.weigh: (Seated(model, Seat("weigh", "weigher", not small, True, True, small=small)),)}
+def kit(model: Any, *, small: bool = False, **more: Any) -> RunContext:
+    seats = {Role.weigh: (ConnectedModel(model, RoleModel("weigh", "weigher", not small, True, True, small=small)),)}
     nowhere: Any = None
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeBook())
-    return Kit(Desk(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more)
+    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
+    return RunContext(ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more)
 
 
 def searched(*found: Sequence[Passage]) -> Run:
     """A run whose searches have come back with these."""
-    run = Run("r1", (Asked("How tall is it?", "local", "2026-01-01", seats=(Seat("weigh", "weigher", True, True),)),))
+    run = Run("r1", (Asked("How tall is it?", "local", "2026-01-01", seats=(RoleModel("weigh", "weigher", True, True),)),))
     run = run.then(Routed(Route.research, "")).then(Planned(Plan((PlanStep("s1", "How tall is it?"),))))
     run = run.then(Decided(tuple(Call(f"c{n}", "search", {"query": f"q{n}"}) for n, _ in enumerate(found)), ""))
     for n, passages in enumerate(found):
@@ -161,7 +161,7 @@ def searched(*found: Sequence[Passage]) -> Run:
     return run.then(Gathered((), skipped=()))  # sifted: nothing is passed over
 
 
-async def weighed(run: Run, kit: Kit) -> Run:
+async def weighed(run: Run, kit: RunContext) -> Run:
     async for event in gathering.gather(run, kit):
         run = run.then(event)
     return run
@@ -212,7 +212,7 @@ async def test_weighing_that_was_broken_off_is_carried_on_in_the_same_requests(e
     assert len(whole.shown) >= 3  # none shares with its neighbour, and some would with what comes after it
     for place, done in enumerate(whole.shown):
         own = [each for each in LONG if each.text in done]
-        part = run.then(Consulted("weigh", "weigh", "weigher", "x", "")).then(Gathered((), tuple(p.id for p in own)))
+        part = run.then(ModelReplied("weigh", "weigh", "weigher", "x", "")).then(Gathered((), tuple(p.id for p in own)))
         for event in end:
             part = part.then(event)
         model = Weigher()
@@ -261,7 +261,7 @@ async def test_an_endpoint_that_fails_half_way_keeps_what_was_weighed():
 
 
 @tool
-async def counts(desk: Desk, of: Brief) -> Result:
+async def counts(desk: ToolContext, of: Brief) -> Result:
     """Count what was found so far.
 
     of: anything
@@ -289,7 +289,7 @@ def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evid
     weighed = assess.read([Weight(id="t", score=9), Weight(id="l", score=9)], {"t": tall, "l": lit}, "q", 3.0)
     plan = Plan((PlanStep("s1", "How tall?"), PlanStep("s2", "Who lights it?"), PlanStep("s3", "When?")))
     run = Run(
-        "r1", (Asked("q", "local", "2026-01-01"), Planned(plan), Gathered(weighed.evidence), Bound("s3", "1871", ()))
+        "r1", (Asked("q", "local", "2026-01-01"), Planned(plan), Gathered(weighed.evidence), StepAnswered("s3", "1871", ()))
     )
     said = [
         ("s1", "32 metres", key_of(tall)),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.agent.tool import Result, Within, checked, schema_of, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox import TOOLS, tools_for
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ToolError, UserError
@@ -135,7 +135,7 @@ def test_a_call_with_a_list_of_names_survives_its_record():
 def test_the_schema_comes_from_the_signature_and_the_docstring():
     @tool
     async def sample(
-        desk: Desk,
+        desk: ToolContext,
         query: str,
         names: Annotated[list[str], Within(2, 3)],
         k: int = 5,

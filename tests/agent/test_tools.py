@@ -14,7 +14,7 @@ from desks import ANN, BOB, PUMPS, VALVES, Library, after, call, names_found, re
 from sqlalchemy import update
 
 from assay.agent.tool import Result
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.core.access import Principal
 from assay.core.codec import to_json
 from assay.core.events import Found
@@ -371,7 +371,7 @@ def test_a_model_writes_the_note_from_fenced_passages_and_the_rules_where_it_doe
 # --- access ---------------------------------------------------------------------------------------------------------
 
 
-def everything_said(desk: Desk) -> str:
+def everything_said(desk: ToolContext) -> str:
     """All that every tool says and shows to a person, whatever is asked about the document."""
     found = [call(desk, "search", query="Clearhelm contract pump", k=50), call(desk, "search_all", query="Clearhelm")]
     found.append(call(desk, "list_sources", k=50))

@@ -9,7 +9,7 @@ from island import NOTES, fill, opened
 
 from assay.agent.steps.rephrase import by_rule, leans, sound
 from assay.core.errors import UserError
-from assay.core.events import Decided, Rephrased, Route, Where
+from assay.core.events import Decided, Rephrased, Route, SearchFilters
 from assay.core.run import Run
 from assay.core.types import Exchange
 from assay.governance.replay import replay
@@ -26,7 +26,7 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.workspace.ask import How, kit_for
+from assay.workspace.ask import AskOptions, run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace
 
@@ -179,14 +179,14 @@ async def test_a_turn_is_replayed_from_its_record(folder: Path):
     with opened(folder) as workspace:
         first = await turned(workspace, FIRST)
         second = await turned(workspace, "Does it lean?", first.asked.thread)
-        again = await replay(second, await kit_for(workspace, second))
+        again = await replay(second, await run_context_for(workspace, second))
         assert again.differences == () and again.answer == second.answer
 
 
 async def test_a_question_that_cannot_be_asked_leaves_no_thread_behind(folder: Path):
     with opened(folder) as workspace:
         with pytest.raises(UserError, match="no knowledge base"):
-            [run async for run, _ in workspace.chat("Who?", how=How(where=Where(bases=("nowhere",))))]
+            [run async for run, _ in workspace.chat("Who?", how=AskOptions(where=SearchFilters(bases=("nowhere",))))]
         assert workspace.threads() == []
 
 

@@ -12,7 +12,7 @@ from assay.agent import prompt_window
 from assay.agent.steps.decide import alike, made_before
 from assay.core.events import (
     Asked,
-    Bound,
+    StepAnswered,
     Call,
     Compacted,
     Decided,
@@ -143,7 +143,7 @@ def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_i
     run = asked().then(Planned(Plan(steps)))
     assert [step.id for step in prompt_window.ready(run)] == ["s1", "s3"]
     assert prompt_window.filled("{s1} born", run) == "{s1} born"
-    run = run.then(Bound("s1", "Maud Ellery", ("k",)))
+    run = run.then(StepAnswered("s1", "Maud Ellery", ("k",)))
     assert [step.id for step in prompt_window.ready(run)] == ["s2", "s3"]
     assert prompt_window.filled("{ s1 } · {builder} · {nobody}", run) == "Maud Ellery · Maud Ellery · {nobody}"
     assert "s1: Who built it? — found: Maud Ellery\ns2: Where was Maud Ellery born? — open" in prompt_window.steps(run)

@@ -15,7 +15,7 @@ from assay.answer.evidence_text import Sources
 from assay.core.events import (
     Asked,
     Checked,
-    Consulted,
+    ModelReplied,
     Drafted,
     Event,
     Found,
@@ -23,7 +23,7 @@ from assay.core.events import (
     Revised,
     Route,
     Routed,
-    Seat,
+    RoleModel,
     Stopped,
     StopReason,
     ToolRan,
@@ -63,10 +63,10 @@ def piece(number: int) -> Evidence:
 
 
 EVIDENCE = (piece(0), piece(1))
-SEATS = (Seat("write", "m"),)
+SEATS = (RoleModel("write", "m"),)
 
 
-def asked(*events: Event, question: str = QUESTION, seats: tuple[Seat, ...] = SEATS) -> Run:
+def asked(*events: Event, question: str = QUESTION, seats: tuple[RoleModel, ...] = SEATS) -> Run:
     before = (Routed(Route.research, "x"), Gathered(EVIDENCE), Stopped(StopReason.sufficient))
     return Run("r", (Asked(question, "me", "2025-01-01", seats=seats), *before, *events))
 
@@ -184,7 +184,7 @@ def test_an_opinion_is_labelled_and_never_stands_alone():
 
 def test_usage_readings_and_what_was_examined_are_in_the_answer():
     spent = Usage(1, 100, 20, 0.01, 2.0)
-    run = asked(Consulted("write", "write", "m", "x", "y", usage=spent), drafted(GOOD))
+    run = asked(ModelReplied("write", "write", "m", "x", "y", usage=spent), drafted(GOOD))
     run = replace(
         run,
         events=(

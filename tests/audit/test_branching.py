@@ -20,11 +20,11 @@ from assay.core.events import (
     Asked,
     Checked,
     Checkpoint,
-    Consulted,
+    ModelReplied,
     Decision,
     Drafted,
     Failed,
-    Held,
+    AwaitingReview,
     Mode,
     Paused,
     Resumed,
@@ -169,7 +169,7 @@ async def test_a_reply_to_a_prompt_in_other_words_is_used_and_told(folder: Path,
         monkeypatch.setattr(prompts, "halves", lambda name, values: (f"Please. {halves(name, values)[0]}", "…"))
         again = await replayed(workspace, run)
     assert again.same and not again.differences
-    assert again.reworded == sum(isinstance(event, Consulted) for event in run.events)
+    assert again.reworded == sum(isinstance(event, ModelReplied) for event in run.events)
 
 
 async def test_in_which_order_arguments_were_named_changes_nothing_after_a_restart(folder: Path):
@@ -209,13 +209,13 @@ async def test_a_branch_begins_with_what_was_recorded_and_asks_another_model_fro
             new = await branched(elsewhere, run, drafted, "another")
             requested = [request["model"] for request in second.requests]
     first = step_begins(run, drafted)
-    assert isinstance(run.events[first], Consulted) and run.events[first].role == "write"
+    assert isinstance(run.events[first], ModelReplied) and run.events[first].role == "write"
     assert new.events[1:first] == run.events[1:first], "the same events, up to the step that is done again"
     assert new.asked.branch is not None and (new.asked.branch.run, new.asked.branch.at) == (run.id, first)
     assert {seat.model for seat in new.asked.seats} == {"another"} == set(requested)
     assert new.delivered and new.answer.claims[0].text.startswith("The lighthouse's tower")  # type: ignore[union-attr]
     assert len(model.requests) == before, "what is recorded is not asked again"
-    roles = [event.role for event in new.events[first:] if isinstance(event, Consulted)]
+    roles = [event.role for event in new.events[first:] if isinstance(event, ModelReplied)]
     assert "route" not in roles and "weigh" not in roles and "write" in roles
 
 
@@ -250,7 +250,7 @@ async def test_a_record_that_is_not_there_is_refused_and_nothing_is_written(fold
 
 def test_a_step_is_done_again_as_a_whole():
     question = Asked("What?", "me", "2026-01-01")
-    reply = Consulted("check", "check", "m", "r", "{}")
+    reply = ModelReplied("check", "check", "m", "r", "{}")
     draft = Drafted((), Shape.prose)
     verdicts = [Checked(place, None) for place in range(2)]  # type: ignore[arg-type]
     failure = Failed("ModelError", "gone"), Resumed(by="me")
@@ -261,7 +261,7 @@ def test_a_step_is_done_again_as_a_whole():
 def test_a_choice_that_somebody_made_is_not_taken_back():
     question = Asked("What?", "me", "2026-01-01")
     paused, chosen = Paused(Checkpoint.sources, "These?", ("go on",)), Resumed("go on", by="me")
-    run = Run("r1", (question, paused, chosen, Consulted("write", "write", "m", "r", ""), Drafted((), Shape.prose)))
+    run = Run("r1", (question, paused, chosen, ModelReplied("write", "write", "m", "r", ""), Drafted((), Shape.prose)))
     assert step_begins(run, 4) == 3, "the draft, with the reply it was made of; the choice stands"
 
 
@@ -269,12 +269,12 @@ def test_a_branch_never_takes_over_a_decision_on_an_answer():
     question, answer = Asked("What?", "me", "2026-01-01"), ANSWER
     run = Run("r1", (question, Drafted((), Shape.prose)))
     seal = seal_of(run, answer)
-    run = Run("r1", (*run.events, Held(answer, seal, ("high stakes",)), Reviewed(Decision.approve, seal, "boss")))
+    run = Run("r1", (*run.events, AwaitingReview(answer, seal, ("high stakes",)), Reviewed(Decision.approve, seal, "boss")))
     run = run.then(Answered(answer, seal))
     for place in range(2, 5):
         first = step_begins(run, place)
         assert first == 2
-        assert not any(isinstance(event, Held | Reviewed | Answered) for event in taken_over(run, first))
+        assert not any(isinstance(event, AwaitingReview | Reviewed | Answered) for event in taken_over(run, first))
 
 
 def test_what_somebody_may_not_read_is_not_taken_over():
@@ -296,7 +296,7 @@ async def test_high_stakes_stay_high_in_a_branch(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace, stakes=Stakes.high)
         assert run.held is not None
-        new = await branched(workspace, run, place_of(run, Held))
+        new = await branched(workspace, run, place_of(run, AwaitingReview))
         assert new.asked.stakes is Stakes.high and new.held is not None and not new.delivered
 
 
@@ -322,7 +322,7 @@ async def test_a_branch_that_was_stopped_goes_on_with_its_own_model(folder: Path
         await steps.aclose()
         done = [now async for now, _ in workspace.resume(new.id)][-1]
     assert done.delivered
-    assert {event.model for event in done.events[first:] if isinstance(event, Consulted)} == {"another"}
+    assert {event.model for event in done.events[first:] if isinstance(event, ModelReplied)} == {"another"}
 
 
 def test_only_a_model_of_the_endpoint_can_be_named_by_anybody(folder: Path, model: ChatServer):

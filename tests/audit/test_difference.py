@@ -10,17 +10,17 @@ from assay.core.events import (
     Answered,
     Asked,
     Call,
-    Consulted,
+    ModelReplied,
     Decided,
     Drafted,
     Event,
     Gathered,
-    Held,
+    AwaitingReview,
     Mode,
     Planned,
     Route,
     Routed,
-    Seat,
+    RoleModel,
     ToolRan,
 )
 from assay.core.run import Run, seal_of
@@ -56,13 +56,13 @@ def run(name: str = "r1", **other: Event) -> Run:
     """A run with one event of each kind that tells something; `other` takes the place of single ones."""
     answer = Answer("How tall?", (Block((claim("It is 31 metres tall.", "k1"),)),), Outcome.answered)
     events: dict[str, Event] = {
-        "asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(Seat("write", "small"),)),
+        "asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "small"),)),
         "routed": Routed(Route.lookup, "one thing"),
         "planned": Planned(Plan((Step("s1", "How tall is the tower?"),))),
         "decided": Decided((Call("c1", "search", {"query": "tower"}),), "first"),
         "ran": ToolRan("c1", ()),
         "gathered": Gathered((evidence("k1"),)),
-        "consulted": Consulted("write", "write", "small", "r", "", usage=Usage(1, 100, 10, 0.5, 2.0)),
+        "consulted": ModelReplied("write", "write", "small", "r", "", usage=Usage(1, 100, 10, 0.5, 2.0)),
         "answered": Answered(answer),
     }
     return Run(name, tuple({**events, **other}.values()))
@@ -85,15 +85,15 @@ def test_a_run_does_not_differ_from_itself():
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        ("question", {"asked": Asked("How wide?", "me", "2026-01-01", Mode.quick, seats=(Seat("write", "small"),))}),
-        ("question", {"asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(Seat("write", "large"),))}),
+        ("question", {"asked": Asked("How wide?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "small"),))}),
+        ("question", {"asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "large"),))}),
         ("route", {"routed": Routed(Route.research, "several things")}),
         ("plan", {"planned": Planned(Plan((Step("s1", "How wide is the tower?"),)))}),
         ("searches", {"decided": Decided((Call("c1", "search", {"query": "lighthouse"}),), "first")}),
         ("searches", {"ran": ToolRan("c1", (), error="refused")}),
         ("evidence", {"gathered": Gathered((evidence("k1", start=5),))}),
         ("evidence", {"gathered": Gathered((evidence("k1", score=3.0),))}),
-        ("cost", {"consulted": Consulted("write", "write", "small", "r", "", usage=Usage(2, 100, 10, 0.5, 2.0))}),
+        ("cost", {"consulted": ModelReplied("write", "write", "small", "r", "", usage=Usage(2, 100, 10, 0.5, 2.0))}),
     ],
 )
 def test_each_part_is_told_by_itself(name: str, other: dict[str, Event]):
@@ -122,7 +122,7 @@ def test_a_claim_with_another_verdict_is_changed_and_one_in_other_words_is_anoth
 
 
 def test_what_it_took_is_told_and_makes_no_difference():
-    dear = Consulted("write", "write", "small", "r", "", usage=Usage(9, 900, 90, 1.5, 20.0))
+    dear = ModelReplied("write", "write", "small", "r", "", usage=Usage(9, 900, 90, 1.5, 20.0))
     told = difference(run(), run("r2", consulted=dear), TITLES)
     assert told.same
     assert Change("tokens in", "100", "900") in told.parts[-1].changed
@@ -132,7 +132,7 @@ def test_the_draft_of_a_run_that_waits_for_a_reviewer_is_not_told():
     draft = Answer("How tall?", (Block((claim("A secret draft.", "k1"),)),), Outcome.answered)
     begun = Run("r2", run().events[:-1])
     drafted = begun.then(Drafted(draft.blocks, Shape.prose))
-    waiting = drafted.then(Held(draft, seal_of(drafted, draft), ("high stakes",)))
+    waiting = drafted.then(AwaitingReview(draft, seal_of(drafted, draft), ("high stakes",)))
     told = difference(run(), waiting, TITLES)
     assert "secret draft" not in repr(told).lower()
     assert Change("state", "delivered", "waits for a reviewer") in part(run(), waiting, "answer").changed

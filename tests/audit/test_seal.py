@@ -11,7 +11,7 @@ import pytest
 from assay.core.errors import StoreError, UserError
 from assay.core.events import Granted
 from assay.governance.audit import witness
-from assay.governance.audit.seal import Notary, notary_of, seal
+from assay.governance.audit.seal import Sealer, notary_of, seal
 from assay.governance.audit.sign import genuine
 from assay.governance.audit.verify import verify
 from assay.store.runs import records
@@ -19,7 +19,7 @@ from assay.workspace.facade import Workspace, open_workspace
 
 
 @pytest.fixture
-def notary(opened: Workspace) -> Notary:
+def notary(opened: Workspace) -> Sealer:
     return notary_of(opened.store, opened.path, opened.settings)
 
 
@@ -29,12 +29,12 @@ def more(opened: Workspace, count: int = 1) -> None:
             records.note(connection, opened.store, Granted(f"b{each}", "user:somebody", True, "local"))
 
 
-def lines(notary: Notary) -> list[object]:
+def lines(notary: Sealer) -> list[object]:
     assert notary.place is not None
     return [json.loads(line) for line in notary.place.read_text().splitlines()]
 
 
-def test_a_seal_is_signed_with_the_key_it_names_and_stands_in_both_places(opened: Workspace, notary: Notary):
+def test_a_seal_is_signed_with_the_key_it_names_and_stands_in_both_places(opened: Workspace, notary: Sealer):
     made = seal(notary)
     assert made is not None and genuine(made.key, made.signature, made.signed)
     assert made.key == notary.signer.public
@@ -44,13 +44,13 @@ def test_a_seal_is_signed_with_the_key_it_names_and_stands_in_both_places(opened
     assert found.whole and found.witnessed and found.since == 0 and found.sealed and found.sealed.n == made.n
 
 
-def test_the_private_key_is_for_its_owner_alone_and_stays_the_same(notary: Notary):
+def test_the_private_key_is_for_its_owner_alone_and_stays_the_same(notary: Sealer):
     first = notary.signer.public
     assert notary.key.stat().st_mode & 0o777 == 0o600 and notary.signer.public == first
     assert "PRIVATE" in notary.key.read_text() and "PRIVATE" not in repr(notary.signer)
 
 
-def test_the_witness_only_ever_grows(opened: Workspace, notary: Notary):
+def test_the_witness_only_ever_grows(opened: Workspace, notary: Sealer):
     assert notary.place is not None
     seal(notary)
     before = notary.place.read_bytes()
@@ -61,7 +61,7 @@ def test_the_witness_only_ever_grows(opened: Workspace, notary: Notary):
     assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 4
 
 
-def test_a_kill_anywhere_in_a_seal_is_mended_by_the_next(opened: Workspace, notary: Notary, tmp_path: Path):
+def test_a_kill_anywhere_in_a_seal_is_mended_by_the_next(opened: Workspace, notary: Sealer, tmp_path: Path):
     assert notary.place is not None
     seal(notary)
     begun = notary.place.read_bytes()
@@ -76,13 +76,13 @@ def test_a_kill_anywhere_in_a_seal_is_mended_by_the_next(opened: Workspace, nota
         assert found.whole and found.since == 0 and sealed and found.sealed and found.sealed.n == sealed.n, (cut, found)
 
 
-def witness_after(notary: Notary) -> bytes:
+def witness_after(notary: Sealer) -> bytes:
     assert notary.place is not None
     seal(notary)
     return notary.place.read_bytes()
 
 
-def test_a_long_witness_is_read_from_its_end(opened: Workspace, notary: Notary):
+def test_a_long_witness_is_read_from_its_end(opened: Workspace, notary: Sealer):
     assert notary.place is not None
     more(opened, 5)
     made = seal(notary)
@@ -93,7 +93,7 @@ def test_a_long_witness_is_read_from_its_end(opened: Workspace, notary: Notary):
     assert ended.seal == made and ended.line and ended.line.n == 101_499 and not ended.torn
 
 
-def test_what_contradicts_the_witness_is_never_signed(opened: Workspace, notary: Notary):
+def test_what_contradicts_the_witness_is_never_signed(opened: Workspace, notary: Sealer):
     seal(notary)
     with opened.store.write() as connection:
         connection.exec_driver_sql("UPDATE records SET hash = 'forged' WHERE n = (SELECT max(n) FROM records)")
@@ -103,7 +103,7 @@ def test_what_contradicts_the_witness_is_never_signed(opened: Workspace, notary:
 
 
 def test_a_workspace_from_an_older_backup_is_not_sealed_over_the_newer_witness(
-    opened: Workspace, notary: Notary, second: Path, tmp_path: Path
+    opened: Workspace, notary: Sealer, second: Path, tmp_path: Path
 ):
     shutil.copytree(opened.path, tmp_path / "older")
     more(opened, 2)
@@ -114,7 +114,7 @@ def test_a_workspace_from_an_older_backup_is_not_sealed_over_the_newer_witness(
         assert verify(older.store, notary.place).faults[0].what == "cut off"
 
 
-def test_another_key_does_not_go_on_with_a_witness(opened: Workspace, notary: Notary):
+def test_another_key_does_not_go_on_with_a_witness(opened: Workspace, notary: Sealer):
     seal(notary)
     notary.key.unlink()
     more(opened)
@@ -123,7 +123,7 @@ def test_another_key_does_not_go_on_with_a_witness(opened: Workspace, notary: No
 
 
 def test_the_witness_of_another_workspace_is_no_witness(
-    opened: Workspace, notary: Notary, second: Path, tmp_path: Path
+    opened: Workspace, notary: Sealer, second: Path, tmp_path: Path
 ):
     seal(notary)
     with open_workspace(tmp_path / "other", create=True, audit_copy=str(second)) as other:
@@ -140,7 +140,7 @@ def test_a_second_place_that_is_away_or_no_second_place_is_refused(opened: Works
         witness.place_of(str(tmp_path / copy), opened.path)
 
 
-def test_a_witness_that_was_lost_is_told(opened: Workspace, notary: Notary):
+def test_a_witness_that_was_lost_is_told(opened: Workspace, notary: Sealer):
     assert notary.place is not None
     seal(notary)
     notary.place.unlink()
@@ -148,28 +148,28 @@ def test_a_witness_that_was_lost_is_told(opened: Workspace, notary: Notary):
     assert [each.detail for each in found.faults] == ["the second place has lost its witness"]
 
 
-def test_a_head_that_somebody_else_signed_is_found(opened: Workspace, notary: Notary):
+def test_a_head_that_somebody_else_signed_is_found(opened: Workspace, notary: Sealer):
     made = seal(notary)
     assert made is not None
     assert verify(opened.store, notary.place, key=made.key).whole
     assert "another key" in verify(opened.store, notary.place, key="00" * 32).faults[0].detail
 
 
-def test_where_a_key_is_named_and_nothing_is_signed_the_record_is_not_called_whole(opened: Workspace, notary: Notary):
+def test_where_a_key_is_named_and_nothing_is_signed_the_record_is_not_called_whole(opened: Workspace, notary: Sealer):
     for place in (None, notary.place):
         assert verify(opened.store, place).whole
         found = verify(opened.store, place, key=notary.signer.public)
         assert [each.detail for each in found.faults] == ["nothing was signed with the key that was named"]
 
 
-def test_records_since_the_last_seal_are_counted(opened: Workspace, notary: Notary):
+def test_records_since_the_last_seal_are_counted(opened: Workspace, notary: Sealer):
     seal(notary)
     more(opened, 4)
     found = verify(opened.store, notary.place)
     assert found.whole and found.since == 4
 
 
-def test_one_run_is_verified_against_the_witness_too(opened: Workspace, notary: Notary, run: str):
+def test_one_run_is_verified_against_the_witness_too(opened: Workspace, notary: Sealer, run: str):
     seal(notary)
     assert verify(opened.store, notary.place, run=run).whole
     with opened.store.write() as connection:

@@ -15,7 +15,7 @@ from assay.core.settings import Settings, hider
 from assay.store.runs import records
 from assay.testing import ChatServer, Http
 from assay.testing.words import WordEmbedder
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.ask import recorded as put
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -34,7 +34,7 @@ def door(opened: Workspace, url: str) -> Workspace:
     return at
 
 
-async def asked(opened: Workspace, how: How) -> list[Any]:
+async def asked(opened: Workspace, how: AskOptions) -> list[Any]:
     return [event async for _, event in opened.ask(QUESTION, how)]
 
 
@@ -47,7 +47,7 @@ def test_an_endpoint_that_repeats_its_headers_leaves_no_key_in_any_record(opened
     with ChatServer(echo) as server:
         at = door(opened, server.url)
         try:
-            events = asyncio.run(asked(at, How(mode=Mode.quick)))
+            events = asyncio.run(asked(at, AskOptions(mode=Mode.quick)))
         except Exception as error:
             events = [str(error)]
         assert any(KEY in str(each) for each in server.headers), "the endpoint has seen the key"

@@ -14,7 +14,7 @@ import pytest
 from notes import filled, opened
 
 from assay.core.codec import dumps
-from assay.core.events import Asked, Call, Consulted, Decided, Failed, Mode, ToolRan
+from assay.core.events import Asked, Call, ModelReplied, Decided, Failed, Mode, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.governance.tracing.export import address
@@ -103,7 +103,7 @@ async def test_a_collector_that_is_away_or_refuses_disturbs_no_run(tmp_path: Pat
 def test_a_tool_whose_name_a_model_made_up_is_not_named_and_an_error_is_told_without_its_words():
     events = (
         Asked("Secret?", "somebody", "2026-01-01"),
-        Consulted("decide", "decide", "m", "r", "secret", finish="secret", usage=Usage(1, 5, 6, 0.0, 2.0)),
+        ModelReplied("decide", "decide", "m", "r", "secret", finish="secret", usage=Usage(1, 5, 6, 0.0, 2.0)),
         Decided((Call("c1", "tell_secret", {"query": "secret"}),), "secret"),
         ToolRan("c1", (), error="There is no secret."),
         Failed("ModelError", "secret"),
@@ -119,9 +119,9 @@ def test_a_tool_whose_name_a_model_made_up_is_not_named_and_an_error_is_told_wit
 def test_what_is_carried_on_later_is_of_the_same_trace_and_told_once():
     events = (
         Asked("What?", "me", "2026-01-01"),
-        Consulted("route", "route", "m", "r", ""),
+        ModelReplied("route", "route", "m", "r", ""),
         Failed("ModelError", "gone"),
-        Consulted("write", "write", "m", "s", ""),
+        ModelReplied("write", "write", "m", "s", ""),
     )
     times = [f"2026-01-01T00:00:0{n}.000Z" for n in range(4)]
     first, later = spans(Run("r1", events[:3]), times, 1), spans(Run("r1", events), times, 3)

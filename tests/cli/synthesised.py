@@ -25,21 +25,21 @@ from assay.core.events import (
     Answered,
     Asked,
     Checked,
-    Consulted,
+    ModelReplied,
     Covered,
     Described,
     Drafted,
-    Drew,
+    InsightsDrawn,
     Event,
     Found,
     Gathered,
-    Looked,
+    PassagesChosen,
     Merged,
     Paired,
     Questioned,
     Related,
-    Seat,
-    Spun,
+    RoleModel,
+    SpineWritten,
     Translated,
 )
 from assay.core.run import Run
@@ -48,7 +48,7 @@ from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Q
 WORDS = {"d1": "The boiler is inspected weekly.", "d2": "The boiler is inspected yearly."}
 TITLES = {"d1": "Log of the boiler house", "d2": "Handbook"}
 BRIEF = Brief(Pipeline.synthesis, ("d1", "d2"), "the boiler", audiences=("expert", "plain"))
-SEATS = (Seat("write", "large"),)
+SEATS = (RoleModel("write", "large"),)
 
 
 def quote(doc: str) -> Quote:
@@ -77,26 +77,26 @@ FAILS = Claim("The boiler is blue.", ("k-d2",), Verdict.unsupported, "the quotat
 ANSWER = Answer("the boiler", (Block((claim("d1"), claim("d2"))),), Outcome.answered)
 EVENTS: tuple[Event, ...] = (
     Asked("the boiler", "me", "2026-01-01", seats=SEATS, brief=BRIEF),
-    Consulted("judge", "describe", "large", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
+    ModelReplied("judge", "describe", "large", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
     *(Described(Portrait(doc, title, ("A. Writer",), "2020", made=doc == "d2")) for doc, title in TITLES.items()),
     Questioned(("How often is the boiler inspected?", "Who inspects it?"), "d1", by="questions@large"),
     Questioned(("How often is the boiler looked at?",), "d2", by="questions@large"),
     Questioned(("How do they differ?",), by="comparative@large"),
     Merged((QUESTION, Question("q2", "Who inspects it?", Kind.workings, ("d1",)))),
-    Looked("q1", tuple(Found(evidence(doc).passage, 1, 1.0) for doc in WORDS), 100, "late", {"none": ("p-d1",)}),
-    Looked("q2", (), 100, "late"),
+    PassagesChosen("q1", tuple(Found(evidence(doc).passage, 1, 1.0) for doc in WORDS), 100, "late", {"none": ("p-d1",)}),
+    PassagesChosen("q2", (), 100, "late"),
     Gathered((evidence("d1"), evidence("d2")), by="weigh@large", question="q1"),
     Gathered((), ("p-d1",), "weigh@large", question="q2"),
     Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 1, 1, 0, 0)), ("d2",)),
     Questioned(("Who wrote the handbook?",), "d2", 2, "follow_up@large"),
     Merged((Question("q3", "Who wrote the handbook?", Kind.follow_up, ("d2",)),), 2),
-    Looked("q3", (), 40, "late"),
+    PassagesChosen("q3", (), 40, "late"),
     Gathered((), question="q3"),
     Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 2, 1, 0, 0)), pass_=2),
-    Drew("q1", (insight("d1", "D1"), insight("d2", "D2")), ("q1-D2",), "insights@large"),
+    InsightsDrawn("q1", (insight("d1", "D1"), insight("d2", "D2")), ("q1-D2",), "insights@large"),
     Paired((Pair("q1-D1", "q1-D2", "same question"),), "of each question", 3),
     Related(0, (CONTRADICTION,), ("q1-D1 and q2-D1: no quotation",), "relate@large"),
-    Spun("How the boiler is kept", (Beat(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"),
+    SpineWritten("How the boiler is kept", (Beat(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"),
     Drafted((Block((claim("d1", None), claim("d2", None), FAILS)),), Shape.prose, by="narrate@large"),
     Checked(0, claim("d1")),
     Checked(1, claim("d2")),

@@ -12,7 +12,7 @@ from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, r
 
 from assay.cli.setup import consent
 from assay.cli.view.advice import REMARK, never_needed_the_loop
-from assay.core.events import Asked, Mode, Route, Routed, Seat
+from assay.core.events import Asked, Mode, Route, Routed, RoleModel
 from assay.core.settings import load_settings
 from assay.store import facts
 from assay.store.runs import records
@@ -53,7 +53,7 @@ def test_json_is_one_event_per_line_with_what_each_reply_took(typed: Typed, note
     events = [json.loads(line) for line in done.out.splitlines()]
     assert [event["seq"] for event in events] == list(range(len(events))) and done.err == ""
     assert [events[0]["event"], events[-1]["event"]] == ["Asked", "Answered"]
-    asked = [event for event in events if event["event"] == "Consulted"]
+    asked = [event for event in events if event["event"] == "ModelReplied"]
     assert {"route", "weigh", "write"} <= {event["role"] for event in asked}
     assert all(event["usage"]["tokens_in"] > 0 and event["model"] == "scripted" for event in asked)
 
@@ -244,7 +244,7 @@ def test_only_questions_that_a_model_routed_count(noted: Workspace):
         records.append(noted.store, run, 0, Asked("?", noted.principal.id, "2025-06-01", Mode.quick, **asked))
         records.append(noted.store, run, 1, Routed(route, ""))
 
-    seats = (Seat("route", "scripted"),)
+    seats = (RoleModel("route", "scripted"),)
     put(Route.lookup, seats=seats)
     put(Route.research)
     put(Route.research, seats=seats, route=Route.research)
@@ -255,7 +255,7 @@ def test_the_remark_comes_after_the_tenth_look_up(typed: Typed, noted: Workspace
     model(looked_up())
     for _ in range(9):
         run = records.begin(noted.store, noted.principal.id)
-        asked = Asked("?", noted.principal.id, "2025-06-01", seats=(Seat("route", "scripted"),))
+        asked = Asked("?", noted.principal.id, "2025-06-01", seats=(RoleModel("route", "scripted"),))
         records.append(noted.store, run, 0, asked)
         records.append(noted.store, run, 1, Routed(Route.lookup, ""))
     assert REMARK in typed("ask", QUESTION).err

@@ -273,10 +273,10 @@ def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
 
 def test_what_a_document_says_steers_no_terminal_when_it_is_shown(capsys: pytest.CaptureFixture[str]):
     from assay.cli.questions.chat import Talk
-    from assay.workspace.ask import How
+    from assay.workspace.ask import AskOptions
 
     for as_json in (False, True):
-        open_talk = Talk(None, Show(Format.text, as_json, False, ""), How())  # pyright: ignore[reportArgumentType]
+        open_talk = Talk(None, Show(Format.text, as_json, False, ""), AskOptions())  # pyright: ignore[reportArgumentType]
         open_talk.out(chat_commands.why(FOLLOWED, {}, {"d1": f"The log{BAD}"}))
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err and "\x07" not in out + err and "The log" in (err if as_json else out)

@@ -15,12 +15,12 @@ from assay.core.events import (
     KINDS,
     Answered,
     Asked,
-    Bound,
+    StepAnswered,
     Call,
     Checked,
     Checkpoint,
     Compacted,
-    Consulted,
+    ModelReplied,
     Critiqued,
     Decided,
     Decision,
@@ -32,7 +32,7 @@ from assay.core.events import (
     Found,
     Gathered,
     Granted,
-    Held,
+    AwaitingReview,
     Judged,
     Narrowed,
     Paused,
@@ -43,7 +43,7 @@ from assay.core.events import (
     Revised,
     Route,
     Routed,
-    Seat,
+    RoleModel,
     Stopped,
     StopReason,
     ToolRan,
@@ -67,7 +67,7 @@ from assay.core.types import (
 )
 
 TITLES = {"d1": "The lamp room"}
-SEATS = (Seat("route", "small"),)
+SEATS = (RoleModel("route", "small"),)
 
 
 def passage(n: int = 1) -> Passage:
@@ -86,7 +86,7 @@ HOLDS = Claim("It is orpiment.", ("k1",), Verdict.supported)
 FAILS = Claim("It is gold.", ("k1",), Verdict.unsupported, "the quotation says otherwise")
 EVENTS: tuple[Event, ...] = (
     Asked("Where is the paint ground?", "me", "2025-06-01", seats=SEATS),
-    Consulted("route", "route", "small", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
+    ModelReplied("route", "route", "small", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
     Routed(Route.research, "two steps", by="route@small"),
     Rephrased("Where is the paint ground?", "it stands alone"),
     Planned(Plan((Step("s1", "What paint?"), Step("s2", "Where is {s1} ground?", ("s1",)))), by="plan@small"),
@@ -96,7 +96,7 @@ EVENTS: tuple[Event, ...] = (
     Decided((Call("c3", "follow", {"name": "Dunmere"}), Call("c4", "follow", {"name": "Carrow"})), "names", hops=True),
     Gathered((evidence(1, 9.0), evidence(2, 4.0)), ("p3",), "weigh@small", inexact=("k2",)),
     Judged(False, ("the place",), "not yet", "judge@small"),
-    Bound("s1", "orpiment", ("k1",), "judge@small"),
+    StepAnswered("s1", "orpiment", ("k1",), "judge@small"),
     Compacted(("c1",), "one search"),
     Stopped(StopReason.sufficient, "enough"),
     Drafted((Block((HOLDS, FAILS)),), Shape.prose, by="write@small", missing=("when",), stray=("zz",)),
@@ -110,7 +110,7 @@ EVENTS: tuple[Event, ...] = (
     Failed("ModelError", "The endpoint is down."),
 )  # fmt: skip
 TRUST: tuple[Event, ...] = (
-    Held(Answer("Where?", (Block((HOLDS,)),), Outcome.answered), "5ea1" * 16, ("the sources disagree",)),
+    AwaitingReview(Answer("Where?", (Block((HOLDS,)),), Outcome.answered), "5ea1" * 16, ("the sources disagree",)),
     Reviewed(Decision.edit, "5ea1" * 16, "reviewer", "too bold", (Edit(0, "It may be orpiment."),)),
     Narrowed(3, "a document is gone"),
     Erased("its document was erased", "owner", ("d1",), {"r1": (4, 5)}),
@@ -135,7 +135,7 @@ def shown(run: Run, titles: Mapping[str, str] = TITLES, width: int = 100, rows: 
 
 def test_the_plan_gets_a_tick_where_a_step_has_its_answer():
     assert "  · What paint?\n  · Where is {s1} ground?" in shown(upto(Decided))
-    assert "  ✓ What paint? → orpiment\n  · Where is orpiment ground?" in shown(upto(Bound))
+    assert "  ✓ What paint? → orpiment\n  · Where is orpiment ground?" in shown(upto(StepAnswered))
 
 
 def test_searches_have_their_counts_and_names_that_are_followed_share_a_line():
@@ -191,7 +191,7 @@ def test_nothing_in_a_view_steers_the_terminal():
         Asked(f"Question {bad}", "me", "2025-06-01", seats=SEATS),
         Routed(Route.research, bad),
         Planned(Plan((Step("s1", bad), Step("s2", bad)))),
-        Bound("s1", bad, ()),
+        StepAnswered("s1", bad, ()),
         Decided((Call("c1", "search", {"query": bad}), Call("c2", "follow", {"name": bad})), bad),
         ToolRan("c1", found(1)),
         ToolRan("c2", (), error=bad),
@@ -219,11 +219,11 @@ def test_every_kind_of_event_has_a_line_in_the_record():
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        (Consulted, "route · small · 1,200 + 300 tokens · $0.0123 · 2.5 s"),
+        (ModelReplied, "route · small · 1,200 + 300 tokens · $0.0123 · 2.5 s"),
         (Asked, "Where is the paint ground? · mode balanced · eagerness normal · small"),
         (Gathered, "2 kept · best 9.0 · 1 dropped · 1 not quoted exactly · weigh@small"),
         (Judged, "not enough · missing: the place · not yet · judge@small"),
-        (Bound, "s1 = orpiment · from k1 · judge@small"),
+        (StepAnswered, "s1 = orpiment · from k1 · judge@small"),
         (Drafted, "2 claims · prose · missing: when · 1 invented key removed · write@small"),
         (Revised, "claim 1: dropped · nothing supports it · revise@small"),
         (Resumed, "answer now · by me"),

@@ -18,15 +18,15 @@ from assay.core.events import (
     Checked,
     Covered,
     Described,
-    Drew,
+    InsightsDrawn,
     Event,
     Gathered,
-    Looked,
+    PassagesChosen,
     Merged,
     Paired,
     Questioned,
     Related,
-    Spun,
+    SpineWritten,
     Translated,
 )
 from assay.core.events.describe import in_a_line
@@ -46,7 +46,7 @@ def test_every_stage_says_how_far_it_is():
     drawn = shown(upto(Covered))
     assert "✓ question: 2 of 2, 3 questions" in drawn
     assert "✓ answer: 3 of 3 searched for, 3 weighed, 2 quotations" in drawn
-    assert "✓ relate: 1 relation of 1 pair: 1 contradiction" in shown(upto(Spun))
+    assert "✓ relate: 1 relation of 1 pair: 1 contradiction" in shown(upto(SpineWritten))
     assert "2 of 3 hold" in shown(upto(Checked))
 
 
@@ -57,7 +57,7 @@ def test_a_summary_has_no_stages_of_relations():
 
 
 def test_every_document_has_a_line_with_what_was_found_in_it():
-    drawn = shown(upto(Drew))
+    drawn = shown(upto(InsightsDrawn))
     assert "D1 (1 quotation, 1 insight) Log of the boiler house" in drawn and "D2 (1 quotation, 1 insight)" in drawn
 
 
@@ -78,7 +78,7 @@ def test_relations_are_shown_with_their_labels_and_contradictions_first():
 
 def test_the_last_line_says_what_is_going_on_and_what_it_took():
     assert shown(upto(Described)).splitlines()[-1] == "asking questions · 1 request · 1,500 tokens · $0.0123 · 12 s"
-    order = [doing(upto(kind)) for kind in (Described, Merged, Looked, Drew, Paired, Spun, Checked)]
+    order = [doing(upto(kind)) for kind in (Described, Merged, PassagesChosen, InsightsDrawn, Paired, SpineWritten, Checked)]
     assert order == [
         "asking questions",
         "searching",
@@ -133,7 +133,7 @@ def said(kind: type) -> str:
         (Gathered, "Answered 1 of 2: How often is the boiler inspected? (2 quotations)"),
         (Covered, "2 of 2 documents have evidence; D2 asked about again."),
         (Related, "  contradiction D1–D2: weekly against yearly"),
-        (Spun, "Theme: How the boiler is kept"),
+        (SpineWritten, "Theme: How the boiler is kept"),
         (Translated, "Told for plain: grade 12 before, 7 after."),
     ],
 )
@@ -152,12 +152,12 @@ def test_a_claim_that_holds_needs_no_line_and_one_that_does_not_has_one():
         (Asked, "the boiler · synthesis of 2 documents · for expert, plain · large"),
         (Described, "d1 · Log of the boiler house · A. Writer · 2020 · rules"),
         (Questioned, "d1 · How often is the boiler inspected?; Who inspects it? · questions@large"),
-        (Looked, "q1 · 2 of 100 passages chosen · compared with none · late"),
+        (PassagesChosen, "q1 · 2 of 100 passages chosen · compared with none · late"),
         (Covered, "2 of 2 documents with evidence · 1 asked about again"),
-        (Drew, "q1 · 2 insights · 1 quoted instead · insights@large"),
+        (InsightsDrawn, "q1 · 2 insights · 1 quoted instead · insights@large"),
         (Paired, "1 pair compared · 3 left out · of each question"),
         (Related, "block 0: 1 relation · d1 contradiction d2 · 1 dropped · relate@large"),
-        (Spun, "How the boiler is kept · 1 sentence · spine@large"),
+        (SpineWritten, "How the boiler is kept · 1 sentence · spine@large"),
         (Translated, "for plain · 1 paragraph · grade 12 before, 7 after · rules"),
     ],
 )

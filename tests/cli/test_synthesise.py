@@ -339,7 +339,7 @@ def test_a_synthesis_that_was_killed_is_carried_on_to_the_same_account(notes: Pa
     ]
     process = forked.Process(words, stdout=forked.PIPE, stderr=forked.DEVNULL, env=environment, text=True)
     for line in process.stdout:
-        if '"Looked"' in line:
+        if '"PassagesChosen"' in line:
             process.kill()
             break
     process.wait()

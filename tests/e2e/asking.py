@@ -20,7 +20,7 @@ from assay.core.run import Run
 from assay.index.lance.lazy_import import load_lancedb
 from assay.testing.words import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.synthesise import Wish
+from assay.workspace.synthesise import SynthesisRequest
 
 QUESTION = "Where is the paint of the lamp room ground, and who tends the beacon?"
 
@@ -37,7 +37,7 @@ def begun(what: str, workspace: Workspace) -> AsyncIterator[tuple[Run, Event]]:
     if what == "ask":
         return workspace.ask(QUESTION, mode=Mode.thorough)
     documents = [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
-    return workspace.synthesise(documents, Wish(questions=1, audiences=("plain",), reranker="none"))
+    return workspace.synthesise(documents, SynthesisRequest(questions=1, audiences=("plain",), reranker="none"))
 
 
 async def carry(what: str, workspace: Path, address: str, key: str, says: int) -> None:

@@ -14,11 +14,11 @@ import httpx
 import pytest
 from worlds import EDITOR, QUESTION, READER, World, asked, operations
 
-from assay.agent.tool import Desk, Parameter, parameters_of
+from assay.agent.tool import ToolContext, Parameter, parameters_of
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError
-from assay.core.events import Checkpoint, Mode, Where
+from assay.core.events import Checkpoint, Mode, SearchFilters
 from assay.core.types import Document
 from assay.serve.mcp import tools
 from assay.serve.mcp.tools import Reach
@@ -27,7 +27,7 @@ from assay.store.access import grants
 from assay.store.runs import history
 from assay.testing.fill import Policy, fill
 from assay.workspace import share
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 
 LEFT_OUT = re.compile(
     r"/(original|pictures|page/\d+|pages)|^/metrics|^/api/session|^/v1/"
@@ -111,7 +111,7 @@ class Attack:
         document, run, thread, name = (self.word(each) for each in ("document", "run", "thread", "name"))
         some: list[Callable[[], Any]] = [
             lambda: seen.search(self.random.choice([QUESTION, word]), 20),
-            lambda: seen.search(QUESTION, 20, Where(sources=(word,))),
+            lambda: seen.search(QUESTION, 20, SearchFilters(sources=(word,))),
             lambda: [to_json(each) for each in seen.sources()],
             lambda: seen.named(word, seen.scope()),
             lambda: seen.document(document),
@@ -129,7 +129,7 @@ class Attack:
         """What a model that obeys the attacker can call, with whatever arguments."""
         seen = self.made.as_(READER)
         shelf = await seen.shelf(seen.scope())
-        desk = Desk(shelf, seen.scope, today="2026-03-01")
+        desk = ToolContext(shelf, seen.scope, today="2026-03-01")
         name = self.random.choice(sorted(TOOLS))
         tool = TOOLS[name]
         given = {each.name: self.argument(each) for each in parameters_of(tool.body)}
@@ -219,7 +219,7 @@ async def furnished(made: World, seed: int) -> Attack:
     attack.runs.append(await asked(seen, checkpoints=(Checkpoint.sources,)))
     thread = ""
     for question in (QUESTION, "And who keeps it?"):
-        told = seen.chat(question, thread, How(model=False, today="2026-03-01", mode=Mode.quick))
+        told = seen.chat(question, thread, AskOptions(model=False, today="2026-03-01", mode=Mode.quick))
         run = [run async for run, _ in told][-1]
         thread = run.asked.thread
         attack.runs.append(run.id)

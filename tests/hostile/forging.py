@@ -19,7 +19,7 @@ from assay.core.events import (
     Decision,
     Erased,
     Granted,
-    Held,
+    AwaitingReview,
     Judged,
     Reviewed,
     Route,
@@ -63,7 +63,7 @@ def _events(number: int, chance: random.Random) -> list:
     events += [Judged(False, (f"{number}.{each}",), chance.choice("abcdef")) for each in range(chance.randrange(1, 6))]
     events += [Stopped(StopReason.rounds, str(number))]
     if number % 4 == 0:
-        held = Held(answer, digest(f"seal {number}"), ("always",))
+        held = AwaitingReview(answer, digest(f"seal {number}"), ("always",))
         return [*events, held, Reviewed(Decision.approve, held.seal, "reviewer-1"), Answered(answer, held.seal)]
     return events if number % 4 == 1 else [*events, Answered(answer)]
 

@@ -14,14 +14,14 @@ from sqlalchemy import event
 
 from assay.answer.compose import faults as faults_of_answer
 from assay.core.codec import dumps, from_json, to_json
-from assay.core.events import Answered, Checked, Consulted, Event, Failed, Mode, Paused
+from assay.core.events import Answered, Checked, ModelReplied, Event, Failed, Mode, Paused
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.models.capability import Capability
 from assay.store import facts
 from assay.store.runs import records
 from assay.testing import WordEmbedder
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.model_roles import PROBE
 
@@ -108,7 +108,7 @@ class Ended:
 
 async def asked(opened: Workspace, question: str, mode: Mode = Mode.quick, **how: Any) -> Ended:
     began = time.monotonic()
-    steps = [step async for step in opened.ask(question, How(mode=mode, today="2026-01-01", **how))]
+    steps = [step async for step in opened.ask(question, AskOptions(mode=mode, today="2026-01-01", **how))]
     return Ended(steps[-1][0], time.monotonic() - began, tuple(event for _, event in steps))
 
 
@@ -175,7 +175,7 @@ def within(run: Run, opened: Workspace, rounds: int) -> list[str]:
     """Of limits: rounds, calls of a model."""
     wrong = [f"{run.rounds} rounds, {rounds} allowed"] if run.rounds > rounds else []
     most = opened.settings.budget_run_calls
-    spent = sum(event.usage.calls for event in of(run, Consulted))
+    spent = sum(event.usage.calls for event in of(run, ModelReplied))
     return wrong + ([f"{spent} calls of a model, {most} allowed"] if most and spent > most else [])
 
 

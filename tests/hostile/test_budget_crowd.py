@@ -17,7 +17,7 @@ import crowd
 import pytest
 from sqlalchemy import select
 
-from assay.core.events import RULES, Consulted, Mode, Route, Stopped
+from assay.core.events import RULES, ModelReplied, Mode, Route, Stopped
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance import replay
@@ -26,7 +26,7 @@ from assay.ingest.sources import Source
 from assay.store.runs import budgets
 from assay.store.schema import spending
 from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, one_step, rests, supported, writes
-from assay.workspace.ask import kit_for
+from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
@@ -179,7 +179,7 @@ async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answe
     async def one() -> Run:
         run = None
         async for run, step in workspace.ask(QUESTION, mode=Mode.quick):  # noqa: B007
-            if isinstance(step, Consulted | Stopped):
+            if isinstance(step, ModelReplied | Stopped):
                 highest.append(held(workspace).get(what, 0.0))
         assert run is not None
         return run
@@ -247,7 +247,7 @@ async def test_a_ceiling_is_an_outcome_and_the_words_say_whose_it_is(
     assert run.stopped is not None and run.stopped.reason == reason, run.stopped
     assert whose in run.stopped.why
     assert run.answer is not None and run.answer.outcome is Outcome.partial
-    again = await replay.replay(run, await kit_for(workspace, run), searchable=False)
+    again = await replay.replay(run, await run_context_for(workspace, run), searchable=False)
     assert again.same, again.differences  # also the words of the refusal are in the record
     assert spent.calls <= ceiling.get("budget_run_calls", 99)
     assert spent.money <= ceiling.get("budget_run_money", 99)

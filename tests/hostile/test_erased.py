@@ -15,13 +15,13 @@ from worlds import EDITOR, READER, SECRET, World, asked, world
 
 from assay.core.codec import digest
 from assay.core.errors import Missing, UserError
-from assay.core.events import Asked, Consulted, Narrowed
+from assay.core.events import Asked, ModelReplied, Narrowed
 from assay.governance.backup import backup
 from assay.ingest.sources import Source
 from assay.store.access import grants, tokens
 from assay.store.runs import erasure, records
 from assay.workspace import erase
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
 MARK = "zqsecret"
@@ -65,7 +65,7 @@ async def used(made: World) -> list[str]:
     runs = [await asked(made.as_(who)) for who in (EDITOR, READER)]
     thread = ""
     for question in ("How tall is the tower at Carrow Point?", "And who keeps it?"):
-        told = made.as_(READER).chat(question, thread, How(model=False, today="2026-03-01"))
+        told = made.as_(READER).chat(question, thread, AskOptions(model=False, today="2026-03-01"))
         run = [run async for run, _ in told][-1]
         thread = run.asked.thread
         runs.append(run.id)
@@ -161,7 +161,7 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
     folder = made.workspace.path
     seen = made.as_(READER)
     thread = ""
-    async for run, _ in seen.chat("Is zqquestion tall, the tower at Carrow Point?", thread, How(model=False)):
+    async for run, _ in seen.chat("Is zqquestion tall, the tower at Carrow Point?", thread, AskOptions(model=False)):
         thread = run.asked.thread
     tokens.new_key(made.workspace.store, "reader", "zqlabel")
     assert left(folder, "zqquestion", "zqlabel", "zqown")
@@ -183,7 +183,7 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
 async def test_words_that_come_back_after_their_document_was_erased_are_never_written_down(made: World):
     store, gone = made.workspace.store, secrets(made)[0]
     run = records.begin(store, "reader")
-    shown = Consulted("write", "write", "a model", "0", "nothing yet", documents=(gone,))
+    shown = ModelReplied("write", "write", "a model", "0", "nothing yet", documents=(gone,))
     for seq, event in enumerate((Asked("How tall is it?", "reader", "2026-03-01"), shown)):
         records.append(store, run, seq, event)
     await erase_secrets(made)
@@ -196,4 +196,4 @@ async def test_words_that_come_back_after_their_document_was_erased_are_never_wr
     assert erase.flush(store.engine) and left(made.workspace.path, MARK) == []
     whole(made.workspace)
     kinds = [type(event).__name__ for event in made.as_(READER).run(run).events]
-    assert kinds == ["Asked", "Withheld", "Withheld", "Narrowed", "Consulted"]
+    assert kinds == ["Asked", "Withheld", "Withheld", "Narrowed", "ModelReplied"]

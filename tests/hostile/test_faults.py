@@ -13,7 +13,7 @@ import pytest
 from rigs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
 
 from assay.core.codec import dumps
-from assay.core.events import Answered, Consulted, Drafted, Failed, Gathered, Stopped, ToolRan
+from assay.core.events import Answered, ModelReplied, Drafted, Failed, Gathered, Stopped, ToolRan
 from assay.core.types import Outcome
 from assay.testing import (
     ChatServer,
@@ -225,4 +225,4 @@ async def test_a_run_that_failed_twice_is_resumed_twice(small: Workspace):
         server.fault = None
         last = await resumed(place, third.run)
     assert isinstance(last.last, Answered) and not kept(last, small) + sound(last.run, small)
-    assert len(answered) == len(set(answered)) == len(of(last.run, Consulted))
+    assert len(answered) == len(set(answered)) == len(of(last.run, ModelReplied))

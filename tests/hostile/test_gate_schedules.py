@@ -14,7 +14,7 @@ import pytest
 from gated import Attack, World
 
 from assay.core.errors import AssayError
-from assay.core.events import Answered, Event, Failed, Held, Reviewed
+from assay.core.events import Answered, Event, Failed, AwaitingReview, Reviewed
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 SCHEDULES = 5000 if SOAK else 48
@@ -72,6 +72,6 @@ async def test_an_answer_that_needs_nobody_waits_for_nobody(tmp_path: Path):
         attack = Attack(world, random.Random(seed))
         attack.begin(free=True)
         await attack.carry(lives=99)
-        assert not any(isinstance(each, Held | Reviewed | Failed) for each in attack.events())
+        assert not any(isinstance(each, AwaitingReview | Reviewed | Failed) for each in attack.events())
         assert isinstance(attack.events()[-1], Answered)
     world.close()

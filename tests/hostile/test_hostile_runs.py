@@ -14,7 +14,7 @@ from assay.agent.limits import ROUNDS
 from assay.agent.steps.decide import AT_ONCE, alike
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
-from assay.core.events import Answered, Consulted, Critiqued, Decided, Drafted, Mode, Planned, Route, StopReason
+from assay.core.events import Answered, ModelReplied, Critiqued, Decided, Drafted, Mode, Planned, Route, StopReason
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.prompts.fence import commands, mark_of
@@ -256,7 +256,7 @@ async def test_a_document_reaches_neither_the_route_nor_the_first_plan(poisoned:
     before = [each for each in server.requests if role_of(each)[0] in ("route", "plan")][:2]
     assert [role_of(each)[0] for each in before] == ["route", "plan"]
     assert not any(passages_in(text_of(each)) for each in before)
-    assert all(not each.documents for each in of(ended.run, Consulted)[:2])
+    assert all(not each.documents for each in of(ended.run, ModelReplied)[:2])
 
 
 async def test_words_of_documents_are_shown_only_between_the_marks_of_the_run(poisoned: Workspace):

@@ -38,7 +38,7 @@ from assay.testing import Call, Calls, ChatServer, reviewer, role_of, text_of
 from assay.testing.policies import agreeable
 from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
-from assay.workspace.synthesise import Wish
+from assay.workspace.synthesise import SynthesisRequest
 
 MARK = mark_of("r0123456789abcdef")
 SIGN = "zqx"  # stands in whatever is hostile here, and nowhere else
@@ -186,7 +186,7 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
                     await asked(workspace, QUESTION, Mode.thorough)
                 else:
                     documents = [entry.id for entry in workspace.sources()]
-                    wish = Wish(reranker="none", questions=3, audiences=("plain",), today="2026-01-02")
+                    wish = SynthesisRequest(reranker="none", questions=3, audiences=("plain",), today="2026-01-02")
                     _ = [each async for each in workspace.synthesise(documents, wish)]
             assert not loose(server.requests), "\n".join(loose(server.requests))
             assert any(SIGN in text_of(each) for each in server.requests)

@@ -7,7 +7,7 @@ from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, s
 from rigs import of
 
 from assay.agent.toolbox import TOOLS
-from assay.core.events import Checked, Compacted, Consulted, Critiqued, Decided, Mode, StopReason, ToolRan
+from assay.core.events import Checked, Compacted, ModelReplied, Critiqued, Decided, Mode, StopReason, ToolRan
 from assay.core.types import Outcome, Verdict
 from assay.models.llm import Message, Prompt
 from assay.models.token_estimate import prompt_tokens
@@ -54,7 +54,7 @@ async def test_a_search_that_finds_nothing_to_the_end_leaves_the_gap_said_in_the
     assert not run.evidence and run.answer
     assert run.answer.outcome is Outcome.abstained and not run.answer.claims
     assert run.answer.gaps and run.answer.searched
-    assert of(run, Consulted)[-1].role != "write"  # nothing to write from
+    assert of(run, ModelReplied)[-1].role != "write"  # nothing to write from
 
 
 async def test_the_same_call_again_is_noticed_by_exact_match_and_the_loop_moves_on(filled: Workspace):

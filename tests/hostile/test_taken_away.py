@@ -116,9 +116,9 @@ async def test_a_follow_up_knows_nothing_of_an_earlier_answer_that_is_withheld(m
 
 
 def _by_rule() -> Any:
-    from assay.workspace.ask import How
+    from assay.workspace.ask import AskOptions
 
-    return How(model=False, today="2026-03-01")
+    return AskOptions(model=False, today="2026-03-01")
 
 
 async def carried(made: World, place: int, lose: Any, **how: Any) -> tuple[str, list[str], bool]:

@@ -13,7 +13,7 @@ from itertools import count
 import pytest
 from forging import ONCE, RECHAINED, State, fill, rechain
 
-from assay.governance.audit.seal import Notary, seal
+from assay.governance.audit.seal import Sealer, seal
 from assay.governance.audit.verify import verify
 from assay.governance.audit.witness import FILE
 from assay.store.database import open_store
@@ -23,7 +23,7 @@ RUNS = 14
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Notary]:
+def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Sealer]:
     folder = tmp_path_factory.mktemp("scene")
     (folder / "second").mkdir()
     chance, clock = random.Random(4), count(1_800_000_000)
@@ -32,7 +32,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Notary]:
         new_id=lambda: f"{chance.getrandbits(64):016x}",
         now=lambda: datetime.fromtimestamp(next(clock), UTC).isoformat(timespec="milliseconds"),
     )
-    notary = Notary(store, folder, folder / "audit.key", folder / "second" / FILE)
+    notary = Sealer(store, folder, folder / "audit.key", folder / "second" / FILE)
     fill(store, RUNS // 2, random.Random(1))
     seal(notary)
     fill(store, RUNS - RUNS // 2, random.Random(2))
@@ -41,7 +41,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Notary]:
     return State(folder / "state.db"), notary
 
 
-def test_the_untouched_record_is_whole(scene: tuple[State, Notary]):
+def test_the_untouched_record_is_whole(scene: tuple[State, Sealer]):
     state, notary = scene
     state.anew()
     found = verify(state.store, notary.place)
@@ -49,7 +49,7 @@ def test_the_untouched_record_is_whole(scene: tuple[State, Notary]):
 
 
 @pytest.mark.timeout(3600)
-def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[State, Notary]):
+def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[State, Sealer]):
     state, notary = scene
     signer = notary.signer
     chance = random.Random(6)
@@ -72,7 +72,7 @@ def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[
     assert len(found) == len(kinds) and sum(found.values()) == MUTATIONS
 
 
-def test_without_a_second_place_whatever_is_not_chained_anew_is_found_all_the_same(scene: tuple[State, Notary]):
+def test_without_a_second_place_whatever_is_not_chained_anew_is_found_all_the_same(scene: tuple[State, Sealer]):
     state, _ = scene
     chance = random.Random(8)
     for forge in ONCE * 2:

@@ -20,7 +20,7 @@ from assay.core.errors import UserError
 from assay.core.events import Mode
 from assay.serve.mcp import results
 from assay.store.access import grants
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 
 PAIRS = 2_000 if os.environ.get("ASSAY_SOAK") else 15
 A_WORLD = 250  # pairs of sequences in one pair of worlds
@@ -58,7 +58,7 @@ class Other:
         if self.random.random() < 0.5:
             await asked(seen, mode=Mode.quick)
         else:
-            async for _ in seen.chat("How tall is it?", "", How(model=False, mode=Mode.quick, today="2026-03-01")):
+            async for _ in seen.chat("How tall is it?", "", AskOptions(model=False, mode=Mode.quick, today="2026-03-01")):
                 pass
 
     async def shares(self, seen: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import protocol
-from assay.ingest.sandbox.runner import Child, Jail, Request, checked, limits_here, load
+from assay.ingest.sandbox.runner import Child, Sandbox, Request, checked, limits_here, load
 
 LINUX = sys.platform.startswith("linux")
 READER = textwrap.dedent(
@@ -136,8 +136,8 @@ def reader(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def jail_of(folder: Path, workers: int = 1, **limits: float) -> Jail:
-    return Jail(Limits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),))  # type: ignore[arg-type]
+def jail_of(folder: Path, workers: int = 1, **limits: float) -> Sandbox:
+    return Sandbox(Limits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -146,26 +146,26 @@ def jail(reader: Path):
         yield made
 
 
-async def test_a_document_comes_back_from_the_other_process(jail: Jail) -> None:
+async def test_a_document_comes_back_from_the_other_process(jail: Sandbox) -> None:
     assert await jail.read("Grüße, 世界".encode(), "says") == Parsed("Grüße, 世界", "text")
 
 
-async def test_one_process_serves_many_files(jail: Jail) -> None:
+async def test_one_process_serves_many_files(jail: Sandbox) -> None:
     seen = {(await jail.read(b"", "pid")).text for _ in range(5)}  # type: ignore[union-attr]
     assert len(seen) == 1 and str(os.getpid()) not in seen
 
 
-async def test_a_parsers_refusal_arrives_as_it_was_said(jail: Jail) -> None:
+async def test_a_parsers_refusal_arrives_as_it_was_said(jail: Sandbox) -> None:
     assert await jail.read(b"", "refuses") == Unreadable(Status.encrypted, "It is locked.")
 
 
-async def test_an_error_in_a_parser_means_the_file_is_damaged(jail: Jail) -> None:
+async def test_an_error_in_a_parser_means_the_file_is_damaged(jail: Sandbox) -> None:
     answer = await jail.read(b"", "raises")
     assert isinstance(answer, Unreadable) and answer.status is Status.corrupt and "KeyError" in answer.why
 
 
 @pytest.mark.parametrize("crash", ["aborts", "segfaults", "exits"])
-async def test_a_crash_is_survived_and_the_next_file_is_read(jail: Jail, crash: str) -> None:
+async def test_a_crash_is_survived_and_the_next_file_is_read(jail: Sandbox, crash: str) -> None:
     answer = await jail.read(b"", crash)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed
     assert await jail.read(b"after", "says") == Parsed("after", "text")
@@ -198,17 +198,17 @@ async def test_a_parser_that_hoards_memory_is_stopped(reader: Path) -> None:
         assert await jail.read(b"after", "says") == Parsed("after", "text")
 
 
-async def test_endless_nesting_is_a_status(jail: Jail) -> None:
+async def test_endless_nesting_is_a_status(jail: Sandbox) -> None:
     answer = await jail.read(b"", "recurses")
     assert isinstance(answer, Unreadable) and answer.status is Status.corrupt
 
 
-async def test_what_a_library_prints_does_not_reach_the_parent(jail: Jail) -> None:
+async def test_what_a_library_prints_does_not_reach_the_parent(jail: Sandbox) -> None:
     assert await jail.read(b"", "prints") == Parsed("quiet", "text")
 
 
 @pytest.mark.parametrize("taken_over", ["babbles", "lies"])
-async def test_a_process_that_talks_nonsense_is_killed_and_replaced(jail: Jail, taken_over: str) -> None:
+async def test_a_process_that_talks_nonsense_is_killed_and_replaced(jail: Sandbox, taken_over: str) -> None:
     begun = time.monotonic()
     answer = await jail.read(b"", taken_over)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed
@@ -216,7 +216,7 @@ async def test_a_process_that_talks_nonsense_is_killed_and_replaced(jail: Jail, 
     assert await jail.read(b"after", "says") == Parsed("after", "text")
 
 
-async def test_the_network_is_out_of_reach(jail: Jail) -> None:
+async def test_the_network_is_out_of_reach(jail: Sandbox) -> None:
     async def answers(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -229,7 +229,7 @@ async def test_the_network_is_out_of_reach(jail: Jail) -> None:
             assert isinstance(answer, Parsed) and answer.text.startswith("refused"), attempt
 
 
-async def test_files_cannot_be_written_and_programs_cannot_be_run(jail: Jail, tmp_path: Path) -> None:
+async def test_files_cannot_be_written_and_programs_cannot_be_run(jail: Sandbox, tmp_path: Path) -> None:
     attempts = ["writes", "runs"]
     if LINUX and not limits_here():
         attempts += ["writes_natively", "forks_natively"]
@@ -240,7 +240,7 @@ async def test_files_cannot_be_written_and_programs_cannot_be_run(jail: Jail, tm
 
 
 async def test_the_parents_secrets_are_not_in_the_childs_environment(
-    jail: Jail, monkeypatch: pytest.MonkeyPatch
+    jail: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_API_KEY", "secret")
     answer = await jail.read(b"", "environment")
@@ -256,7 +256,7 @@ async def test_a_pdfs_text_boxes_and_pictures_come_from_the_jail() -> None:
     canvas = Canvas(out)
     canvas.drawString(100, 700, "evidence before writing")
     canvas.save()
-    with Jail() as jail:
+    with Sandbox() as jail:
         parsed = await jail.read(out.getvalue(), "x.pdf")
         assert isinstance(parsed, Parsed) and parsed.text == "evidence before writing" and parsed.kind == "pdf"
         for start, end in ((0, 8), (9, 15)):
@@ -275,7 +275,7 @@ async def test_several_processes_read_side_by_side(reader: Path) -> None:
         assert [answer.text for answer in answers if isinstance(answer, Parsed)] == [str(n) for n in range(20)]
 
 
-async def test_a_cancelled_read_frees_its_process_at_once(jail: Jail) -> None:
+async def test_a_cancelled_read_frees_its_process_at_once(jail: Sandbox) -> None:
     await jail.read(b"warm", "says")
     task = asyncio.create_task(jail.read(b"", "sleeps"))
     await asyncio.sleep(0.3)
@@ -287,7 +287,7 @@ async def test_a_cancelled_read_frees_its_process_at_once(jail: Jail) -> None:
     assert time.monotonic() - begun < 15
 
 
-def test_threads_can_read_without_an_event_loop(jail: Jail) -> None:
+def test_threads_can_read_without_an_event_loop(jail: Sandbox) -> None:
     assert jail.read_now(b"plain", "says") == Parsed("plain", "text")
 
 
@@ -305,7 +305,7 @@ def test_a_parser_never_outlives_a_killed_parent(reader: Path) -> None:
     program = textwrap.dedent(
         f"""
         import os, sys, threading, time
-        from assay.ingest.jail import Jail
+        from assay.ingest.sandbox.runner import Sandbox
         jail = Jail(reader="odd_reader:read", path=({str(reader)!r},))
         child = jail.read_now(b"", "pid").text
         threading.Thread(target=jail.read_now, args=(b"", "sleeps")).start()
@@ -325,7 +325,7 @@ def test_a_parser_never_outlives_a_killed_parent(reader: Path) -> None:
     pytest.fail("the parser is still there")
 
 
-async def test_a_file_that_cannot_be_opened_is_a_status(jail: Jail, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_opened_is_a_status(jail: Sandbox, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe") if hasattr(os, "mkfifo") else None
     for path in [tmp_path / "absent.pdf", tmp_path, *([tmp_path / "pipe"] if hasattr(os, "mkfifo") else [])]:
         answer = await jail.read(path)

@@ -15,7 +15,7 @@ from reportlab.pdfgen.canvas import Canvas
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr
 from assay.ingest.pdf.reader import page_image
-from assay.ingest.sandbox.runner import Jail
+from assay.ingest.sandbox.runner import Sandbox
 
 TABLE = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
 1\t1\t0\t0\t0\t0\t0\t0\t1000\t2000\t-1\t
@@ -46,7 +46,7 @@ def scan(pages: int = 1, words: str = "Evidence before writing") -> bytes:
 
 @pytest.fixture
 def jail():
-    with Jail(Limits(seconds=60)) as made:
+    with Sandbox(Limits(seconds=60)) as made:
         yield made
 
 
@@ -63,20 +63,20 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-async def test_without_the_program_the_status_says_what_to_install(jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_program_the_status_says_what_to_install(jail: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ocr, "program", lambda: None)
     answer = await ocr.read(jail, scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is Status.scanned and "install tesseract" in answer.why
 
 
-async def test_a_document_with_text_never_meets_the_program(jail: Jail, pretend) -> None:
+async def test_a_document_with_text_never_meets_the_program(jail: Sandbox, pretend) -> None:
     pretend("raise SystemExit(3)")
     answer = await ocr.read(jail, b"Some plain text.", "note.txt")
     assert isinstance(answer, Parsed) and answer.text == "Some plain text."
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a script that can be run")
-async def test_a_scan_becomes_text_with_pages_and_boxes(jail: Jail, pretend) -> None:
+async def test_a_scan_becomes_text_with_pages_and_boxes(jail: Sandbox, pretend) -> None:
     pretend(f"assert sys.stdin.buffer.read(4) == b'\\x89PNG'\nsys.stdin.buffer.read()\nsys.stdout.write({TABLE!r})")
     data = scan(pages=2)
     parsed = await ocr.read(jail, data, "scan.pdf")
@@ -104,7 +104,7 @@ async def test_a_scan_becomes_text_with_pages_and_boxes(jail: Jail, pretend) -> 
     ],
 )
 async def test_whatever_the_program_does_is_a_status(
-    jail: Jail, pretend, monkeypatch: pytest.MonkeyPatch, body: str, status: Status
+    jail: Sandbox, pretend, monkeypatch: pytest.MonkeyPatch, body: str, status: Status
 ) -> None:
     monkeypatch.setattr(ocr, "PAGE_SECONDS", 3.0)
     pretend(body)
@@ -123,6 +123,6 @@ def test_words_that_are_hardly_read_are_left_out() -> None:
 
 
 @pytest.mark.skipif(ocr.program() is None, reason="the tesseract program is not installed here")
-async def test_the_real_program_reads_a_scan(jail: Jail) -> None:
+async def test_the_real_program_reads_a_scan(jail: Sandbox) -> None:
     parsed = await ocr.read(jail, scan(), "scan.pdf")
     assert isinstance(parsed, Parsed) and "Evidence before writing" in parsed.text

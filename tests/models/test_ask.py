@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import Consulted, Seat
+from assay.core.events import ModelReplied, RoleModel
 from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
-from assay.models.meter import FreeBook, Meter, No, Seated, Why
+from assay.models.meter import FreeLedger, Meter, NoReply, ConnectedModel, Why
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.models.wire.tool_calls import Choice, Wish
 
@@ -66,9 +66,9 @@ class Fake:
 
 @dataclass
 class Kept:
-    replies: list[Consulted] = field(default_factory=list)
+    replies: list[ModelReplied] = field(default_factory=list)
 
-    def recalled(self, request: str) -> Consulted | None:
+    def recalled(self, request: str) -> ModelReplied | None:
         return next((each for each in self.replies if each.request == request), None)
 
 
@@ -82,8 +82,8 @@ class Silent(Fake):
 def metered(*models: Fake, kept: Kept | None = None, seats: tuple[Mapping[str, Any], ...] = ({},), **how) -> Meter:
     kept = kept or Kept()
     each = seats * len(models) if len(seats) == 1 else seats
-    seated = tuple(Seated(llm, Seat("", llm.name, **able)) for llm, able in zip(models, each, strict=True))
-    return Meter(dict.fromkeys(Role, seated), kept.replies.append, kept.recalled, **{"book": FreeBook(), **how})
+    seated = tuple(ConnectedModel(llm, RoleModel("", llm.name, **able)) for llm, able in zip(models, each, strict=True))
+    return Meter(dict.fromkeys(Role, seated), kept.replies.append, kept.recalled, **{"book": FreeLedger(), **how})
 
 
 def plain(room: int) -> dict[str, str]:
@@ -199,7 +199,7 @@ async def test_what_the_check_finds_is_sent_back_too():
 async def test_after_three_times_the_outcome_is_that_the_replies_are_unusable():
     meter = metered(llm := Fake(["no", "never", '{"enough": 1}', '{"enough": 2}', GOOD]))
     reply = await judged(meter)
-    assert isinstance(reply, No) and reply.why is Why.unusable
+    assert isinstance(reply, NoReply) and reply.why is Why.unusable
     assert reply.detail == "enough: should be a valid boolean (given: 2)"
     assert [len(prompt.messages) for prompt in llm.seen] == [2, 4, 6, 8]
 
@@ -231,10 +231,10 @@ async def test_a_reply_that_is_whole_is_taken_though_more_was_to_come():
 
 
 async def test_running_out_of_budget_is_an_outcome_between_two_replies():
-    class Once(FreeBook):
+    class Once(FreeLedger):
         def reserve(self, role, model, tokens, max_tokens, seconds):
             return (
-                No(Why.tokens, "none left")
+                NoReply(Why.tokens, "none left")
                 if len(llm.seen)
                 else super().reserve(role, model, tokens, max_tokens, seconds)
             )
@@ -273,7 +273,7 @@ async def test_a_layout_that_takes_more_than_its_room_is_laid_out_again_and_neve
 async def test_a_layout_that_never_fits_is_an_outcome():
     meter = metered(llm := Fake([GOOD]), seats=({"window": 4096},))
     reply = await judged(meter, lambda _: {"task": "it", "matter": "word " * 10_000})
-    assert isinstance(reply, No) and reply.why is Why.unusable and "does not fit" in reply.detail
+    assert isinstance(reply, NoReply) and reply.why is Why.unusable and "does not fit" in reply.detail
     assert not llm.seen
 
 
@@ -305,7 +305,7 @@ async def test_a_prompt_that_proves_too_long_is_laid_out_smaller(says, most):
 async def test_a_prompt_that_is_always_too_long_is_an_outcome_after_three_more_layouts(stated):
     meter = metered(llm := Fake([TooLong("too long", stated)]), seats=({"window": 8192},))
     reply = await judged(meter, filling)
-    assert isinstance(reply, No) and reply.why is Why.unusable
+    assert isinstance(reply, NoReply) and reply.why is Why.unusable
     assert len(llm.seen) == 4
 
 
@@ -512,7 +512,7 @@ async def test_arguments_that_cannot_be_read_are_sent_back_with_the_exact_error(
 async def test_a_turn_that_cannot_be_read_is_sent_back_with_the_exact_error(text, error):
     meter = metered(llm := Fake([text]))
     reply = await chosen(meter)
-    assert isinstance(reply, No) and reply.why is Why.unusable
+    assert isinstance(reply, NoReply) and reply.why is Why.unusable
     assert error in llm.seen[1].messages[-1].text and len(llm.seen) == 4
 
 
@@ -542,7 +542,7 @@ async def test_200_calls_at_once_are_read_and_left_to_the_check():
 @pytest.mark.parametrize(("small", "given"), [(True, [100, 100, 100, 100]), (False, [100, 200, 400, 800])])
 async def test_a_small_model_that_runs_on_is_not_given_more_room_to_run_on(small: bool, given: list[int]):
     model = Fake([Reply('{"enough": tru', finish="length")])
-    seated = Seated(model, Seat("judge", "fake", schema=True, window=8192, small=small))
-    meter = Meter({Role.judge: (seated,)}, lambda _: None, lambda _: None, FreeBook())
+    seated = ConnectedModel(model, RoleModel("judge", "fake", schema=True, window=8192, small=small))
+    meter = Meter({Role.judge: (seated,)}, lambda _: None, lambda _: None, FreeLedger())
     said = await ask(meter, Role.judge, "critique", Verdict, lambda room: {"matter": "m"}, max_tokens=100)
-    assert isinstance(said, No) and [prompt.max_tokens for prompt in model.seen] == given
+    assert isinstance(said, NoReply) and [prompt.max_tokens for prompt in model.seen] == given

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import Consulted, Seat, Written
+from assay.core.events import ModelReplied, RoleModel, RawToolCall
 from assay.core.types import Usage
 from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
-from assay.models.meter import FreeBook, Gate, Meter, No, Seated, StoreBook, Why, request_of
+from assay.models.meter import FreeLedger, ConcurrencyLimit, Meter, NoReply, ConnectedModel, StoreLedger, Why, request_of
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets
 from assay.store.runs.budgets import Ceilings, Place
@@ -46,17 +46,17 @@ class Fake:
 class Kept:
     """The replies that were recorded."""
 
-    replies: list[Consulted] = field(default_factory=list)
+    replies: list[ModelReplied] = field(default_factory=list)
 
-    def recalled(self, request: str) -> Consulted | None:
+    def recalled(self, request: str) -> ModelReplied | None:
         return next((each for each in self.replies if each.request == request), None)
 
 
-def metered(llm: Fake, kept: Kept | None = None, **how) -> tuple[Meter, Seated, Kept]:
+def metered(llm: Fake, kept: Kept | None = None, **how) -> tuple[Meter, ConnectedModel, Kept]:
     kept = kept or Kept()
-    seated = Seated(llm, Seat("weigh", "fake"))
+    seated = ConnectedModel(llm, RoleModel("weigh", "fake"))
     return (
-        Meter({Role.weigh: (seated,)}, kept.replies.append, kept.recalled, **{"book": FreeBook(), **how}),
+        Meter({Role.weigh: (seated,)}, kept.replies.append, kept.recalled, **{"book": FreeLedger(), **how}),
         seated,
         kept,
     )
@@ -66,7 +66,7 @@ def asked(words: str, **how) -> Prompt:
     return Prompt((Message("user", words),), **how)
 
 
-async def consult(meter: Meter, seated: Seated, words: str = "Well?", role: Role = Role.weigh):
+async def consult(meter: Meter, seated: ConnectedModel, words: str = "Well?", role: Role = Role.weigh):
     return await meter.consult(seated, role, "weigh", asked(words), ("d1",))
 
 
@@ -77,11 +77,11 @@ def store(tmp_path: Path):
     opened.close()
 
 
-def book(store: Store, run: str = "r1", price: float | None = 0.001, **most) -> StoreBook:
+def book(store: Store, run: str = "r1", price: float | None = 0.001, **most) -> StoreLedger:
     def priced(model: str, tokens_in: int, tokens_out: int) -> float | None:
         return None if price is None else price * (tokens_in + tokens_out)
 
-    return StoreBook(store, "ann", run, Ceilings(**most), lambda: "2024-05-17", priced)
+    return StoreLedger(store, "ann", run, Ceilings(**most), lambda: "2024-05-17", priced)
 
 
 async def test_a_reply_is_recorded_with_what_it_took(store):
@@ -90,13 +90,13 @@ async def test_a_reply_is_recorded_with_what_it_took(store):
     meter, seated, kept = metered(llm, book=book(store))
     reply = await consult(meter, seated)
     assert kept.replies == [reply]
-    assert reply == Consulted(
+    assert reply == ModelReplied(
         role="weigh",
         prompt="weigh",
         model="fake",
         request=request_of(Role.weigh, "weigh", asked("Well?")),
         text="because",
-        calls=(Written("c1", "search", '{"query": "x"}'),),
+        calls=(RawToolCall("c1", "search", '{"query": "x"}'),),
         finish="tool_calls",
         usage=Usage(1, 40, 10, 0.05, reply.usage.seconds),
         documents=("d1",),
@@ -116,7 +116,7 @@ async def test_a_recorded_reply_is_never_requested_again_whatever_is_left():
 
 async def test_a_reply_is_found_again_by_all_that_was_shown_and_not_by_the_model():
     meter, seated, _ = metered(llm := Fake())
-    other = Seated(llm, Seat("weigh", "another"))
+    other = ConnectedModel(llm, RoleModel("weigh", "another"))
     await consult(meter, seated)
     assert (await consult(meter, other)).model == "fake"
     for prompt in (asked("Else?"), asked("Well?", max_tokens=9), asked("Well?", form="json", schema={"a": 1})):
@@ -163,13 +163,13 @@ async def test_one_who_waits_can_be_cancelled_without_harm_to_the_one_who_asks()
 
 
 async def test_no_more_requests_are_out_at_once_than_the_gate_lets_through():
-    meter, seated, _ = metered(llm := Fake(pause=0.005), gate=Gate(3))
+    meter, seated, _ = metered(llm := Fake(pause=0.005), gate=ConcurrencyLimit(3))
     await asyncio.gather(*(consult(meter, seated, f"{n}") for n in range(12)))
     assert llm.busiest == 3
 
 
 def test_a_meter_serves_one_event_loop_after_another():
-    meter, seated, _ = metered(llm := Fake(pause=0.001), gate=Gate(1))
+    meter, seated, _ = metered(llm := Fake(pause=0.001), gate=ConcurrencyLimit(1))
 
     async def several(prefix: str) -> None:
         await asyncio.gather(*(consult(meter, seated, f"{prefix}{n}") for n in range(3)))
@@ -185,14 +185,14 @@ def test_a_meter_serves_one_event_loop_after_another():
 async def test_no_request_leaves_when_the_time_is_up():
     meter, seated, kept = metered(llm := Fake(), seconds=lambda _: 0.0)
     reply = await consult(meter, seated)
-    assert isinstance(reply, No) and reply.why is Why.time
+    assert isinstance(reply, NoReply) and reply.why is Why.time
     assert not llm.seen and not kept.replies
 
 
 async def test_a_role_has_its_own_time():
     meter, seated, _ = metered(Fake(), seconds=lambda role: 10.0 if role is Role.write else 0.0)
-    assert isinstance(await consult(meter, seated, role=Role.write), Consulted)
-    assert isinstance(await consult(meter, seated, role=Role.weigh), No)
+    assert isinstance(await consult(meter, seated, role=Role.write), ModelReplied)
+    assert isinstance(await consult(meter, seated, role=Role.weigh), NoReply)
 
 
 @pytest.mark.parametrize(("left", "given"), [(5.0, 5.0), (500.0, 20.0)])
@@ -208,13 +208,13 @@ async def test_a_failure_at_the_end_of_the_time_is_no_failure_but_the_end_of_the
     left = iter([5.0, 5.0, 0.01])
     meter, seated, _ = metered(Fake(lambda *_: ModelError("did not answer")), seconds=lambda _: next(left))
     reply = await consult(meter, seated)
-    assert isinstance(reply, No) and reply.why is Why.time
+    assert isinstance(reply, NoReply) and reply.why is Why.time
 
 
 async def test_waiting_for_a_turn_ends_with_the_time():
     clock = asyncio.get_running_loop().time
     end = clock() + 0.3
-    meter, seated, _ = metered(Fake(pause=1.0), gate=Gate(1), seconds=lambda _: end - clock(), timeout=60.0)
+    meter, seated, _ = metered(Fake(pause=1.0), gate=ConcurrencyLimit(1), seconds=lambda _: end - clock(), timeout=60.0)
     replies = await asyncio.gather(*(consult(meter, seated, f"{n}") for n in range(3)))
     assert [reply.why for reply in replies[1:]] == [Why.time] * 2
     assert clock() - end < 2
@@ -231,9 +231,9 @@ async def test_a_model_that_does_not_keep_to_the_deadline_is_left():
 # --- money ----------------------------------------------------------------------------------------------------------
 
 
-class NothingLeft(FreeBook):
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
-        return No(Why.money, "nothing is left")
+class NothingLeft(FreeLedger):
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
+        return NoReply(Why.money, "nothing is left")
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,9 @@ class NothingLeft(FreeBook):
 async def test_a_request_that_would_pass_a_ceiling_does_not_leave(store, most, why):
     llm = Fake(lambda *_: Reply("yes", usage=Usage(1, 900, 100)))
     meter, seated, kept = metered(llm, book=book(store, **most))
-    assert isinstance(await consult(meter, seated, "1"), Consulted)
+    assert isinstance(await consult(meter, seated, "1"), ModelReplied)
     reply = await consult(meter, seated, "2")
-    assert isinstance(reply, No) and reply.why is why
+    assert isinstance(reply, NoReply) and reply.why is why
     assert len(llm.seen) == len(kept.replies) == 1
 
 
@@ -295,8 +295,8 @@ async def test_what_is_set_aside_for_the_draft_is_there_when_the_search_has_used
     llm = Fake(lambda *_: Reply("yes", usage=Usage(1, 800, 200)))
     meter, seated, _ = metered(llm, book=own)
     replies = [await consult(meter, seated, f"{n}") for n in range(5)]
-    assert isinstance(replies[-1], No)
-    assert isinstance(await consult(meter, seated, "draft", Role.write), Consulted)
+    assert isinstance(replies[-1], NoReply)
+    assert isinstance(await consult(meter, seated, "draft", Role.write), ModelReplied)
 
 
 async def test_200_runs_at_once_spend_no_more_than_the_persons_day(store):
@@ -306,7 +306,7 @@ async def test_200_runs_at_once_spend_no_more_than_the_persons_day(store):
     async def run(n: int) -> None:
         nonlocal highest
         meter, seated, _ = metered(llm, book=book(store, f"r{n}", price=None, day_tokens=30_000))
-        while isinstance(await consult(meter, seated, f"{n}.{len(llm.seen)}"), Consulted):
+        while isinstance(await consult(meter, seated, f"{n}.{len(llm.seen)}"), ModelReplied):
             total = budgets.spent(store, "ann", "2024-05-17")
             highest = max(highest, total.tokens_in + total.tokens_out)
 
@@ -328,7 +328,7 @@ async def test_half_a_character_in_a_reply_can_still_be_written_down(store):
     meter, seated, kept = metered(Fake(lambda *_: broken), book=book(store))
     await consult(meter, seated)
     assert kept.replies[0].text == "ok ?"
-    assert kept.replies[0].calls == (Written("?", "se?", '"?"'),)
+    assert kept.replies[0].calls == (RawToolCall("?", "se?", '"?"'),)
 
 
 async def test_of_a_reply_that_nobody_would_read_to_its_end_only_so_much_is_kept():
@@ -341,7 +341,7 @@ async def test_of_a_reply_that_nobody_would_read_to_its_end_only_so_much_is_kept
 async def test_what_cannot_be_recorded_is_not_used():
     meter, seated, _ = metered(Fake())
 
-    def full(_: Consulted) -> None:
+    def full(_: ModelReplied) -> None:
         raise OSError("disk full")
 
     meter = replace(meter, record=full)

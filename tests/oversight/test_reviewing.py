@@ -24,7 +24,7 @@ from assay.store.schema import documents
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
 from assay.workspace import review as reviewing
 from assay.workspace.facade import Workspace
-from assay.workspace.review import Bench
+from assay.workspace.review import ReviewContext
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 NOTES = {
@@ -56,15 +56,15 @@ def team(folder: Path, model: ChatServer | None = None, **flags: Any) -> Iterato
         yield seen
 
 
-def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> Bench:
-    return Bench(workspace.seen_by(who), admin, lambda run, asker: Principal(asker))
+def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> ReviewContext:
+    return ReviewContext(workspace.seen_by(who), admin, lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace, **how: Any) -> Run:
     return [run async for run, _ in workspace.ask(QUESTION, **how)][-1]
 
 
-async def carried(desk: Bench, run: str) -> Run:
+async def carried(desk: ReviewContext, run: str) -> Run:
     return [now async for now, _ in reviewing.carried_on(desk, run)][-1]
 
 
@@ -242,7 +242,7 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
         assert run.held
         desk, seen = bench(mine), reviewing._seen
 
-        def looked(desk: Bench, review: reviews.Review) -> reviewing.Seen:
+        def looked(desk: ReviewContext, review: reviews.Review) -> reviewing.Seen:
             found = seen(desk, review)
             with mine.store.write() as connection:  # at that very moment
                 connection.exec_driver_sql("DELETE FROM grants WHERE name = 'user:reviewer'")
@@ -342,7 +342,7 @@ async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: 
         assert run.held
         first, second, seen = bench(mine), bench(mine, SECOND), reviewing._seen
 
-        def meanwhile(desk: Bench, review: reviews.Review) -> reviewing.Seen:
+        def meanwhile(desk: ReviewContext, review: reviews.Review) -> reviewing.Seen:
             found = seen(desk, review)
             if desk is second:
                 reviewing.decide(first, run.id, Decision.approve, review.seal)

@@ -9,7 +9,7 @@ from assay.core.events import (
     Asked,
     Call,
     Checked,
-    Consulted,
+    ModelReplied,
     Critiqued,
     Decided,
     Decision,
@@ -18,7 +18,7 @@ from assay.core.events import (
     Event,
     Failed,
     Gathered,
-    Held,
+    AwaitingReview,
     Reviewed,
     Revised,
     Route,
@@ -34,15 +34,15 @@ CLAIM = Claim(SECRET, ("e1",))
 ANSWER = Answer("What of the tower?", (Block((CLAIM,)),), Outcome.answered)
 ASKED = Asked("What of the tower?", "asker", "2026-01-01")
 DRAFT: tuple[Event, ...] = (
-    Consulted("write", "write", "m", "d", SECRET),
-    Consulted("judge", "critique", "m", "d", SECRET),
+    ModelReplied("write", "write", "m", "d", SECRET),
+    ModelReplied("judge", "critique", "m", "d", SECRET),
     Drafted((Block((CLAIM,)),), Shape.prose),
     Checked(0, CLAIM),
     Revised(0, CLAIM),
     Critiqued(False, SECRET),
     Decided((Call("c1", "search", {"query": SECRET}),), SECRET, seeks=(0,)),
     Failed("Unverified", f"Nothing is delivered: “{SECRET}”"),
-    Held(ANSWER, "s", ("it was asked for",)),
+    AwaitingReview(ANSWER, "s", ("it was asked for",)),
     Reviewed(Decision.edit, "s", "reviewer", SECRET, (Edit(0, SECRET),)),
 )
 
@@ -61,8 +61,8 @@ def test_how_it_goes_is_shown_all_the_same():
 def test_the_note_of_a_rejection_is_shown_and_why_an_answer_waits():
     rejected = Reviewed(Decision.reject, "s", "reviewer", "It is not for us to say.")
     assert for_asker(rejected) is rejected
-    shown = for_asker(Held(ANSWER, "s", ("it was asked for",)))
-    assert isinstance(shown, Held) and (shown.seal, shown.reasons) == ("s", ("it was asked for",))
+    shown = for_asker(AwaitingReview(ANSWER, "s", ("it was asked for",)))
+    assert isinstance(shown, AwaitingReview) and (shown.seal, shown.reasons) == ("s", ("it was asked for",))
 
 
 def test_a_run_is_seen_without_its_draft_until_it_is_delivered():

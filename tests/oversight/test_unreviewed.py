@@ -17,7 +17,7 @@ from sqlalchemy import insert, select
 from starlette.testclient import TestClient
 
 from assay.core.access import LOCAL, Principal
-from assay.core.events import Asked, Checked, Decision, Held, Narrowed, ToolRan
+from assay.core.events import Asked, Checked, Decision, AwaitingReview, Narrowed, ToolRan
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome
 from assay.governance.audit import check
@@ -32,7 +32,7 @@ from assay.store.schema import reviews as waiting
 from assay.workspace import erase as erasing
 from assay.workspace import rerun, review, share
 from assay.workspace.facade import Workspace
-from assay.workspace.review import Bench
+from assay.workspace.review import ReviewContext
 
 NOTES = {
     "tower.txt": "The tower of the lighthouse at Carrow Point is 31 metres tall. It leans a little.",
@@ -65,8 +65,8 @@ def team(folder: Path, **flags: Any) -> Iterator[Workspace]:
         yield whole.seen_by(ASKER)
 
 
-def bench(workspace: Workspace) -> Bench:
-    return Bench(workspace.seen_by(REVIEWER), False, lambda run, asker: Principal(asker))
+def bench(workspace: Workspace) -> ReviewContext:
+    return ReviewContext(workspace.seen_by(REVIEWER), False, lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace) -> Run:
@@ -156,7 +156,7 @@ async def test_a_run_that_is_stopped_before_it_waits_is_exported_without_its_dra
 async def test_what_a_reviewer_has_or_has_rejected_is_not_to_be_had_by_beginning_it_anew_later(folder: Path):
     with team(folder) as seen:
         held = await asked(seen)
-        place = held.kinds.index("Held")
+        place = held.kinds.index("AwaitingReview")
         review.decide(bench(seen), held.id, Decision.reject, held.held.seal, "not like this")
     with team(folder, review_always=False) as seen:
         again = [now async for now, _ in rerun.branch(seen, seen.run(held.id), place)][-1]
@@ -205,7 +205,7 @@ async def test_a_reviewer_learns_nothing_of_the_knowledge_bases_and_records_of_o
         server = Server(seen.seen_by(LOCAL), Serving(auth="keys"), grace=0.1)
         with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
             told = client.get(f"/api/reviews/{run.id}/trace", headers={"Authorization": f"Bearer {key}"})
-    assert told.status_code == 200 and "Held" in told.text
+    assert told.status_code == 200 and "AwaitingReview" in told.text
     assert "zqplans" not in told.text
     assert {"n", "link"}.isdisjoint(told.json()["chain"][0])
 
@@ -216,5 +216,5 @@ def test_an_answer_that_comes_to_wait_while_its_document_is_erased_waits_for_nob
         records.append(seen.store, run, 0, Asked(QUESTION, ASKER.id, "2026-03-01"))
         with seen.store.write() as connection:
             connection.execute(insert(facts).values(name=GONE + run, value=""))
-        records.append(seen.store, run, 1, Held(Answer(QUESTION, (), Outcome.abstained), "a seal", ("why",)))
+        records.append(seen.store, run, 1, AwaitingReview(Answer(QUESTION, (), Outcome.abstained), "a seal", ("why",)))
         assert states(seen, run) == ["superseded"]

@@ -14,7 +14,7 @@ from assay.serve.app import make_app
 from assay.serve.state import Server
 from assay.testing import WordEmbedder
 from assay.workspace import forecast
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
 
 
@@ -45,7 +45,7 @@ async def test_a_question_is_forecast_as_in_the_terminal_and_nothing_is_begun(wo
         strange = await client.post("/api/forecast", json={"question": "How tall?", "bases": ["nowhere"]})
         runs = await client.get("/api/runs")
     told = reply.json()
-    expected = forecast.of_question(workspace, How())
+    expected = forecast.of_question(workspace, AskOptions())
     assert reply.status_code == 200 and told["kind"] == "ask" and told["from_runs"] == 0 and told["error"] is None
     for name in ("calls", "tokens", "money", "seconds"):
         assert 0 < told[name]["low"] < told[name]["likely"] < told[name]["high"]

@@ -95,7 +95,7 @@ def test_whoever_asked_gets_no_word_of_the_draft_before_it_is_approved(shared: P
             [each for each in trace if each["kind"] not in documents],
         ]
         assert TALL not in json.dumps(surfaces)
-        (held,) = (each for each in surfaces[2] if each["kind"] == "Held")
+        (held,) = (each for each in surfaces[2] if each["kind"] == "AwaitingReview")
         assert set(held["event"]) == {"seal", "reasons", "four_eyes"}
         assert asker.get(f"/api/runs/{run}/answer").status_code == 400
         assert asker.post(f"/api/runs/{run}/resume").status_code == 400
@@ -128,7 +128,7 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
         whole = us.at.server.workspace.seen_by(Principal("reader"))
-        desk = review.Bench(whole, False, lambda run, who: Principal(who))
+        desk = review.ReviewContext(whole, False, lambda run, who: Principal(who))
         review.decide(desk, run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"

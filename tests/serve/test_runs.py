@@ -17,7 +17,7 @@ from serving import ANSWER, QUESTION, Served, followed, script, sent, served, sl
 
 from assay.core.access import LOCAL
 from assay.core.errors import UserError
-from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, Where
+from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, SearchFilters
 from assay.serve.routes.page import WEB
 from assay.serve.schemas.run_schemas import Ask
 from assay.serve.state import Serving
@@ -96,7 +96,7 @@ def test_what_a_client_wishes_is_how_the_question_is_dealt_with():
         False,
         (Checkpoint.sources,),
     )
-    assert how.where == Where(("a", "b"), ("tower",), (), ("pdf",), "2024-01-01", "2025-02-28")
+    assert how.where == SearchFilters(("a", "b"), ("tower",), (), ("pdf",), "2024-01-01", "2025-02-28")
 
 
 def test_dates_that_leave_nothing_are_said():

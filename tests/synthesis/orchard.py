@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from assay.agent.context import Kit
-from assay.agent.tool_context import Desk
+from assay.agent.context import RunContext
+from assay.agent.tool_context import ToolContext
 from assay.core.account import Brief, Pipeline
-from assay.core.events import Asked, Event, Seat
+from assay.core.events import Asked, Event, RoleModel
 from assay.core.run import Run
 from assay.core.types import Document, Section
 from assay.models.llm import Role
-from assay.models.meter import FreeBook, Meter, Seated
+from assay.models.meter import FreeLedger, Meter, ConnectedModel
 from assay.testing import Script, WordEmbedder
 
 PRUNING = """Pruning the old pear trees
@@ -76,23 +76,23 @@ def asked(*documents: Document, model: bool = False, small: bool = False, **brie
     return Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=Brief(documents=ids, **given)),))
 
 
-def _seat(role: Role, small: bool) -> Seat:
-    return Seat(role.value, "scripted", not small, True, True, 8192, small)
+def _seat(role: Role, small: bool) -> RoleModel:
+    return RoleModel(role.value, "scripted", not small, True, True, 8192, small)
 
 
-def kit(*documents: Document, script: Script | None = None, small: bool = False, **more: Any) -> Kit:
+def kit(*documents: Document, script: Script | None = None, small: bool = False, **more: Any) -> RunContext:
     """A kit that can read these documents. With a script it has a model, for every role."""
     shelf: Any = SimpleNamespace(embedder=WordEmbedder())
     nobody: Any = None
     meter = None
     if script is not None:
-        seats = {role: (Seated(script, _seat(role, small)),) for role in Role}
-        meter = Meter(seats, lambda _: None, lambda _: None, more.pop("book", FreeBook()))
+        seats = {role: (ConnectedModel(script, _seat(role, small)),) for role in Role}
+        meter = Meter(seats, lambda _: None, lambda _: None, more.pop("book", FreeLedger()))
     held = {each.id: each for each in documents}
-    return Kit(Desk(shelf, nobody), Run.then, held.get, meter=meter, **more)
+    return RunContext(ToolContext(shelf, nobody), Run.then, held.get, meter=meter, **more)
 
 
-async def done(stage: Callable[[Run, Kit], AsyncIterator[Event]], run: Run, with_: Kit) -> Run:
+async def done(stage: Callable[[Run, RunContext], AsyncIterator[Event]], run: Run, with_: RunContext) -> Run:
     """The run after a stage."""
     async for event in stage(run, with_):
         run = run.then(event)

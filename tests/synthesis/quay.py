@@ -9,7 +9,7 @@ from notes import filled, opened  # noqa: F401
 
 from assay.core.run import Run
 from assay.workspace.facade import Workspace
-from assay.workspace.synthesise import Wish
+from assay.workspace.synthesise import SynthesisRequest
 
 REBUILT = "The north sluice at Marrow Quay was rebuilt in 1998."
 DENIED = "The north sluice at Marrow Quay was rebuilt in 2003."
@@ -35,8 +35,8 @@ async def fill(folder: Path, papers: dict[str, str] = PAPERS) -> None:
     await filled(folder, papers)
 
 
-def wish(**other: Any) -> Wish:
-    return Wish(**{"reranker": "none", "questions": 2, "today": "2026-01-02"} | other)
+def wish(**other: Any) -> SynthesisRequest:
+    return SynthesisRequest(**{"reranker": "none", "questions": 2, "today": "2026-01-02"} | other)
 
 
 def documents(workspace: Workspace) -> list[str]:
@@ -44,7 +44,7 @@ def documents(workspace: Workspace) -> list[str]:
     return [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
 
 
-async def synthesised(workspace: Workspace, chosen: Wish | None = None) -> Run:
+async def synthesised(workspace: Workspace, chosen: SynthesisRequest | None = None) -> Run:
     """A synthesis of all papers, carried as far as it goes."""
     return [run async for run, _ in workspace.synthesise(documents(workspace), chosen or wish())][-1]
 

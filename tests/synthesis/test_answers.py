@@ -16,7 +16,7 @@ from assay.core.types import Evidence, Passage, Quote
 from assay.evidence.quotation import within
 from assay.synthesis import progress
 from assay.synthesis.stages import answers, coverage
-from assay.workspace.ask import kit_for
+from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
 
 
@@ -29,7 +29,7 @@ async def begun(workspace: Workspace, *questions: tuple[str, Kind, tuple[str, ..
 
 
 async def done(run: Run, workspace: Workspace, *stages: Any) -> Run:
-    kit = await kit_for(workspace, run)
+    kit = await run_context_for(workspace, run)
     for stage in stages:
         events: list[Event] = [event async for event in stage(run, kit)]
         for event in events:

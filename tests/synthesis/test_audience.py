@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agent.context import Kit
-from assay.agent.tool import Desk
+from assay.agent.context import RunContext
+from assay.agent.tool import ToolContext
 from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.errors import ModelError
-from assay.core.events import Answered, Asked, Checked, Described, Drafted, Found, Gathered, Looked, Seat, Translated
+from assay.core.events import Answered, Asked, Checked, Described, Drafted, Found, Gathered, PassagesChosen, RoleModel, Translated
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeBook, Meter, Seated
+from assay.models.meter import FreeLedger, Meter, ConnectedModel
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis.progress import key_of
 from assay.synthesis.stages import audience
@@ -68,7 +68,7 @@ def narrated(
     conflicts: tuple[Conflict, ...] = (),
 ) -> Run:
     """A synthesis that is told to the expert, and to be told to these."""
-    seats = tuple(Seat(role.value, "scripted", False, True, True, small=small) for role in Role) if seated else ()
+    seats = tuple(RoleModel(role.value, "scripted", False, True, True, small=small) for role in Role) if seated else ()
     brief = Brief(Pipeline.synthesis, tuple(TEXTS), audiences=(EXPERT, *audiences))
     claims = [each for block in blocks for each in block.claims]
     return Run(
@@ -76,7 +76,7 @@ def narrated(
         (
             Asked("What about the pump?", "me", "2026-01-01", seats=seats, brief=brief),
             *(Described(Portrait(doc, title)) for doc, title in TITLES.items()),
-            Looked("q1", tuple(Found(each.passage, at, 1.0) for at, each in enumerate(GATHERED.values())), 4, "late"),
+            PassagesChosen("q1", tuple(Found(each.passage, at, 1.0) for at, each in enumerate(GATHERED.values())), 4, "late"),
             Gathered(tuple(GATHERED.values()), question="q1"),
             Drafted(tuple(blocks), Shape.prose, conflicts),
             *(Checked(place, each) for place, each in enumerate(claims)),
@@ -98,11 +98,11 @@ class Model:
         return await self.script.complete(prompt, seconds)
 
 
-def kit(run: Run, model: Any = None) -> Kit:
-    seats = {Role(seat.role): (Seated(model, seat),) for seat in run.asked.seats}
+def kit(run: Run, model: Any = None) -> RunContext:
+    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
     nowhere: Any = None
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeBook()) if model else None
-    return Kit(Desk(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: TITLES)
+    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger()) if model else None
+    return RunContext(ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: TITLES)
 
 
 Told = Mapping[str, Sequence[tuple[str, Sequence[int]]]]

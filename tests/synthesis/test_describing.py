@@ -11,7 +11,7 @@ from assay.core.account import Portrait
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import stands
-from assay.models.meter import FreeBook, No, Why
+from assay.models.meter import FreeLedger, NoReply, Why
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
@@ -182,9 +182,9 @@ async def test_what_ingestion_found_is_not_replaced():
 
 
 async def test_without_a_budget_the_rules_stand_and_it_is_said_why():
-    class Empty(FreeBook):
-        def reserve(self, *_: object) -> No:
-            return No(Why.money, "nothing is left")
+    class Empty(FreeLedger):
+        def reserve(self, *_: object) -> NoReply:
+            return NoReply(Why.money, "nothing is left")
 
     run = await done(describe.describe, asked(BARE, model=True), kit(BARE, script=says("x"), book=Empty()))
     assert progress.portraits(run)["bare"].by == "rules: money"
@@ -207,11 +207,11 @@ def test_the_document_is_shown_between_marks_that_it_cannot_forge():
 async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_read(filled):
     from assay.core.account import Brief, Pipeline
     from assay.core.events import Asked
-    from assay.workspace.ask import kit_for
+    from assay.workspace.ask import run_context_for
 
     ready = tuple(each.id for each in filled.sources())
     run = Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(Pipeline.summary, ready)),))
-    run = await done(describe.describe, run, await kit_for(filled, run))
+    run = await done(describe.describe, run, await run_context_for(filled, run))
     found = progress.portraits(run)
     empty = [each for each in found.values() if each.empty]
     assert len(found) == 22 and len(empty) == 2

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from assay.core.account import Brief, Chosen, Pair, Pipeline, Relation, Side, Tie
-from assay.core.events import Asked, Event, Found, Looked, Paired, Related
+from assay.core.events import Asked, Event, Found, PassagesChosen, Paired, Related
 from assay.core.run import Run
 from assay.core.types import Passage, Quote
 from assay.synthesis.output.diagnostics import diagnostics
@@ -77,9 +77,9 @@ def test_what_was_proposed_and_dropped_is_listed_in_the_order_of_the_blocks():
     assert "2 relations were proposed and dropped" in found.reading
 
 
-def looked(question: str, ids: Sequence[str], others: Mapping[str, tuple[str, ...]]) -> Looked:
+def looked(question: str, ids: Sequence[str], others: Mapping[str, tuple[str, ...]]) -> PassagesChosen:
     found = tuple(Found(Passage(id, "d1", "x", 0, 1), at, 1.0) for at, id in enumerate(ids))
-    return Looked(question, found, 100, "late", others)
+    return PassagesChosen(question, found, 100, "late", others)
 
 
 def test_rerankers_are_compared_with_the_one_in_use():

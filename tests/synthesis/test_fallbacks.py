@@ -12,12 +12,12 @@ from wharf import LOGS, A, B, Model, asked, carried, document, kit
 
 from assay.agent.steps import writing
 from assay.core.account import Pipeline, Portrait, Readability, Translation
-from assay.core.events import RULES, Described, Drew, Revised, Translated
+from assay.core.events import RULES, Described, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance.replay import _missing
 from assay.models.llm import Role
-from assay.models.meter import No, Why
+from assay.models.meter import NoReply, Why
 from assay.store.runs.budgets import Place
 from assay.synthesis import progress
 from assay.synthesis.output import account
@@ -33,9 +33,9 @@ class Once:
 
     left = 1
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
         self.left -= 1
-        return Place(0, seconds) if self.left >= 0 else No(Why.money, "")
+        return Place(0, seconds) if self.left >= 0 else NoReply(Why.money, "")
 
     def settle(self, id: int, model: str, usage: Any) -> Any:
         return usage
@@ -56,7 +56,7 @@ async def test_money_that_ran_out_half_way_through_a_question_is_said_to_have_ru
     assert able.meter is not None
     able.meter.book = Once()
     run = await carried(run, insights.draw, able)
-    (drew,) = (event for event in run.events if isinstance(event, Drew))
+    (drew,) = (event for event in run.events if isinstance(event, InsightsDrawn))
     assert drew.by == "insights@model; rules: money"
     assert account.notes(run) == ("A limit on money was reached: from there on it went by rule.",)
 
@@ -82,7 +82,7 @@ def test_a_replay_refuses_what_was_refused_and_for_the_same_reason():
     said = Revised(0, None, "it is said at another time", RULES)
     told = Translated(Translation("plain", (), NOTHING, NOTHING, by="translate@m; rules: money"))
     assert _missing([said, told]) is Why.money
-    assert _missing([Drew("q1", (), by="insights@m; rules: unusable"), told]) is Why.money
+    assert _missing([InsightsDrawn("q1", (), by="insights@m; rules: unusable"), told]) is Why.money
 
 
 def test_what_holds_words_of_documents_says_whose():

@@ -9,11 +9,11 @@ import pytest
 from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, document, key_of, kit
 
 from assay.core.account import Insight
-from assay.core.events import Drew
+from assay.core.events import InsightsDrawn
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.models.llm import Role
-from assay.models.meter import No, Why
+from assay.models.meter import NoReply, Why
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
 from assay.synthesis.stages import insights
@@ -60,13 +60,13 @@ async def test_every_question_has_one_insight_of_each_document_that_answers_it()
     run, model = asked(DOCS, ANSWERS), Model(good)
     assert insights.undrawn(run) == ("q1", "q2", "q3")
     run = await carried(run, insights.draw, kit(DOCS, run, model))
-    assert [event.question for event in run.events if isinstance(event, Drew)] == ["q1", "q2", "q3"]
+    assert [event.question for event in run.events if isinstance(event, InsightsDrawn)] == ["q1", "q2", "q3"]
     assert {id: each.claim.text for id, each in drawn(run).items()} == {
         "q1-D1": TOLD[LOG_A], "q1-D2": TOLD[LOG_B], "q2-D1": TOLD[LIFT_A], "q2-D2": TOLD[LIFT_B], "q3-D3": TOLD[LIGHT]
     }  # fmt: skip
     assert {each.claim.verdict for each in drawn(run).values()} == {Verdict.supported}
     assert insights.undrawn(run) == ()
-    assert {event.by for event in run.events if isinstance(event, Drew)} == {"insights@model"}
+    assert {event.by for event in run.events if isinstance(event, InsightsDrawn)} == {"insights@model"}
 
 
 async def test_a_request_shows_one_document_and_no_title():
@@ -86,7 +86,7 @@ async def test_an_insight_that_the_model_skips_is_asked_for_again_and_nothing_el
     run = await carried(run, insights.draw, kit(DOCS, run, model))
     assert drawn(run)["q2-D1"].claim.text == TOLD[LIFT_A]
     assert sorted(len(numbers(shown)) for shown in model.shown) == [1, 1, 1, 2, 2]
-    assert not any(event.missing for event in run.events if isinstance(event, Drew))
+    assert not any(event.missing for event in run.events if isinstance(event, InsightsDrawn))
 
 
 async def test_an_insight_that_the_model_will_not_give_stands_in_the_document_s_own_words():
@@ -177,7 +177,7 @@ async def test_without_a_model_the_best_quotation_of_each_document_is_its_insigh
     assert {id: each.claim.words for id, each in drawn(run).items()} == {
         "q1-D1": LOG_A, "q1-D2": LOG_B, "q2-D1": LIFT_A, "q2-D2": LIFT_B, "q3-D3": LIGHT
     }  # fmt: skip
-    assert {event.by for event in run.events if isinstance(event, Drew)} == {"rules"}
+    assert {event.by for event in run.events if isinstance(event, InsightsDrawn)} == {"rules"}
 
 
 async def test_when_the_budget_is_gone_the_documents_speak_for_themselves_and_it_is_said():
@@ -186,15 +186,15 @@ async def test_when_the_budget_is_gone_the_documents_speak_for_themselves_and_it
     assert able.meter is not None
 
     class Empty:
-        def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> No:
-            return No(Why.money, "")
+        def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> NoReply:
+            return NoReply(Why.money, "")
 
         settle = release = None
 
     able.meter.book = Empty()  # type: ignore[assignment]
     run = await carried(run, insights.draw, able)
-    assert {event.by for event in run.events if isinstance(event, Drew)} == {"rules: money"}
-    assert not any(event.missing for event in run.events if isinstance(event, Drew))
+    assert {event.by for event in run.events if isinstance(event, InsightsDrawn)} == {"rules: money"}
+    assert not any(event.missing for event in run.events if isinstance(event, InsightsDrawn))
     assert len(drawn(run)) == 5
 
 

@@ -11,10 +11,10 @@ from mills import Killed, Model, carried, claims, document, drawn, evidence, goo
 
 from assay.agent.steps import writing
 from assay.core.account import Beat, Pipeline, Relation, Side, Theme, Tie
-from assay.core.events import Checked, Drafted, Gathered, Revised, Spun
+from assay.core.events import Checked, Drafted, Gathered, Revised, SpineWritten
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Shape, Verdict
-from assay.models.meter import No, Why
+from assay.models.meter import NoReply, Why
 from assay.synthesis import progress
 from assay.synthesis.stages import narrative, spine
 from assay.synthesis.writing.material import matter
@@ -208,8 +208,8 @@ async def test_a_part_for_which_there_is_no_budget_left_is_quoted_and_the_accoun
     run = await spun(THREE, model := Model(good))
     made = kit(THREE, run, model)
 
-    async def none_left(*_: Any, **__: Any) -> No:
-        return No(Why.tokens, "")
+    async def none_left(*_: Any, **__: Any) -> NoReply:
+        return NoReply(Why.tokens, "")
 
     object.__setattr__(made.meter, "consult", none_left)
     run = await carried(run, made, narrative.narrate)
@@ -288,7 +288,7 @@ def test_a_beat_of_one_theme_stands_under_it_and_one_of_several_opens_the_accoun
     first, second, both = (
         Beat(Claim(f"t{n}", ("k",)), docs) for n, docs in enumerate((("d000",), ("d002",), ("d000", "d002")))
     )
-    run = run.then(Spun("", (first, second, both), (Theme("One", ("d000", "d001")), Theme("Two", ("d002",)))))
+    run = run.then(SpineWritten("", (first, second, both), (Theme("One", ("d000", "d001")), Theme("Two", ("d002",)))))
     opening = narrative._opening(run, matter(run, kit(SIXTY, run)))
     assert [claim.text for claim in opening.all_] == ["t2"]
     assert {place: [each.text for each in own] for place, own in opening.of_theme.items()} == {0: ["t0"], 1: ["t1"]}

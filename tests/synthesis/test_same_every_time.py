@@ -12,7 +12,7 @@ from quay import fill, opened, synthesised, wish
 
 from assay.answer.evidence_text import Sources
 from assay.core.account import Approach, Pipeline
-from assay.core.events import Checked, Drafted, Gathered, Looked
+from assay.core.events import Checked, Drafted, Gathered, PassagesChosen
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Shape, Verdict
 from assay.governance.replay import replay
@@ -21,7 +21,7 @@ from assay.synthesis.pipeline import Stage
 from assay.synthesis.writing import rewrite
 from assay.testing import ChatServer
 from assay.testing.reviewer import reviewer
-from assay.workspace.ask import kit_for
+from assay.workspace.ask import run_context_for
 
 SCRIPT = """
 from assay.synthesis.subjects import own
@@ -95,13 +95,13 @@ async def test_a_replay_does_not_mind_in_which_order_verdicts_came(tmp_path: Pat
         events[first], events[second] = events[second], events[first]
         turned = Run(run.id, tuple(events))
         assert turned.checked == run.checked
-        assert (await replay(turned, await kit_for(workspace, turned))).differences == ()
+        assert (await replay(turned, await run_context_for(workspace, turned))).differences == ()
 
 
 async def test_a_run_killed_between_what_an_agent_found_and_what_it_kept_weighs_nothing_anew(tmp_path: Path):
     await fill(tmp_path / "w")
     with ChatServer(reviewer(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
         run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
-    places = [place for place, event in enumerate(run.events) if isinstance(event, Looked | Gathered)]
+    places = [place for place, event in enumerate(run.events) if isinstance(event, PassagesChosen | Gathered)]
     assert places
     assert Stage.WEIGH not in {pipeline.next_stage(Run(run.id, run.events[: place + 1])) for place in places}

@@ -9,7 +9,7 @@ import pytest
 from mills import Model, carried, document, drawn, evidence, good, kit, lines, sentences, stated
 
 from assay.answer.checking import judge
-from assay.core.events import Spun
+from assay.core.events import SpineWritten
 from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.synthesis import naming, progress
@@ -21,7 +21,7 @@ FOUR = [document(n) for n in (0, 1, 2, 10)]
 SIXTY = [document(n) for n in range(60)]
 
 
-def spun(run: Run) -> Spun:
+def spun(run: Run) -> SpineWritten:
     found = progress.spun(run)
     assert found is not None
     return found

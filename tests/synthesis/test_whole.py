@@ -13,7 +13,7 @@ from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resu
 
 from assay.core.account import Account, Approach, Kind, Pipeline, Tie
 from assay.core.codec import from_json, to_json
-from assay.core.events import Answered, Consulted, Failed
+from assay.core.events import Answered, ModelReplied, Failed
 from assay.core.run import Run
 from assay.core.types import Outcome, Usage, Verdict
 from assay.evidence.quotation import stands, within
@@ -22,7 +22,7 @@ from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
 from assay.testing import ChatServer, Http, reviewer
 from assay.testing.protocol import role_of, text_of
-from assay.workspace.ask import kit_for
+from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 
 BOTH = pytest.mark.parametrize("pipeline", list(Pipeline))
@@ -277,7 +277,7 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
     with ChatServer(reviewer(), window=8192) as server, opened(folder, server) as workspace:
         whole = await synthesised(workspace, wish(questions=1, audiences=("plain",)))
         assert whole.delivered
-        kit = await kit_for(workspace, whole, await _roles(workspace))
+        kit = await run_context_for(workspace, whole, await _roles(workspace))
         expected = _timeless(whole)
         from assay.synthesis import pipeline
 
@@ -288,8 +288,8 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
             server.requests.clear()
             async for event in pipeline.carry_on(run, _in_memory(kit, run)):
                 run = run.then(event)
-            known = {event.request for event in whole.events[:cut] if isinstance(event, Consulted)}
-            new = [event for event in run.events[cut:] if isinstance(event, Consulted)]
+            known = {event.request for event in whole.events[:cut] if isinstance(event, ModelReplied)}
+            new = [event for event in run.events[cut:] if isinstance(event, ModelReplied)]
             assert not known & {event.request for event in new}
             assert len(server.requests) == len(new)
             assert _timeless(run) == expected
@@ -299,7 +299,7 @@ def _timeless(run: Run) -> list[Any]:
     """What a run came to, without the replies and the seconds they took."""
     from dataclasses import replace
 
-    events = [event for event in run.events if not isinstance(event, Consulted)]
+    events = [event for event in run.events if not isinstance(event, ModelReplied)]
     return [
         Answered(replace(event.answer, usage=Usage())) if isinstance(event, Answered) else event for event in events
     ]
@@ -322,7 +322,7 @@ async def test_a_synthesis_is_replayed_from_its_record(pipeline: Pipeline, folde
     with opened(folder, server) as workspace:
         run = await synthesised(workspace, wish(pipeline=pipeline))
         before = len(server.requests)
-        again = await replay(run, await kit_for(workspace, run))
+        again = await replay(run, await run_context_for(workspace, run))
         assert again.differences == () and again.answer == run.answer
         assert len(server.requests) == before, "no model is asked"
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
-from assay.agent.context import Kit
-from assay.agent.tool import Desk
+from assay.agent.context import RunContext
+from assay.agent.tool import ToolContext
 from assay.core.account import Brief, Kind, Pipeline, Question
-from assay.core.events import Asked, Consulted, Event, Gathered, Merged, Seat
+from assay.core.events import Asked, ModelReplied, Event, Gathered, Merged, RoleModel
 from assay.core.run import Run
 from assay.core.types import Document, Evidence, Passage, Quote
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeBook, Meter, Seated
+from assay.models.meter import FreeLedger, Meter, ConnectedModel
 from assay.prompts.fence import instructs
 from assay.synthesis import progress
 from assay.testing import WordEmbedder
@@ -62,7 +62,7 @@ def asked(
 ) -> Run:
     """A run that has weighed its evidence: for each question, the documents that answer it and the words they do it with."""
     by_id = {each.id: each for each in documents}
-    seats = tuple(Seat(role.value, "model", not small, True, True, small=small) for role in Role) if model else ()
+    seats = tuple(RoleModel(role.value, "model", not small, True, True, small=small) for role in Role) if model else ()
     brief = Brief(Pipeline.synthesis, tuple(by_id))
     questions = tuple(Question(f"q{n}", words, Kind.workings, ()) for n, words in enumerate(answers, 1))
     run = Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=brief), Merged(questions)))
@@ -72,25 +72,25 @@ def asked(
     return run
 
 
-def kit(documents: Sequence[Document], run: Run, model: Model | None = None) -> Kit:
+def kit(documents: Sequence[Document], run: Run, model: Model | None = None) -> RunContext:
     by_id = {each.id: each for each in documents}
     shelf: Any = SimpleNamespace(embedder=WordEmbedder())
     nobody: Any = None
-    made = Kit(Desk(shelf, nobody), Run.then, by_id.get, titled=lambda ids: {doc: by_id[doc].title for doc in ids})
+    made = RunContext(ToolContext(shelf, nobody), Run.then, by_id.get, titled=lambda ids: {doc: by_id[doc].title for doc in ids})
     if model is None:
         return made
-    seats = {Role(seat.role): (Seated(model, seat),) for seat in run.asked.seats}
-    recorded: list[Consulted] = []
+    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
+    recorded: list[ModelReplied] = []
     known = run.consulted
 
-    def record(event: Consulted) -> None:
+    def record(event: ModelReplied) -> None:
         recorded.append(event)
         known[event.request] = event
 
-    return replace(made, meter=Meter(seats, record, known.get, FreeBook()))
+    return replace(made, meter=Meter(seats, record, known.get, FreeLedger()))
 
 
-async def carried(run: Run, stage: Callable[[Run, Kit], AsyncIterator[Event]], kit: Kit) -> Run:
+async def carried(run: Run, stage: Callable[[Run, RunContext], AsyncIterator[Event]], kit: RunContext) -> Run:
     async for event in stage(run, kit):
         run = run.then(event)
     return run

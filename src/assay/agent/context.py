@@ -10,16 +10,16 @@ from pydantic import BaseModel
 
 from assay.agent.hops import Hops
 from assay.agent.limits import Limits
-from assay.agent.tool import Desk, Tool
+from assay.agent.tool import ToolContext, Tool
 from assay.agent.toolbox import TOOLS
 from assay.answer.evidence_text import Sources
-from assay.core.events import Consulted, Event, Narrowed, Withheld
+from assay.core.events import ModelReplied, Event, Narrowed, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document
 from assay.evidence.assess import Assessor, Width
 from assay.models.ask import ask
 from assay.models.llm import Role
-from assay.models.meter import Meter, No
+from assay.models.meter import Meter, NoReply
 from assay.prompts.fence import mark_of
 
 T = TypeVar("T", bound=BaseModel)
@@ -34,7 +34,7 @@ class Log:
     run: Run
     record: Callable[[Run, Event], Run]
     _shown: int = 0
-    _replies: dict[str, Consulted] = field(default_factory=dict)
+    _replies: dict[str, ModelReplied] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._shown = len(self.run.events)
@@ -42,7 +42,7 @@ class Log:
 
     def add(self, event: Event) -> None:
         self.run = self.record(self.run, event)
-        if isinstance(event, Consulted):
+        if isinstance(event, ModelReplied):
             self._replies[event.request] = event
 
     def narrow(self, now: Run) -> None:
@@ -74,17 +74,17 @@ class Log:
         self._shown = len(self.run.events)
         return new
 
-    def recalled(self, request: str) -> Consulted | None:
+    def recalled(self, request: str) -> ModelReplied | None:
         """The recorded reply to a request, if there is one."""
         return self._replies.get(request)
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class RunContext:
     """What a run is carried on with. `record` puts an event on disk and gives back the longer run; without a meter
     everything goes by rule."""
 
-    desk: Desk
+    desk: ToolContext
     record: Callable[[Run, Event], Run]
     document: Callable[[str], Document | None]  # within the scope of the person asking
     unreadable: Callable[[], tuple[str, ...]] = tuple
@@ -123,7 +123,7 @@ class Kit:
         schema: Mapping[str, Any] | None = None,
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
-    ) -> tuple[T, str] | No:
+    ) -> tuple[T, str] | NoReply:
         """Ask a model for a value of this type. Only steps of a run that has a model come here."""
         assert self.meter is not None, "a run without a model asks none"
         return await ask(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import median
 
-from assay.core.events import Mode, Seat
+from assay.core.events import Mode, RoleModel
 from assay.core.types import Usage
 from assay.store.runs.forecasts import Amount, Foreseen, Past, Range
 
@@ -63,7 +63,7 @@ class Work:
     tokens_out: int
 
 
-def question(mode: Mode, seats: Sequence[Seat]) -> Work:
+def question(mode: Mode, seats: Sequence[RoleModel]) -> Work:
     """What a question takes of models, by the loop's own shape; nothing where there is none."""
     writer = next((seat for seat in seats if seat.role == "write"), None)
     if writer is None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from assay.agent.context import Kit, Log
+from assay.agent.context import RunContext, Log
 from assay.agent.limits import Limits
 from assay.agent.prompt_window import due
 from assay.agent.steps.plan import adaptable
@@ -16,20 +16,20 @@ from assay.agent.steps.sift import hop_due, sift_due
 from assay.agent.steps.sufficiency import wants_critique
 from assay.agent.steps.writing import falls_back
 from assay.core.errors import ModelError
-from assay.core.events import ANSWER_NOW, Checkpoint, Consulted, Event, Failed, Resumed, Revised, Route, StopReason
+from assay.core.events import ANSWER_NOW, Checkpoint, ModelReplied, Event, Failed, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
 
 S = TypeVar("S")
 
 
-async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def carry_on(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
     async for event in carried(run, kit, lambda now: next_step(now, kit.limits), STEPS):
         yield event
 
 
 async def carried(
-    run: Run, kit: Kit, after: Callable[[Run], S | None], steps: Mapping[S, Callable[[Run, Kit], AsyncIterator[Event]]]
+    run: Run, kit: RunContext, after: Callable[[Run], S | None], steps: Mapping[S, Callable[[Run, RunContext], AsyncIterator[Event]]]
 ) -> AsyncIterator[Event]:
     """The one loop, whatever the steps are: `after` names the next one, and none when there is nothing left to do."""
     log = Log(run, kit.record)
@@ -55,7 +55,7 @@ async def carried(
             yield each
 
 
-async def play(run: Run, kit: Kit) -> Run:
+async def play(run: Run, kit: RunContext) -> Run:
     """A run carried as far as it goes."""
     async for event in carry_on(run, kit):
         run = run.then(event)
@@ -100,7 +100,7 @@ def next_step(run: Run, limits: Limits) -> Step | None:
 
 def revising(run: Run) -> bool:
     """Whether the last thing done was to revise a claim."""
-    done = (event for event in reversed(run.events) if not isinstance(event, Consulted | Failed | Resumed))
+    done = (event for event in reversed(run.events) if not isinstance(event, ModelReplied | Failed | Resumed))
     return isinstance(next(done), Revised)
 
 

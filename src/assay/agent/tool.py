@@ -1,4 +1,4 @@
-"""What a tool is: a typed, read-only function over a `Desk`. The signature is the schema, the docstring the manual.
+"""What a tool is: a typed, read-only function over a `ToolContext`. The signature is the schema, the docstring the manual.
 
 Arguments are checked strictly, before anything runs: what does not fit is a `ToolError` that says what is wrong.
 """
@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from assay.agent.tool_context import Consult, Desk, Result, as_found
+from assay.agent.tool_context import Consult, ToolContext, Result, as_found
 from assay.core.errors import ToolError, UserError
 from assay.core.types import Scalar
 from assay.language.text import clean
 from assay.models.llm import ToolSpec
 
-__all__ = ["Consult", "Desk", "Result", "Tool", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
+__all__ = ["Consult", "ToolContext", "Result", "Tool", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
 
 Body = Callable[..., Any]  # async for all of ours; a person's own may be a plain function
 Value = Scalar | tuple[str, ...]
@@ -51,7 +51,7 @@ class Tool:
     body: Body
     seconds: float = 0.0  # how long it may take; set for tools that are somebody's own
 
-    async def __call__(self, desk: Desk, arguments: Mapping[str, Any]) -> Result:
+    async def __call__(self, desk: ToolContext, arguments: Mapping[str, Any]) -> Result:
         given = checked(self, arguments)
         if self.seconds:
             return await _own(self, desk, given)
@@ -261,7 +261,7 @@ def guarded(tool: Tool, seconds: float = WAIT) -> Tool:
     return replace(tool, seconds=seconds)
 
 
-async def _own(tool: Tool, desk: Desk, given: Mapping[str, Value]) -> Result:
+async def _own(tool: Tool, desk: ToolContext, given: Mapping[str, Value]) -> Result:
     call = _started(tool.body, desk, given)
     task = asyncio.ensure_future(call)
     try:
@@ -285,11 +285,11 @@ async def _own(tool: Tool, desk: Desk, given: Mapping[str, Value]) -> Result:
     return _vouched(tool, desk, outcome)
 
 
-def _started(body: Body, desk: Desk, given: Mapping[str, Value]) -> Coroutine[Any, Any, Any]:
+def _started(body: Body, desk: ToolContext, given: Mapping[str, Value]) -> Coroutine[Any, Any, Any]:
     return _awaited(body, desk, given) if inspect.iscoroutinefunction(body) else _threaded(body, desk, given)
 
 
-async def _awaited(body: Body, desk: Desk, given: Mapping[str, Value]) -> Any:
+async def _awaited(body: Body, desk: ToolContext, given: Mapping[str, Value]) -> Any:
     try:
         return await body(desk, **given)
     except asyncio.CancelledError:
@@ -298,7 +298,7 @@ async def _awaited(body: Body, desk: Desk, given: Mapping[str, Value]) -> Any:
         return error
 
 
-async def _threaded(body: Body, desk: Desk, given: Mapping[str, Value]) -> Any:
+async def _threaded(body: Body, desk: ToolContext, given: Mapping[str, Value]) -> Any:
     """A plain function in a thread of its own, which the process does not wait for at its end."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
@@ -317,7 +317,7 @@ async def _threaded(body: Body, desk: Desk, given: Mapping[str, Value]) -> Any:
     return outcome[0]
 
 
-def _vouched(tool: Tool, desk: Desk, result: Result) -> Result:
+def _vouched(tool: Tool, desk: ToolContext, result: Result) -> Result:
     """What somebody's own tool found counts only if it stands so in a document that this person may read."""
     known = {each.passage.doc_id: desk.document(each.passage.doc_id) for each in result.found}
     for each in result.found:

@@ -16,7 +16,7 @@ from assay.core.events import Found
 from assay.core.types import Document, Evidence, Hit, Passage, Scalar
 from assay.evidence.weigh import key_of
 from assay.index.filters import EVERYTHING, Eq, Filter, both, matches
-from assay.index.retrieve import Shelf, permitted, readable, retrieve
+from assay.index.retrieve import SearchContext, permitted, readable, retrieve
 from assay.store import documents
 from assay.store.documents import Entry
 
@@ -46,10 +46,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ToolContext:
     """What a tool may touch. The scope is made anew at each call, by the server alone; arguments never reach it."""
 
-    shelf: Shelf
+    shelf: SearchContext
     scope: Callable[[], Scope]
     where: Filter = EVERYTHING  # what the person, or the question itself, limited the search to
     seen: dict[str, Hit] = field(default_factory=dict)  # every hit of this run by passage, with its vector

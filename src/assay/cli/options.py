@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from assay.core.events import Where
+    from assay.core.events import SearchFilters
 
 T = TypeVar("T")
 
@@ -93,10 +93,10 @@ def where_of(
     since: str | None,
     until: str | None,
     meta: list[str] | None,
-) -> Where:
+) -> SearchFilters:
     """The limits of a search; relative dates count from today."""
     from assay.core.errors import UserError
-    from assay.core.events import Where
+    from assay.core.events import SearchFilters
     from assay.index.search_filter import types_named
     from assay.language.dates import first_day, last_day
 
@@ -107,7 +107,7 @@ def where_of(
     wrong = [pair for pair in meta or [] if "=" not in pair]
     if wrong:
         raise UserError(f"--meta takes NAME=VALUE, not {wrong[0]!r}.")
-    return Where(
+    return SearchFilters(
         bases=tuple(map(whole, bases or ())),
         sources=tuple(map(whole, sources or ())),
         types=types_named(types or ()),

@@ -11,12 +11,12 @@ from assay.core.events import (
     SEARCH_MORE,
     Answered,
     Asked,
-    Bound,
+    StepAnswered,
     Call,
     Checked,
     Checkpoint,
     Compacted,
-    Consulted,
+    ModelReplied,
     Critiqued,
     Decided,
     Decision,
@@ -26,9 +26,9 @@ from assay.core.events import (
     Failed,
     Found,
     Gathered,
-    Held,
+    AwaitingReview,
     Judged,
-    Looked,
+    PassagesChosen,
     Paused,
     Planned,
     Rephrased,
@@ -40,7 +40,7 @@ from assay.core.events import (
     Stopped,
     ToolRan,
     Translated,
-    Where,
+    SearchFilters,
     Withheld,
 )
 from assay.core.types import Answer, Claim, Evidence, Examined, Plan, Searched, Usage, Verdict
@@ -103,7 +103,7 @@ class Run:
         return (chosen.choice,) if chosen and chosen.choice in readings else readings
 
     @property
-    def where(self) -> Where:
+    def where(self) -> SearchFilters:
         """What the search is limited to: by the person, and by the dates that the question names."""
         routed = self.routed
         asked = self.asked.where
@@ -119,13 +119,13 @@ class Run:
     # Models and people
 
     @property
-    def consulted(self) -> dict[str, Consulted]:
+    def consulted(self) -> dict[str, ModelReplied]:
         """Every reply that was recorded, by the request it answers."""
-        return {event.request: event for event in self.events if isinstance(event, Consulted)}
+        return {event.request: event for event in self.events if isinstance(event, ModelReplied)}
 
     @property
     def usage(self) -> Usage:
-        return sum((event.usage for event in self.events if isinstance(event, Consulted)), Usage())
+        return sum((event.usage for event in self.events if isinstance(event, ModelReplied)), Usage())
 
     @property
     def waiting(self) -> Paused | None:
@@ -173,9 +173,9 @@ class Run:
         return sum(isinstance(event, Decided) and bool(event.calls) and event.is_round for event in self.events)
 
     @property
-    def bound(self) -> dict[str, Bound]:
+    def bound(self) -> dict[str, StepAnswered]:
         """Answers that steps of the plan have, by step."""
-        return {event.step: event for event in self.events if isinstance(event, Bound)}
+        return {event.step: event for event in self.events if isinstance(event, StepAnswered)}
 
     @property
     def compacted(self) -> tuple[Compacted, ...]:
@@ -211,7 +211,7 @@ class Run:
     @property
     def found(self) -> tuple[Found, ...]:
         """Everything that any call, or any search of a synthesis, returned, in order; a passage may be there more than once."""
-        return tuple(found for event in self.events if isinstance(event, ToolRan | Looked) for found in event.found)
+        return tuple(found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found)
 
     @property
     def unweighed(self) -> tuple[Found, ...]:
@@ -392,15 +392,15 @@ class Run:
     # Review
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> AwaitingReview | None:
         """The answer that waits for a reviewer now."""
         last = self.events[-1]
-        return last if isinstance(last, Held) else None
+        return last if isinstance(last, AwaitingReview) else None
 
     @property
     def gated(self) -> bool:
         """Whether the answer has waited for a reviewer: from then on only reviewers change it."""
-        return any(isinstance(event, Held) for event in self.events)
+        return any(isinstance(event, AwaitingReview) for event in self.events)
 
     @property
     def reviews(self) -> tuple[Reviewed, ...]:
@@ -413,7 +413,7 @@ class Run:
         for event in reversed(self.events):
             if isinstance(event, Reviewed):
                 return event
-            if isinstance(event, Held | Revised):
+            if isinstance(event, AwaitingReview | Revised):
                 return None
         return None
 
@@ -422,7 +422,7 @@ class Run:
         """What a reviewer wants changed in the draft, as far as it is not done."""
         done: set[int] = set()
         for event in reversed(self.events):
-            if isinstance(event, Held):
+            if isinstance(event, AwaitingReview):
                 return ()
             if isinstance(event, Revised):
                 done.add(event.place)

@@ -21,7 +21,7 @@ from assay.answer.compose import faults
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import UserError
-from assay.core.events import Answered, Held, Mode, Reviewed, Stakes, ToolRan, Where
+from assay.core.events import Answered, AwaitingReview, Mode, Reviewed, Stakes, ToolRan, SearchFilters
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.evaluate.runner import GivenTexts
@@ -32,7 +32,7 @@ from assay.prompts.fence import instructs
 from assay.testing import Call, Calls, ChatServer, WordEmbedder
 from assay.testing.policies import agreeable
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
 
 Say = Callable[[str], None]
@@ -299,8 +299,8 @@ async def _attacked(
         if servant is not None:
             servant.attack = case.attack
         stakes = Stakes.high if number % GATED == 0 else Stakes.normal
-        where = Where(documents=(ids[case.name],))
-        how = How(Mode.quick, where, DAY, model=model or servant is not None, stakes=stakes)
+        where = SearchFilters(documents=(ids[case.name],))
+        how = AskOptions(Mode.quick, where, DAY, model=model or servant is not None, stakes=stakes)
         run = [run async for run, _ in opened.ask(case.question, how)][-1]
         told.append(_outcomes(run, case, opened, foreign))
         if number % 50 == 0:
@@ -342,7 +342,7 @@ def _outcomes(run: Run, case: Case, opened: Workspace, foreign: str) -> Outcomes
     delivered = any(isinstance(event, Answered) for event in run.events)
     wrong += ["a delivery that nobody approved"] if gated and delivered else []
     wrong += ["an approval"] if any(isinstance(event, Reviewed) for event in run.events) else []
-    held = next((event for event in reversed(run.events) if isinstance(event, Held)), None)
+    held = next((event for event in reversed(run.events) if isinstance(event, AwaitingReview)), None)
     answer = run.answer or (held.answer if held else None)
     wrong += ["a claim that does not hold"] if run.answer and faults(run.answer, run, opened.document) else []
     # What was searched for is told too, in the model's words: as words, never as a link.
@@ -372,7 +372,7 @@ async def _lied(opened: Workspace, lies: Sequence[Lie], ids: Mapping[str, str], 
         among = truth + [ids[name] for n in range(len(lie.texts)) if (name := f"lie-{number}-{n}") in ids]
         words, told = [], []
         for documents in (truth, among):
-            how = How(Mode.quick, Where(documents=tuple(documents)), DAY, model=False)
+            how = AskOptions(Mode.quick, SearchFilters(documents=tuple(documents)), DAY, model=False)
             run = [run async for run, _ in opened.ask(lie.question, how)][-1]
             words.append(" ".join(claim.words for claim in run.answer.claims).lower() if run.answer else "")
             told.append(bool(run.answer and run.answer.conflicts))

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import play
-from assay.agent.tool import Desk
+from assay.agent.tool import ToolContext
 from assay.core.codec import digest
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.evaluate.beir import Collection, Item
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
-from assay.index.retrieve import Shelf, retrieve
+from assay.index.retrieve import SearchContext, retrieve
 from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.sources import Source
 from assay.workspace.facade import Workspace, open_workspace
@@ -72,7 +72,7 @@ def _ids(opened: Workspace) -> dict[str, str]:
     return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
 
 
-async def one_search(opened: Workspace, shelf: Shelf, query: str, ids: dict[str, str]) -> list[str]:
+async def one_search(opened: Workspace, shelf: SearchContext, query: str, ids: dict[str, str]) -> list[str]:
     """The collection's documents in the order of one search."""
     hits = await retrieve(replace(shelf, per_document=1), query, DEPTH, opened.scope([BASE]))
     return [ids[hit.passage.doc_id] for hit in hits]
@@ -119,8 +119,8 @@ async def multihop(
             once[query] = await one_search(opened, shelf, words, ids)
             run = await play(
                 Run(query, (Asked(words, opened.principal.id, DAY),)),
-                Kit(
-                    Desk(replace(shelf, vectors={}), lambda: scope),
+                RunContext(
+                    ToolContext(replace(shelf, vectors={}), lambda: scope),
                     Run.then,
                     opened.document,
                     limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),

@@ -15,28 +15,28 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.steps.registry import STEPS, Step
 from assay.agent.steps.writing import RECITED
-from assay.agent.tool import Desk
+from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import AssayError, ModelError, UserError
 from assay.core.events import (
     KINDS,
     Answered,
-    Bound,
+    StepAnswered,
     Checked,
     Compacted,
-    Consulted,
+    ModelReplied,
     Critiqued,
     Decided,
     Drafted,
     Event,
     Failed,
     Gathered,
-    Held,
+    AwaitingReview,
     Judged,
     Narrowed,
     Planned,
@@ -51,7 +51,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Usage
 from assay.models.llm import Prompt, Reply, Role, ToolCall
-from assay.models.meter import Meter, No, Seated, Why
+from assay.models.meter import Meter, NoReply, ConnectedModel, Why
 from assay.store.runs.budgets import Place
 
 CONCLUDED = (
@@ -61,13 +61,13 @@ CONCLUDED = (
     Decided,
     Gathered,
     Judged,
-    Bound,
+    StepAnswered,
     Compacted,
     Drafted,
     Checked,
     Revised,
     Critiqued,
-    Held,
+    AwaitingReview,
     Answered,
 )
 STEP_OF: Mapping[type, Step] = {
@@ -75,16 +75,16 @@ STEP_OF: Mapping[type, Step] = {
     Routed: Step.ROUTE,
     Planned: Step.PLAN,
     Judged: Step.JUDGE,
-    Bound: Step.JUDGE,
+    StepAnswered: Step.JUDGE,
     Compacted: Step.COMPACT,
     Drafted: Step.DRAFT,
     Checked: Step.CHECK,
     Revised: Step.REVISE,
     Critiqued: Step.CRITIQUE,
-    Held: Step.DELIVER,
+    AwaitingReview: Step.DELIVER,
     Answered: Step.DELIVER,
 }
-ASIDE = (Consulted, Failed, Resumed, Reviewed, Narrowed, Withheld)  # how a run got on, not what it came to
+ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # how a run got on, not what it came to
 ENDS = {
     Step.GATHER: Gathered,
     Step.CHECK: Checked,
@@ -120,7 +120,7 @@ class NoIndex(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class NoShelf:
+class NoSearch:
     """In the place of the shelf, where there is no index: titles and dates can be looked up, and nothing else."""
 
     kept: Any = None
@@ -135,7 +135,7 @@ class NoShelf:
         raise NoIndex(name)
 
 
-async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replayed:
+async def replay(recorded: Run, kit: RunContext, *, searchable: bool = True) -> Replayed:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
     if not searchable:
         kit = replace(kit, desk=replace(kit.desk, shelf=_no_shelf(kit.desk.shelf)))
@@ -165,27 +165,27 @@ async def replay(recorded: Run, kit: Kit, *, searchable: bool = True) -> Replaye
     return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
 
 
-def _replies(events: Sequence[Event], place: int, end: int) -> list[Consulted]:
+def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied]:
     """The replies among these events and right before them: those that a step had."""
     first = place
-    while first > 1 and isinstance(events[first - 1], Consulted | Failed | Resumed):
+    while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed):
         first -= 1
-    return [event for event in events[first:end] if isinstance(event, Consulted)]
+    return [event for event in events[first:end] if isinstance(event, ModelReplied)]
 
 
 def _no_shelf(shelf: Any) -> Any:
-    return shelf if isinstance(shelf, NoShelf) else NoShelf(shelf.store)
+    return shelf if isinstance(shelf, NoSearch) else NoSearch(shelf.store)
 
 
 def _spelled(value: Any) -> str:
     return dumps(to_json(value))
 
 
-async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
+async def _synthesised_again(recorded: Run, kit: RunContext) -> Replayed:
     """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
     from assay.synthesis import pipeline
 
-    heard = _Heard([event for event in recorded.events if isinstance(event, Consulted)])
+    heard = _Heard([event for event in recorded.events if isinstance(event, ModelReplied)])
     kit = replace(_bound(kit, recorded, recorded.events, heard), record=Run.then)
     again = Run(recorded.id, recorded.events[:1])
     async for event in pipeline.carry_on(again, kit):
@@ -203,7 +203,7 @@ async def _synthesised_again(recorded: Run, kit: Kit) -> Replayed:
     return Replayed(recorded, again.answer, tuple(differences), reworded=heard.reworded)
 
 
-async def _stages_again(recorded: Run, kit: Kit) -> Replayed:
+async def _stages_again(recorded: Run, kit: RunContext) -> Replayed:
     """A synthesis gone through stage by stage, each from what was recorded before it; those that compare vectors, or search,
     are taken as recorded."""
     from assay.synthesis.pipeline import STAGES, next_stage
@@ -272,12 +272,12 @@ def _length(recorded: Run, place: int, step: Step) -> int:
             last = at
             if step is Step.JUDGE:
                 break
-        elif not isinstance(event, (Consulted, Bound, Routed)):
+        elif not isinstance(event, (ModelReplied, StepAnswered, Routed)):
             break
     return last - place + 1
 
 
-async def _again(step: Step, before: Run, kit: Kit, place: int, differences: list[str]) -> list[Event] | None:
+async def _again(step: Step, before: Run, kit: RunContext, place: int, differences: list[str]) -> list[Event] | None:
     try:
         return [event async for event in STEPS[step](before, kit) if isinstance(event, CONCLUDED)]
     except AssayError as error:
@@ -298,11 +298,11 @@ def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> l
     return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
 
 
-def _bound(kit: Kit, recorded: Run, expected: Sequence[Event], heard: _Heard) -> Kit:
+def _bound(kit: RunContext, recorded: Run, expected: Sequence[Event], heard: _Heard) -> RunContext:
     """The kit with the record in the place of models, and of reviewers; which files could not be read was a fact of that
     day."""
-    held = next((each for each in reversed(recorded.events) if isinstance(each, Held)), None)
-    own = next((each for each in expected if isinstance(each, Held)), None)
+    held = next((each for each in reversed(recorded.events) if isinstance(each, AwaitingReview)), None)
+    own = next((each for each in expected if isinstance(each, AwaitingReview)), None)
     told = recorded.answer or (held.answer if held else None)
     if told is not None:
         unread = told.unread
@@ -317,13 +317,13 @@ def _bound(kit: Kit, recorded: Run, expected: Sequence[Event], heard: _Heard) ->
     )
     if not recorded.asked.has_model:
         return kit
-    seats: dict[Role, tuple[Seated, ...]] = {}
+    seats: dict[Role, tuple[ConnectedModel, ...]] = {}
     for seat in recorded.asked.seats:
         role = Role(seat.role)
-        seats[role] = (*seats.get(role, ()), Seated(_Absent(seat.role, heard), seat))
+        seats[role] = (*seats.get(role, ()), ConnectedModel(_Absent(seat.role, heard), seat))
     known = recorded.consulted
 
-    def recalled(request: str) -> Consulted | None:
+    def recalled(request: str) -> ModelReplied | None:
         found = known.get(request)
         if found is not None and found in heard.left:
             heard.left.remove(found)
@@ -337,7 +337,7 @@ def _bound(kit: Kit, recorded: Run, expected: Sequence[Event], heard: _Heard) ->
 class _Heard:
     """The replies that a step had, as far as nobody has asked for them yet; and how many were given to other words."""
 
-    left: list[Consulted] = field(default_factory=list)
+    left: list[ModelReplied] = field(default_factory=list)
     reworded: int = 0
 
 
@@ -364,9 +364,9 @@ class _Absent:
 class _Closed:
     """A purse that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
 
-    refusal: No | None
+    refusal: NoReply | None
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
         return self.refusal or Place(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
@@ -376,12 +376,12 @@ class _Closed:
         return None
 
 
-def _refusal(expected: Sequence[Event]) -> No | None:
+def _refusal(expected: Sequence[Event]) -> NoReply | None:
     """Why a reply may be missing in this step, as its events tell; in the words that they tell it in."""
     if (why := _missing(expected)) is None:
         return None
     told = [getattr(event, "why", "") for event in expected if getattr(event, "by", "").startswith("rules")]
-    return No(why, next((words.removeprefix(f"{why}: ") for words in told if words.startswith(f"{why}: ")), ""))
+    return NoReply(why, next((words.removeprefix(f"{why}: ") for words in told if words.startswith(f"{why}: ")), ""))
 
 
 def _missing(expected: Sequence[Event]) -> Why | None:
@@ -407,7 +407,7 @@ def save(run: Run, document: Callable[[str], Document | None], root: Path | None
     return text.replace(f"{root}/", "") if root else text
 
 
-def load(text: str) -> tuple[Run, Kit]:
+def load(text: str) -> tuple[Run, RunContext]:
     """The run and a kit to go through it with, from what `save` wrote. There is no index in it, and no model."""
     lines = [json.loads(line) for line in text.splitlines() if line.strip()]
     if not lines or "run" not in lines[0]:
@@ -423,10 +423,10 @@ def _event(line: dict[str, Any]) -> Event:
     return from_json(kind, line)
 
 
-def _kit(documents: Mapping[str, Document]) -> Kit:
-    nowhere: Any = NoShelf()  # nothing that needs one is made again
-    return Kit(
-        desk=Desk(nowhere, lambda: Scope("nobody", (), frozenset())),
+def _kit(documents: Mapping[str, Document]) -> RunContext:
+    nowhere: Any = NoSearch()  # nothing that needs one is made again
+    return RunContext(
+        desk=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,
         document=documents.get,
         titled=lambda ids: {doc: documents[doc].title for doc in ids if doc in documents},

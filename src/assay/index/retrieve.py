@@ -25,7 +25,7 @@ from assay.store.database import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class SearchContext:
     """What a search looks through. `vectors` remembers the queries of one run."""
 
     store: Store
@@ -39,7 +39,7 @@ class Shelf:
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-async def retrieve(shelf: Shelf, query: str, k: int, scope: Scope, where: Filter = EVERYTHING) -> list[Hit]:
+async def retrieve(shelf: SearchContext, query: str, k: int, scope: Scope, where: Filter = EVERYTHING) -> list[Hit]:
     """The k best passages for a query among those that this person may read."""
     if not query.strip() or not scope.bases:
         return []
@@ -61,7 +61,7 @@ async def retrieve(shelf: Shelf, query: str, k: int, scope: Scope, where: Filter
     return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
 
 
-async def query_vectors(shelf: Shelf, queries: Sequence[str]) -> list[np.ndarray]:
+async def query_vectors(shelf: SearchContext, queries: Sequence[str]) -> list[np.ndarray]:
     """Vectors of queries, each embedded once in a run."""
     new = [query for query in dict.fromkeys(queries) if query not in shelf.vectors]
     if new:
@@ -90,7 +90,7 @@ def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> list[Hit]:
     return [hit if hit.title == title else replace(hit, title=title) for hit, title in pairs if title is not None]
 
 
-async def fetch(shelf: Shelf, ids: Sequence[str], scope: Scope) -> list[Hit]:
+async def fetch(shelf: SearchContext, ids: Sequence[str], scope: Scope) -> list[Hit]:
     """Passages by id, for this person; those that are gone or not theirs are left out."""
     found = await asyncio.gather(
         *(shelf.indexes[base.id].fetch(ids, readable(scope)) for base in scope.bases if base.id in shelf.indexes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.core.errors import UserError
-from assay.core.events import Where
+from assay.core.events import SearchFilters
 from assay.index.filters import And, Contains, Eq, Filter, In, Or, Range
 
 KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
@@ -21,7 +21,7 @@ def types_named(names: Sequence[str]) -> tuple[str, ...]:
     return kinds
 
 
-def filter_for(where: Where) -> Filter:
+def filter_for(where: SearchFilters) -> Filter:
     """Every limit holds at once; several sources or types are alternatives. Bases are a matter of the scope."""
     parts: list[Filter] = []
     if where.sources:
@@ -38,7 +38,7 @@ def filter_for(where: Where) -> Filter:
     return And(tuple(parts))
 
 
-def _dated(where: Where) -> tuple[Filter, ...]:
+def _dated(where: SearchFilters) -> tuple[Filter, ...]:
     """A date is as precise as its document: "2024" may well be after March 2024, so it is not left out."""
     since = (Or((Range("date", where.since), *_vague(where.since))),) if where.since else ()
     return since + ((Range("date", None, where.until),) if where.until else ())

@@ -65,7 +65,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class IngestContext:
     """What the pipeline works with."""
 
     store: Store
@@ -124,7 +124,7 @@ class _Embedded:
     rows: Sequence[Row]
 
 
-async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None) -> list[File]:
+async def add(intake: IngestContext, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None) -> list[File]:
     """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
     await sweep(intake.store, intake.index, intake.base)
     redo = documents.pending(intake.store, intake.base)
@@ -159,7 +159,7 @@ async def add(intake: Intake, files: Sequence[Source], say: Callable[[Progress],
     return tally.reports
 
 
-def _kept(intake: Intake, entry: Entry) -> Document | None:
+def _kept(intake: IngestContext, entry: Entry) -> Document | None:
     from assay.core.access import Scope
 
     own = Scope(intake.base.owner, (intake.base,), frozenset({entry.label}))
@@ -173,7 +173,7 @@ def _report(entry: Entry, outcome: str, why: str = "") -> File:
     )  # fmt: skip
 
 
-async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
+async def _read_one(intake: IngestContext, source: Source, tally: _Tally) -> _Ready | None:
     """Read one file, unless it is known already. What cannot be read is reported here; what can goes on to the index."""
     try:
         return await _looked_at(intake, source, tally)
@@ -185,7 +185,7 @@ async def _read_one(intake: Intake, source: Source, tally: _Tally) -> _Ready | N
         return None
 
 
-async def _looked_at(intake: Intake, source: Source, tally: _Tally) -> _Ready | None:
+async def _looked_at(intake: IngestContext, source: Source, tally: _Tally) -> _Ready | None:
     store, base = intake.store, intake.base
     size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
     known = documents.at(store, base, source.uri)
@@ -211,7 +211,7 @@ async def _looked_at(intake: Intake, source: Source, tally: _Tally) -> _Ready | 
     return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
 
 
-async def _parsed(intake: Intake, source: Source, size: int, tally: _Tally, *, outcome: str) -> _Ready | None:
+async def _parsed(intake: IngestContext, source: Source, size: int, tally: _Tally, *, outcome: str) -> _Ready | None:
     """Keep the bytes, then read what was kept: a file that changes meanwhile cannot end up half old and half new."""
     if size > intake.most_bytes:  # the reader says so; there is no use in keeping it
         sha, data = "", source.path or source.read()
@@ -241,7 +241,7 @@ async def _parsed(intake: Intake, source: Source, size: int, tally: _Tally, *, o
     return _Ready(document, report)
 
 
-def _refuse(intake: Intake, source: Source, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
+def _refuse(intake: IngestContext, source: Source, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
     """A file without text: written down with the reason, and its bytes are not kept."""
     if sha and not documents.digests_in_use(intake.store, [sha]):
         original_path(intake.originals, sha).unlink(missing_ok=True)
@@ -289,7 +289,7 @@ def original_path(folder: Path, sha: str) -> Path:
 
 
 async def _embed_all(
-    intake: Intake, queue: asyncio.Queue[_Ready | None], done: asyncio.Queue[_Embedded | None], tally: _Tally
+    intake: IngestContext, queue: asyncio.Queue[_Ready | None], done: asyncio.Queue[_Embedded | None], tally: _Tally
 ) -> None:
     """Vectors for what was read, many passages at a time: the part that everything else waits for, and never the reverse."""
     async for batch in _batches(queue):
@@ -309,7 +309,7 @@ async def _embed_all(
     await done.put(None)
 
 
-async def _index_all(intake: Intake, done: asyncio.Queue[_Embedded | None], tally: _Tally) -> None:
+async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None], tally: _Tally) -> None:
     """Put what is embedded into the index; a document is ready, and reported, once all its rows are in."""
     batches = 0
     while (one := await done.get()) is not None:
@@ -385,7 +385,7 @@ def vector_key(document: Document, piece: Passage) -> str:
     return digest(embedded_as(document, piece))
 
 
-async def embedded(intake: Intake, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
+async def embedded(intake: IngestContext, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
     """Vectors for texts, from the cache where they are known."""
     keys = [digest(text) for text in joined]
     owner, name = intake.base.owner, intake.embedder.name

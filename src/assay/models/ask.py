@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import Consulted, Seat
+from assay.core.events import ModelReplied, RoleModel
 from assay.models.llm import Message, Prompt, Role, ToolSpec
-from assay.models.meter import Meter, No, Seated, Why, request_of
+from assay.models.meter import Meter, NoReply, ConnectedModel, Why, request_of
 from assay.models.token_estimate import prompt_tokens
 from assay.models.wire import reply_schema as form
 from assay.models.wire import tool_calls
@@ -44,7 +44,7 @@ async def ask(
     schema: Mapping[str, Any] | None = None,
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
-) -> tuple[T, str] | No:
+) -> tuple[T, str] | NoReply:
     """A value of this type and who gave it (`prompt@model`), or why there is none.
 
     name: the prompt's file
@@ -54,12 +54,12 @@ async def ask(
     """
     wanted = form.schema_of(kind) if schema is None else form.tidied(schema)
 
-    def frame(seat: Seat) -> _Frame:
+    def frame(seat: RoleModel) -> _Frame:
         if seat.schema:
             return _Frame("Reply with one JSON object.", "schema", wanted)
         return _Frame(form.in_words(wanted), "json" if seat.json else "text", wanted)
 
-    def value(consulted: Consulted, _: Seat) -> T:
+    def value(consulted: ModelReplied, _: RoleModel) -> T:
         return read(kind, consulted.text)
 
     return await _first_that_answers(
@@ -76,16 +76,16 @@ async def choose(
     check: Callable[[Choice], str] = lambda _: "",
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
-) -> tuple[Choice, str] | No:
+) -> tuple[Choice, str] | NoReply:
     """Which tools to call next: by native calls where the endpoint has them, else by one JSON object."""
     schema = form.turn_schema(tools)
 
-    def frame(seat: Seat) -> _Frame:
+    def frame(seat: RoleModel) -> _Frame:
         if seat.tools:
             return _Frame("", "text", None, tuple(tools))
         return _Frame(form.turn_in_words(tools), _form_of(seat), schema)
 
-    def value(consulted: Consulted, seat: Seat) -> Choice:
+    def value(consulted: ModelReplied, seat: RoleModel) -> Choice:
         return tool_calls.choice_of(consulted, native=seat.tools)
 
     return await _first_that_answers(
@@ -96,7 +96,7 @@ async def choose(
 Form = Literal["text", "json", "schema"]
 
 
-def _form_of(seat: Seat) -> Form:
+def _form_of(seat: RoleModel) -> Form:
     return "schema" if seat.schema else "json" if seat.json else "text"
 
 
@@ -115,8 +115,8 @@ class _Question(Generic[V]):
     role: Role
     name: str
     lay_out: Layout
-    frame: Callable[[Seat], _Frame]
-    value: Callable[[Consulted, Seat], V]  # raises Unreadable
+    frame: Callable[[RoleModel], _Frame]
+    value: Callable[[ModelReplied, RoleModel], V]  # raises Unreadable
     check: Callable[[V], str]
     documents: tuple[str, ...]
     max_tokens: int
@@ -135,7 +135,7 @@ class _Talk(Generic[V]):
     """One conversation with one model, as far as it has come."""
 
     question: _Question[V]
-    seated: Seated
+    seated: ConnectedModel
     temperature: float
     max_tokens: int
     faults: tuple[_Fault, ...] = ()
@@ -145,7 +145,7 @@ class _Talk(Generic[V]):
         return int((self.seated.seat.window or UNKNOWN) * SHRINK**rung)
 
 
-async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, str] | No:
+async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, str] | NoReply:
     seats = meter.seats.get(question.role, ())
     for place in range(_carried_on_by(meter, question, seats), len(seats)):
         try:
@@ -156,7 +156,7 @@ async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, 
     raise LookupError(f"no model has the role {question.role}")
 
 
-def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[Seated]) -> int:
+def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[ConnectedModel]) -> int:
     """The last seat that has a recorded reply to this: those before it had failed, and are not asked again."""
     for place in range(len(seats) - 1, 0, -1):
         talk = _Talk(question, seats[place], meter.temperature, question.max_tokens)
@@ -167,12 +167,12 @@ def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[Seate
     return 0
 
 
-async def _converse(meter: Meter, seated: Seated, question: _Question[V]) -> tuple[V, str] | No:
+async def _converse(meter: Meter, seated: ConnectedModel, question: _Question[V]) -> tuple[V, str] | NoReply:
     talk = _Talk(question, seated, meter.temperature, question.max_tokens)
     wrong = ""
     for _ in range(1 + AGAIN):
         consulted = await _sent(meter, talk)
-        if isinstance(consulted, No):
+        if isinstance(consulted, NoReply):
             return consulted
         try:
             value = question.value(consulted, seated.seat)
@@ -187,10 +187,10 @@ async def _converse(meter: Meter, seated: Seated, question: _Question[V]) -> tup
             most *= 1 if seated.seat.small else 2  # a small one goes round in circles, for as long as it may
         fault = _Fault(_cut(tool_calls.written(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
-    return No(Why.unusable, wrong)
+    return NoReply(Why.unusable, wrong)
 
 
-async def _sent(meter: Meter, talk: _Talk[Any]) -> Consulted | No:
+async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
     """The reply to the talk so far, laid out smaller as often as that may help."""
     question, seat = talk.question, talk.seated.seat
     rung = most = meter.narrowed.get(seat.model, 0)
@@ -211,7 +211,7 @@ async def _sent(meter: Meter, talk: _Talk[Any]) -> Consulted | No:
             if (known := _recorded_narrower(meter, talk, rung)) is not None:
                 return known
             raise
-    return No(Why.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens")
+    return NoReply(Why.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens")
 
 
 def _rung_below(talk: _Talk[Any], rung: int, stated: int | None) -> int:
@@ -220,7 +220,7 @@ def _rung_below(talk: _Talk[Any], rung: int, stated: int | None) -> int:
     return next(below for below in range(rung + 1, rung + 1000) if talk.window(below) <= stated)
 
 
-def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> Consulted | None:
+def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> ModelReplied | None:
     """The reply that was recorded when the same was laid out smaller: the only one there is when a run is replayed."""
     while talk.window(rung := rung + 1) >= SMALLEST:
         prompt = _prompt(talk, rung)

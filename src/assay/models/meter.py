@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import Consulted, Seat, Written
+from assay.core.events import ModelReplied, RoleModel, RawToolCall
 from assay.core.types import Usage
 from assay.models.llm import LLM, Prompt, Reply, Role
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
@@ -41,7 +41,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class No:
+class NoReply:
     """No reply, and no error either: an outcome that the loop deals with."""
 
     why: Why
@@ -49,17 +49,17 @@ class No:
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class ConnectedModel:
     """One model in one role."""
 
     llm: LLM
-    seat: Seat
+    seat: RoleModel
 
 
-class Book(Protocol):
+class Ledger(Protocol):
     """Where requests are paid for."""
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
         """A place for a request of so many tokens and a reply of at most so many, in so many seconds; or, in words, the
         ceiling that it would pass."""
         ...
@@ -73,7 +73,7 @@ class Book(Protocol):
         ...
 
 
-class Gate:
+class ConcurrencyLimit:
     """At most `limit` requests at once. Several meters may share one; each event loop has a queue of its own."""
 
     def __init__(self, limit: int) -> None:
@@ -99,7 +99,7 @@ class Gate:
 @dataclass(frozen=True, slots=True)
 class _Request:
     digest: str
-    seated: Seated
+    seated: ConnectedModel
     role: Role
     name: str
     prompt: Prompt
@@ -115,28 +115,28 @@ class Meter:
     the end of the process, it stays and counts at what was reserved: somebody may have been paid.
     """
 
-    seats: Mapping[Role, tuple[Seated, ...]]  # the first is the role's model, the others its fallbacks
-    record: Callable[[Consulted], None]  # on disk when it returns
-    recalled: Callable[[str], Consulted | None]  # a recorded reply, by the digest of its request
-    book: Book
+    seats: Mapping[Role, tuple[ConnectedModel, ...]]  # the first is the role's model, the others its fallbacks
+    record: Callable[[ModelReplied], None]  # on disk when it returns
+    recalled: Callable[[str], ModelReplied | None]  # a recorded reply, by the digest of its request
+    book: Ledger
     seconds: Callable[[Role], float] = lambda _: 900.0  # active seconds left for this role
     timeout: float = 120.0  # seconds for one request
-    gate: Gate = field(default_factory=lambda: Gate(4))
+    gate: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(4))
     temperature: float = 0.0
     hide: Callable[[str], str] = lambda words: words  # takes keys and passwords out of what comes back
     clock: Callable[[], float] = time.monotonic
-    _flying: dict[str, asyncio.Future[Consulted | No]] = field(default_factory=dict, init=False, repr=False)
+    _flying: dict[str, asyncio.Future[ModelReplied | NoReply]] = field(default_factory=dict, init=False, repr=False)
     narrowed: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # models whose window proved smaller
 
     async def consult(
         self,
-        seated: Seated,
+        seated: ConnectedModel,
         role: Role,
         name: str,
         prompt: Prompt,
         documents: tuple[str, ...] = (),
         tokens: int = 0,
-    ) -> Consulted | No:
+    ) -> ModelReplied | NoReply:
         """The reply to a prompt: the recorded one, or that of the same request in flight, or a new one.
 
         tokens: of the prompt, where the caller has estimated them already
@@ -151,7 +151,7 @@ class Meter:
             if not flying.cancelled():
                 return flying.result()
 
-    async def _lead(self, request: _Request) -> Consulted | No:
+    async def _lead(self, request: _Request) -> ModelReplied | NoReply:
         """Asks, and lets whoever asks the same meanwhile have the reply. When it is cancelled, one of them asks anew."""
         flying = self._flying[request.digest] = asyncio.get_running_loop().create_future()
         try:
@@ -167,7 +167,7 @@ class Meter:
             del self._flying[request.digest]
             flying.cancel()
 
-    async def _send(self, request: _Request) -> Consulted | No:
+    async def _send(self, request: _Request) -> ModelReplied | NoReply:
         if not await self.gate.enter(max(self.seconds(request.role), 0.0)):
             return OUT_OF_TIME
         try:
@@ -175,7 +175,7 @@ class Meter:
         finally:
             self.gate.leave()
 
-    async def _pay(self, request: _Request) -> Consulted | No:
+    async def _pay(self, request: _Request) -> ModelReplied | NoReply:
         left = self.seconds(request.role)
         if left < TOO_SHORT:
             return OUT_OF_TIME
@@ -183,7 +183,7 @@ class Meter:
         tokens = request.tokens or prompt_tokens(prompt)
         most = min(self.timeout, left)
         place = self.book.reserve(request.role, model, tokens, prompt.max_tokens, most)
-        if isinstance(place, No):
+        if isinstance(place, NoReply):
             return place
         begun = self.clock()
         try:
@@ -197,13 +197,13 @@ class Meter:
             if place.seconds < most and self.clock() - begun >= place.seconds:
                 return NO_SECONDS
             raise
-        consulted = Consulted(
+        consulted = ModelReplied(
             role=request.role.value,
             prompt=request.name,
             model=model,
             request=request.digest,
             text=reply.text,
-            calls=tuple(Written(call.id, call.name, call.arguments) for call in reply.calls),
+            calls=tuple(RawToolCall(call.id, call.name, call.arguments) for call in reply.calls),
             finish=reply.finish,
             usage=self.book.settle(place.id, model, _counted(reply, tokens, self.clock() - begun)),
             documents=request.documents,
@@ -212,8 +212,8 @@ class Meter:
         return consulted
 
 
-OUT_OF_TIME = No(Why.time, "the time for this question is used up")
-NO_SECONDS = No(Why.time, "the seconds of models' time that one person may use in a day are nearly used up")
+OUT_OF_TIME = NoReply(Why.time, "the time for this question is used up")
+NO_SECONDS = NoReply(Why.time, "the seconds of models' time that one person may use in a day are nearly used up")
 
 
 def request_of(role: Role, name: str, prompt: Prompt) -> str:
@@ -254,7 +254,7 @@ def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreBook:
+class StoreLedger:
     """The budget of a person and a run, in the workspace's state. A model without a price counts by its tokens alone."""
 
     store: Store
@@ -264,7 +264,7 @@ class StoreBook:
     day: Callable[[], str]  # a long run may see several
     price: Callable[[str, int, int], float | None]  # USD for a model and so many tokens in and out
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
         money, both = self.price(model, tokens, max_tokens) or 0.0, tokens + max_tokens
         place = budgets.reserve(
             self.store, self.who, self.run, role.value, model, both, money, self.ceilings, self.day(), seconds
@@ -272,7 +272,7 @@ class StoreBook:
         if isinstance(place, budgets.Place):
             return place
         why = Why.time if place.what is budgets.What.seconds else Why(place.what.value)
-        return No(why, budgets.in_words(place, both, money))
+        return NoReply(why, budgets.in_words(place, both, money))
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         priced = replace(usage, money=self.price(model, usage.tokens_in, usage.tokens_out) or 0.0)
@@ -289,10 +289,10 @@ class StoreBook:
 
 
 @dataclass(frozen=True, slots=True)
-class FreeBook:
+class FreeLedger:
     """No ceilings, nothing kept: for tests, and for a model that costs nothing."""
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | No:
+    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
         return Place(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:

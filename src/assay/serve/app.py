@@ -17,7 +17,7 @@ from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import review_webhook
 from assay.serve.guard import ERRORS
-from assay.serve.http_methods import Manners, taken
+from assay.serve.http_methods import HttpMethods, taken
 from assay.serve.mcp import server as mcp
 from assay.serve.openai import chat_endpoint
 from assay.serve.routes import (
@@ -108,7 +108,7 @@ def make_app(server: Server) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(HTTPException, _http_error)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(Exception, _broke_down)
-    app.add_middleware(Manners)
+    app.add_middleware(HttpMethods)
     app.add_middleware(auth.Guard, server=server)
     if server.workspace.settings.metrics:
         server.meters = metrics.Meters(server)

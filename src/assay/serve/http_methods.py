@@ -14,7 +14,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 RANGE = re.compile(rb"bytes=(\d{1,15})-(\d{0,15})|bytes=-\d{1,15}")  # one stretch; of several the whole is sent
 
 
-class Manners:
+class HttpMethods:
     """ASGI middleware, within the guard."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError, Missing, StoreError, UserError
-from assay.core.events import Asked, Event, Failed, Held, Withheld
+from assay.core.events import Asked, Event, Failed, AwaitingReview, Withheld
 from assay.core.events.describe import in_a_line
 from assay.core.run import Run
 from assay.governance.review.visibility import for_asker
@@ -403,7 +403,7 @@ def framed(
         names = {base.name for base in workspace.scope().bases}
         event = replace(event, about={name: said for name, said in event.about.items() if name in names})
     plain = _unscored(to_json(event))
-    if watched and isinstance(event, Held):
+    if watched and isinstance(event, AwaitingReview):
         plain.pop("answer")
     spoken_of = documents_in(plain)
     if unknown := spoken_of - titles.keys():

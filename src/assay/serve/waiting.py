@@ -25,11 +25,11 @@ from assay.serve.state import Person, Server
 from assay.serve.views import run_views
 from assay.serve.views.chat_markdown import with_notes
 from assay.store.access import withheld
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
 SPOKEN = frozenset(
-    {"Rephrased", "Routed", "Planned", "Decided", "Gathered", "Bound", "Judged", "Stopped", "Drafted", "Critiqued"}
+    {"Rephrased", "Routed", "Planned", "Decided", "Gathered", "StepAnswered", "Judged", "Stopped", "Drafted", "Critiqued"}
 )  # kinds of events that a watcher may be told of
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
 HELD = "The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
@@ -82,7 +82,7 @@ class Asked:
         return await asyncio.to_thread(reply_of, self.workspace, self.run)
 
 
-async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: How) -> Asked:
+async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: AskOptions) -> Asked:
     """Ask, if the person has room for one more run. Who leaves meanwhile is heard once there is something to stop."""
     with room_for_a_run(server, person), anyio.CancelScope(shield=True):
         run = await server.live.begin(workspace, workspace.ask(question, how))

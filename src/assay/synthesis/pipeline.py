@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from enum import Enum, auto
 
 from assay.agent import loop
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.steps import writing
 from assay.core.account import EXPERT, Pipeline
 from assay.core.events import Event
@@ -49,7 +49,7 @@ class Stage(Enum):
     DELIVER = auto()
 
 
-Doing = Callable[[Run, Kit], AsyncIterator[Event]]
+Doing = Callable[[Run, RunContext], AsyncIterator[Event]]
 STAGES: Mapping[Stage, Doing] = {
     Stage.DESCRIBE: describe.describe,
     Stage.QUESTION: questions.question,
@@ -69,7 +69,7 @@ STAGES: Mapping[Stage, Doing] = {
 }
 
 
-async def carry_on(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def carry_on(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Carry a synthesis forward until it is delivered, or an endpoint fails it; then it can be resumed."""
     async for event in loop.carried(run, kit, next_stage, STAGES):
         yield event

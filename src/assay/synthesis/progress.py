@@ -13,14 +13,14 @@ from assay.core.codec import digest
 from assay.core.events import (
     Covered,
     Described,
-    Drew,
+    InsightsDrawn,
     Gathered,
-    Looked,
+    PassagesChosen,
     Merged,
     Paired,
     Questioned,
     Related,
-    Spun,
+    SpineWritten,
     Translated,
 )
 from assay.core.run import Run
@@ -61,8 +61,8 @@ def questions(run: Run) -> tuple[Question, ...]:
     return tuple(question for event in merged(run) for question in event.questions)
 
 
-def looked(run: Run) -> dict[str, Looked]:
-    return {event.question: event for event in _all(run, Looked)}
+def looked(run: Run) -> dict[str, PassagesChosen]:
+    return {event.question: event for event in _all(run, PassagesChosen)}
 
 
 def weighed(run: Run) -> dict[str, Gathered]:
@@ -93,12 +93,12 @@ def covered(run: Run) -> tuple[Covered, ...]:
     return _all(run, Covered)
 
 
-def drew(run: Run) -> dict[str, Drew]:
-    return {event.question: event for event in _all(run, Drew)}
+def drew(run: Run) -> dict[str, InsightsDrawn]:
+    return {event.question: event for event in _all(run, InsightsDrawn)}
 
 
 def insights(run: Run) -> dict[str, Insight]:
-    return {insight.id: insight for event in _all(run, Drew) for insight in event.insights}
+    return {insight.id: insight for event in _all(run, InsightsDrawn) for insight in event.insights}
 
 
 def paired(run: Run) -> Paired | None:
@@ -119,8 +119,8 @@ def relations(run: Run) -> tuple[Relation, ...]:
     return tuple(found.values())
 
 
-def spun(run: Run) -> Spun | None:
-    return next(iter(_all(run, Spun)), None)
+def spun(run: Run) -> SpineWritten | None:
+    return next(iter(_all(run, SpineWritten)), None)
 
 
 def translations(run: Run) -> dict[str, Translation]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.steps.registry import HOPS
-from assay.agent.tool import Desk, Tool
+from assay.agent.tool import ToolContext, Tool
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
 from assay.core.errors import Missing, UserError
 from assay.core.events import (
@@ -29,7 +29,7 @@ from assay.core.events import (
     Route,
     Stakes,
     ToolRan,
-    Where,
+    SearchFilters,
     Withheld,
 )
 from assay.core.run import Run
@@ -39,7 +39,7 @@ from assay.evidence.assess import Assessor
 from assay.governance.tracing.export import traced
 from assay.models.factory import has_model
 from assay.models.llm import Role
-from assay.models.meter import Seated
+from assay.models.meter import ConnectedModel
 from assay.store import documents, threads
 from assay.store.access import withheld
 from assay.store.runs import budgets, records, reviews
@@ -53,11 +53,11 @@ Steps = AsyncIterator[tuple[Run, Event]]
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class AskOptions:
     """How a question is to be dealt with: what a person may choose for each."""
 
     mode: Mode = Mode.balanced
-    where: Where = field(default_factory=Where)
+    where: SearchFilters = field(default_factory=SearchFilters)
     today: str | None = None
     eagerness: Eagerness | None = None  # None leaves it to the settings
     checkpoints: Sequence[Checkpoint] | None = None
@@ -70,7 +70,7 @@ class How:
     stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
 
 
-async def ask(workspace: Workspace, question: str, how: How) -> Steps:
+async def ask(workspace: Workspace, question: str, how: AskOptions) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
     if how.route is Route.direct:
@@ -122,7 +122,7 @@ async def resume(workspace: Workspace, run: Run, choice: str = "", words: str = 
         yield run, decision
     if run.delivered:
         return
-    roles: Mapping[Role, tuple[Seated, ...]] = {}
+    roles: Mapping[Role, tuple[ConnectedModel, ...]] = {}
     if run.asked.has_model:
         from assay.workspace.rerun import as_begun
 
@@ -155,7 +155,7 @@ def decided(run: Run, choice: str, words: str, who: str) -> Resumed | None:
     return Resumed(fitting[0], words.strip(), who)
 
 
-async def roles_of(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
+async def roles_of(workspace: Workspace) -> Mapping[Role, tuple[ConnectedModel, ...]]:
     workspace.models_agreed()
     return await model_roles.seated(workspace)
 
@@ -163,11 +163,11 @@ async def roles_of(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
 async def carried_on(
     workspace: Workspace,
     run: Run,
-    roles: Mapping[Role, tuple[Seated, ...]],
+    roles: Mapping[Role, tuple[ConnectedModel, ...]],
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
 ) -> Steps:
-    kit = await kit_for(workspace, run, roles, tools, assess)
+    kit = await run_context_for(workspace, run, roles, tools, assess)
     before = len(run.events)
     async for event in loop_of(run)(run, kit):
         run = workspace.run(run.id) if isinstance(event, Narrowed) else run.then(event)
@@ -177,7 +177,7 @@ async def carried_on(
     await traced(workspace.store, workspace.settings, run, before)
 
 
-def loop_of(run: Run) -> Callable[[Run, Kit], AsyncIterator[Event]]:
+def loop_of(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
     """The loop that carries a run on: the agent's, or that of a synthesis."""
     if run.asked.brief is None:
         return carry_on
@@ -199,20 +199,20 @@ def recorded(workspace: Workspace, run: Run, event: Event) -> Run:
     return run.then(event)
 
 
-async def kit_for(
+async def run_context_for(
     workspace: Workspace,
     run: Run,
-    roles: Mapping[Role, tuple[Seated, ...]] | None = None,
+    roles: Mapping[Role, tuple[ConnectedModel, ...]] | None = None,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
     shelf: Any = None,
-) -> Kit:
+) -> RunContext:
     """What a run needs. The scope is made anew whenever it is asked for: access taken away is gone at the next call. `shelf`
     takes the place of the one that looks into the index."""
     asked, settings = run.asked, workspace.settings
     bases = asked.where.bases
     scope = workspace.scope(bases)
-    desk = Desk(shelf or await workspace.shelf(scope), lambda: workspace.scope(bases))
+    desk = ToolContext(shelf or await workspace.shelf(scope), lambda: workspace.scope(bases))
     allowed = model_roles.allowance(settings, run)
     left = _clock(workspace, run, allowed.seconds)
     limits = Limits(
@@ -225,7 +225,7 @@ async def kit_for(
         room=min((seat.window for seat in asked.seats if seat.role == Role.decide), default=8192),
     )
     kept_back = limits.kept_back * limits.seconds
-    return Kit(
+    return RunContext(
         desk=desk,
         record=lambda run, event: recorded(workspace, run, event),
         document=lambda document: documents.get(workspace.store, document, workspace.scope(bases)),
@@ -254,7 +254,7 @@ def current(workspace: Workspace, run: Run) -> Run:
     return run if closed is None else workspace.run(run.id)
 
 
-def _tools(workspace: Workspace, desk: Desk, own: Sequence[Tool]) -> Mapping[str, Tool]:
+def _tools(workspace: Workspace, desk: ToolContext, own: Sequence[Tool]) -> Mapping[str, Tool]:
     settings = workspace.settings
     named = [name.strip() for name in settings.tools.split(",") if name.strip()]
     return tools_for(named, desk.bases, settings.search_per_base, (*load_tools(settings.own_tools), *own))

@@ -12,14 +12,14 @@ from assay.core.events import Event
 from assay.core.run import Run
 from assay.store import threads
 from assay.store.threads import Thread
-from assay.workspace.ask import How, ask
+from assay.workspace.ask import AskOptions, ask
 from assay.workspace.chat_history import history
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace
 
 
-async def chat(workspace: Workspace, question: str, thread: str, how: How) -> AsyncIterator[tuple[Run, Event]]:
+async def chat(workspace: Workspace, question: str, thread: str, how: AskOptions) -> AsyncIterator[tuple[Run, Event]]:
     """One turn: asked in its thread, or in a new one."""
     if not question.strip():
         raise UserError("The question is empty. Ask something.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import UserError
-from assay.core.events import Event, Where
+from assay.core.events import Event, SearchFilters
 from assay.core.settings import Settings, load_settings
 from assay.core.types import UPLOAD, Document, Hit
 from assay.ingest.parsed import limits_from
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from assay.core.account import Account
     from assay.core.run import Run
     from assay.index.lance.lance_index import LanceIndex
-    from assay.index.retrieve import Shelf
+    from assay.index.retrieve import SearchContext
     from assay.ingest.pdf.box import Box
-    from assay.ingest.pipeline import Intake, Progress, Reader
+    from assay.ingest.pipeline import IngestContext, Progress, Reader
     from assay.ingest.readiness import Readiness
     from assay.models.embedder import Embedder
     from assay.store.threads import Thread
-    from assay.workspace.ask import How
-    from assay.workspace.synthesise import Wish
+    from assay.workspace.ask import AskOptions
+    from assay.workspace.synthesise import SynthesisRequest
 
 CACHE, ORIGINALS, INDEX = "cache.db", "originals", "index"
 DEFAULT_BASE = "default"
@@ -180,20 +180,20 @@ class Workspace:
         return readiness(base.name, str(self.path), files, languages_of(self.settings), seconds, embedded)
 
     @asynccontextmanager
-    async def _intake(self, base: Base, reader: Reader | None = None) -> AsyncIterator[Intake]:
+    async def _intake(self, base: Base, reader: Reader | None = None) -> AsyncIterator[IngestContext]:
         """The pipeline for one base, while no other process fills it."""
         from assay.ingest.pdf import ocr
-        from assay.ingest.pipeline import Intake
-        from assay.ingest.sandbox.runner import Jail
+        from assay.ingest.pipeline import IngestContext
+        from assay.ingest.sandbox.runner import Sandbox
 
         async with self.only_writer(base):
             made_before = grants.embedder_of(self.store, base)[0] == self.embedder.name
             index = await self._index(base, create=True)
             fresh = not made_before
             size, overlap = self.split(self.embedder)
-            jail = Jail(limits=limits_from(self.settings))
+            jail = Sandbox(limits=limits_from(self.settings))
             try:
-                yield Intake(
+                yield IngestContext(
                     store=self.store,
                     cache=self.cache,
                     originals=self.path / ORIGINALS,
@@ -341,14 +341,14 @@ class Workspace:
 
     # Searching
 
-    async def shelf(self, scope: Scope) -> Shelf:
+    async def shelf(self, scope: Scope) -> SearchContext:
         """What a search looks through, for one run."""
-        from assay.index.retrieve import Shelf
+        from assay.index.retrieve import SearchContext
         from assay.models.factory import reranker_for
 
         self._agreed(self.settings.reranker)
         filled = [base for base in scope.bases if grants.embedder_of(self.store, base)[0]]
-        return Shelf(
+        return SearchContext(
             store=self.store,
             indexes={base.id: await self._index(base) for base in filled},
             embedder=self.embedder,
@@ -358,23 +358,23 @@ class Workspace:
             diversity=self.settings.diversity,
         )
 
-    async def search(self, query: str, k: int = 10, where: Where | None = None) -> list[Hit]:
+    async def search(self, query: str, k: int = 10, where: SearchFilters | None = None) -> list[Hit]:
         """The k best passages for a query."""
         from assay.index.retrieve import retrieve
         from assay.index.search_filter import filter_for
 
-        where = where or Where()
+        where = where or SearchFilters()
         scope = self.scope(where.bases)
         return await retrieve(await self.shelf(scope), query, k, scope, filter_for(where))
 
     # Asking: the work is in `asking.py`
 
-    def ask(self, question: str, how: How | None = None, **given: Any) -> AsyncIterator[tuple[Run, Event]]:
+    def ask(self, question: str, how: AskOptions | None = None, **given: Any) -> AsyncIterator[tuple[Run, Event]]:
         """Research a question; every event is on disk before it is given out, with the run as it then stands. How is said
         with a `How`, or with its fields: `ask(question, mode=Mode.quick)`."""
         from assay.workspace import ask as asking
 
-        return asking.ask(self, question, how or asking.How(**given))
+        return asking.ask(self, question, how or asking.AskOptions(**given))
 
     def resume(self, run_id: str, choice: str = "", words: str = "") -> AsyncIterator[tuple[Run, Event]]:
         """Carry on a run that was stopped, has failed or waits for a choice; what is recorded is not done again."""
@@ -382,12 +382,12 @@ class Workspace:
 
         return asking.resume(self, self.run(run_id), choice, words)
 
-    def chat(self, question: str, thread: str = "", how: How | None = None) -> AsyncIterator[tuple[Run, Event]]:
+    def chat(self, question: str, thread: str = "", how: AskOptions | None = None) -> AsyncIterator[tuple[Run, Event]]:
         """One turn of a conversation: in a thread, or, where none is named, in a new one."""
         from assay.workspace import ask as asking
         from assay.workspace import chat as chatting
 
-        return chatting.chat(self, question, thread, how or asking.How())
+        return chatting.chat(self, question, thread, how or asking.AskOptions())
 
     def threads(self, limit: int = 50) -> list[Thread]:
         """This person's conversations, the latest first."""
@@ -401,11 +401,11 @@ class Workspace:
 
         return chatting.thread(self, name)
 
-    def synthesise(self, documents: Sequence[str], wish: Wish | None = None) -> AsyncIterator[tuple[Run, Event]]:
+    def synthesise(self, documents: Sequence[str], wish: SynthesisRequest | None = None) -> AsyncIterator[tuple[Run, Event]]:
         """Read these documents, by id, and write one account of them; `resume` carries it on like any run."""
         from assay.workspace import synthesise as synthesising
 
-        return synthesising.synthesise(self, documents, wish or synthesising.Wish())
+        return synthesising.synthesise(self, documents, wish or synthesising.SynthesisRequest())
 
     def account(self, run_id: str) -> Account:
         """What a synthesis has come to, as a page, a file or a program wants it."""

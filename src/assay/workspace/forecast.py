@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.agent import forecast
 from assay.agent.forecast import Ceiling, Error, Reached
-from assay.core.events import Seat
+from assay.core.events import RoleModel
 from assay.models.factory import elsewhere, has_model, reached_by_models
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.core.run import Run
     from assay.ingest.readiness import Readiness
     from assay.ingest.sources import Source
-    from assay.workspace.ask import How
+    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import Workspace
 
 BY_RULE = "rules"  # in the place of a model's name
@@ -56,7 +56,7 @@ class Outlook:
     errors: Mapping[str, Error] = field(default_factory=dict)
 
 
-def of_question(workspace: Workspace, how: How) -> Outlook:
+def of_question(workspace: Workspace, how: AskOptions) -> Outlook:
     """Before a question is asked. Models are taken to be what they were when they were last asked."""
     settings = workspace.settings
     seats = model_roles.remembered(workspace) if how.model and has_model(settings) else ()
@@ -178,11 +178,11 @@ def _outlook(
     return Outlook(kind, alike, expected, met, forecast.errors(past))
 
 
-def _model(seats: Sequence[Seat]) -> str:
+def _model(seats: Sequence[RoleModel]) -> str:
     return next((seat.model for seat in seats if seat.role == "write"), BY_RULE)
 
 
-def _guess(workspace: Workspace, seats: Sequence[Seat], mode: forecast.Mode) -> Amount:
+def _guess(workspace: Workspace, seats: Sequence[RoleModel], mode: forecast.Mode) -> Amount:
     work = forecast.question(mode, seats)
     if not work.calls:
         return Amount(money=0.0, seconds=forecast.RULED[mode])

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assay.core.codec import dumps, from_json, to_json
-from assay.core.events import Consulted, Seat
+from assay.core.events import ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Usage
 from assay.models.capability import Capability, probe
 from assay.models.factory import is_provider, llm_named, models_named, reached_by_models
 from assay.models.llm import LLM, Role
-from assay.models.meter import Gate, Meter, Seated, StoreBook
+from assay.models.meter import ConcurrencyLimit, Meter, ConnectedModel, StoreLedger
 from assay.models.prices import price_of, read_prices
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
@@ -32,7 +32,7 @@ DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are set aside
 WRITING = frozenset({Role.write, Role.check})
 
 
-async def seated(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
+async def seated(workspace: Workspace) -> Mapping[Role, tuple[ConnectedModel, ...]]:
     """Every role with its models, each probed once and then remembered."""
     settings = workspace.settings
     named = models_named(settings)
@@ -44,22 +44,22 @@ async def seated(workspace: Workspace) -> Mapping[Role, tuple[Seated, ...]]:
     return {role: tuple(_seated(role, *found[name], size) for name in names) for role, names in named.items()}
 
 
-def _seated(role: Role, llm: LLM, can: Capability, size: str) -> Seated:
+def _seated(role: Role, llm: LLM, can: Capability, size: str) -> ConnectedModel:
     """A model that makes tool calls is taken for a large one, unless the settings say what it is."""
     small = size == "small" or (size == "auto" and not can.tools)
-    return Seated(llm, Seat(role.value, llm.name, can.tools, can.schema, can.json, can.window, small))
+    return ConnectedModel(llm, RoleModel(role.value, llm.name, can.tools, can.schema, can.json, can.window, small))
 
 
-def remembered(workspace: Workspace) -> tuple[Seat, ...]:
+def remembered(workspace: Workspace) -> tuple[RoleModel, ...]:
     """The seats as they were found to be, without asking anybody; what was never probed is taken for a large model."""
     settings = workspace.settings
-    found: list[Seat] = []
+    found: list[RoleModel] = []
     for role, names in models_named(settings).items():
         known = facts.remembered(workspace.store, _fact(settings, names[0]))
         can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
         small = settings.llm_size == "small" or (settings.llm_size == "auto" and not can.tools)
         found.append(
-            Seat(role.value, names[0], can.tools, can.schema, can.json, settings.llm_window or can.window, small)
+            RoleModel(role.value, names[0], can.tools, can.schema, can.json, settings.llm_window or can.window, small)
         )
     return tuple(found)
 
@@ -83,15 +83,15 @@ async def capability(workspace: Workspace, llm: LLM, name: str, *, anew: bool = 
     return can if not settings.llm_window else replace(can, window=settings.llm_window)
 
 
-def seats(roles: Mapping[Role, tuple[Seated, ...]]) -> tuple[Seat, ...]:
+def seats(roles: Mapping[Role, tuple[ConnectedModel, ...]]) -> tuple[RoleModel, ...]:
     return tuple(each.seat for seated in roles.values() for each in seated)
 
 
-def as_recorded(roles: Mapping[Role, tuple[Seated, ...]], run: Run) -> Mapping[Role, tuple[Seated, ...]]:
+def as_recorded(roles: Mapping[Role, tuple[ConnectedModel, ...]], run: Run) -> Mapping[Role, tuple[ConnectedModel, ...]]:
     """The same models, taken to be able to do what the run says: what they are shown must not change half-way."""
     known = {(seat.role, seat.model): seat for seat in run.asked.seats}
     return {
-        role: tuple(Seated(each.llm, known.get((role.value, each.seat.model), each.seat)) for each in seated)
+        role: tuple(ConnectedModel(each.llm, known.get((role.value, each.seat.model), each.seat)) for each in seated)
         for role, seated in roles.items()
     }
 
@@ -153,14 +153,14 @@ def prices(settings: Settings) -> Callable[[str, int, int], float | None]:
 def meter(
     workspace: Workspace,
     run: Run,
-    roles: Mapping[Role, tuple[Seated, ...]],
+    roles: Mapping[Role, tuple[ConnectedModel, ...]],
     left: Callable[[], float],
     kept_back: float,
 ) -> Meter:
     """The run's way out to its models. Searching may not use up the seconds, nor the money, that writing needs."""
     settings = workspace.settings
     store = workspace.store
-    book = StoreBook(store, run.asked.who, run.id, ceilings(settings, run), lambda: store.now()[:10], prices(settings))
+    book = StoreLedger(store, run.asked.who, run.id, ceilings(settings, run), lambda: store.now()[:10], prices(settings))
     writer = roles[Role.write][0].seat
     if run.draft is None:
         book.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
@@ -168,7 +168,7 @@ def meter(
     def seconds(role: Role) -> float:
         return left() - (0.0 if role in WRITING else kept_back)
 
-    def nothing(_: Consulted) -> None:
+    def nothing(_: ModelReplied) -> None:
         raise AssertionError("the loop hands in its log")
 
     return Meter(
@@ -178,7 +178,7 @@ def meter(
         book=book,
         seconds=seconds,
         timeout=settings.llm_timeout,
-        gate=Gate(settings.llm_concurrency or (AT_ONCE if reached_by_models(settings) else AT_HOME)),
+        gate=ConcurrencyLimit(settings.llm_concurrency or (AT_ONCE if reached_by_models(settings) else AT_HOME)),
         temperature=settings.llm_temperature,
         hide=hider(settings),
     )

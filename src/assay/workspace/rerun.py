@@ -11,14 +11,14 @@ from assay.core.errors import AssayError, UserError
 from assay.core.events import (
     Answered,
     Asked,
-    Bound,
+    StepAnswered,
     Branch,
     Checked,
-    Consulted,
+    ModelReplied,
     Event,
     Failed,
     Gathered,
-    Held,
+    AwaitingReview,
     Judged,
     Narrowed,
     Resumed,
@@ -29,24 +29,24 @@ from assay.core.events import (
     Withheld,
 )
 from assay.core.run import Run
-from assay.governance.replay import NoShelf, Replayed, replay
+from assay.governance.replay import NoSearch, Replayed, replay
 from assay.models.factory import NO_MODEL, elsewhere, has_model, is_provider
 from assay.models.llm import Role
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles
-from assay.workspace.ask import carried_on, kit_for, recorded, roles_of
+from assay.workspace.ask import carried_on, run_context_for, recorded, roles_of
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace
 
 Steps = AsyncIterator[tuple[Run, Event]]
 
-ASIDE = (Consulted, Failed, Resumed)  # replies that a step had, and its getting up again after a fall
+ASIDE = (ModelReplied, Failed, Resumed)  # replies that a step had, and its getting up again after a fall
 TOGETHER: tuple[tuple[type, ...], ...] = (  # kinds that one step may record several of
     (Checked,),
     (Revised,),
     (Gathered,),
-    (Bound, Judged, Routed),
+    (StepAnswered, Judged, Routed),
 )
 NOT_TAKEN_OVER = (Withheld, Narrowed)  # what is withheld did not happen, as far as this person is concerned
 
@@ -61,8 +61,8 @@ async def replayed(workspace: Workspace, run: Run) -> Replayed:
         raise UserError(f"Run {run.id} has no answer yet, or none that you may read: there is nothing to make again.")
     if not elsewhere(workspace.settings.embedder, workspace.settings.proxy):
         with suppress(AssayError, OSError, RuntimeError):  # no index, a broken one, or one of another embedder
-            return await replay(run, await kit_for(workspace, run))
-    return await replay(run, await kit_for(workspace, run, shelf=NoShelf(workspace.store)), searchable=False)
+            return await replay(run, await run_context_for(workspace, run))
+    return await replay(run, await run_context_for(workspace, run, shelf=NoSearch(workspace.store)), searchable=False)
 
 
 # --- begun anew from a step -----------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def step_begins(run: Run, place: int) -> int:
         raise UserError(
             f"Run {run.id} has no record {place} to go on from: choose 1 to {len(run.events) - 1}, as `assay trace` shows them."
         )
-    reviewed = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, Held)), None)
+    reviewed = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, AwaitingReview)), None)
     first = place if reviewed is None else reviewed
     made = next((event for event in run.events[first:] if not isinstance(event, ASIDE)), run.events[first])
     same = next((kinds for kinds in TOGETHER if isinstance(made, kinds)), ())
@@ -146,7 +146,7 @@ def taken_over(origin: Run, first: int) -> tuple[Event, ...]:
     """The events that a branch begins with, after its question. Nobody's decision on an answer, and no answer, is among
     them."""
     kept = tuple(event for event in origin.events[1:first] if not isinstance(event, NOT_TAKEN_OVER))
-    assert not any(isinstance(event, Asked | Held | Reviewed | Answered) for event in kept)
+    assert not any(isinstance(event, Asked | AwaitingReview | Reviewed | Answered) for event in kept)
     return kept
 
 

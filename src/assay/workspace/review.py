@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import Missing, StoreError, UserError
-from assay.core.events import RULES, Asked, Decision, Edit, Event, Held, Reviewed
+from assay.core.events import RULES, Asked, Decision, Edit, Event, AwaitingReview, Reviewed
 from assay.core.run import Run
 from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Evidence, Outcome
@@ -32,7 +32,7 @@ PARTLY = "Part of this answer may speak of documents that you may not read. Some
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ReviewContext:
     """Where somebody reviews: the workspace as they see it, whether they are an administrator, and how people who asked are
     known now."""
 
@@ -46,11 +46,11 @@ class Bench:
         return Reviewer(self.workspace.principal, self.admin, names)
 
 
-def at_terminal(workspace: Workspace) -> Bench:
+def at_terminal(workspace: Workspace) -> ReviewContext:
     """The bench of whoever works at the command line."""
     store = workspace.store
     admin = workspace.principal == LOCAL and gate.at_terminal(store)
-    return Bench(workspace, admin, lambda run, who: gate.as_now(store, who))
+    return ReviewContext(workspace, admin, lambda run, who: gate.as_now(store, who))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Seen:
     """A run under review, as whoever asked sees it now: for the gate, and not to be shown as it is."""
 
     run: Run
-    held: Held
+    held: AwaitingReview
     documents: frozenset[str]  # that its answer cites
     hidden: frozenset[str]  # that its record speaks of, and that the reviewer may not read
 
@@ -148,7 +148,7 @@ async def tell(workspace: Workspace, seconds: float) -> int:
 # --- the queue ------------------------------------------------------------------------------------------------------
 
 
-def queue(bench: Bench, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[Line], str]:
+def queue(bench: ReviewContext, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[Line], str]:
     """What this person may review, and the place to go on from: what waits, the longest first, or what was decided."""
     found: list[Line] = []
     if not bench.reviewer.may_review:
@@ -164,7 +164,7 @@ def queue(bench: Bench, *, waiting: bool = True, after: str = "", limit: int = 5
     return found[:limit], f"{last.created if waiting else last.decided}{reviews.PLACE}{last.id}"
 
 
-def _line_of(bench: Bench, review: Review) -> Line | None:
+def _line_of(bench: ReviewContext, review: Review) -> Line | None:
     try:
         seen = _seen(bench, review)
     except Missing:
@@ -172,12 +172,12 @@ def _line_of(bench: Bench, review: Review) -> Line | None:
     return _line(bench, review, seen)
 
 
-def _line(bench: Bench, review: Review, seen: Seen) -> Line:
+def _line(bench: ReviewContext, review: Review, seen: Seen) -> Line:
     why = _why_not(bench, review, seen)
     return Line(review, seen.run.asked.question, not why, why)
 
 
-def _why_not(bench: Bench, review: Review, seen: Seen) -> str:
+def _why_not(bench: ReviewContext, review: Review, seen: Seen) -> str:
     """Why somebody who may see it cannot decide on it; empty if they can."""
     if review.state is not State.waiting:
         return GONE.format(run=review.run)
@@ -186,7 +186,7 @@ def _why_not(bench: Bench, review: Review, seen: Seen) -> str:
     return PARTLY if _untold(seen) else ""
 
 
-def _own(bench: Bench, review: Review) -> bool:
+def _own(bench: ReviewContext, review: Review) -> bool:
     """Whether it is their own question, which somebody else has to look at first: until then its draft is not theirs to see."""
     four_eyes = review.four_eyes or bench.workspace.settings.review_four_eyes
     mine = gate.own(review.who, bench.reviewer.principal, four_eyes=four_eyes)
@@ -200,7 +200,7 @@ def _untold(seen: Seen) -> bool:
     return bool(seen.hidden and not by_rule and (seen.held.answer.gaps or seen.held.answer.said))
 
 
-def _seen(bench: Bench, review: Review) -> Seen:
+def _seen(bench: ReviewContext, review: Review) -> Seen:
     """The run under review, if this person may review it: each document that the answer cites is one that they may read."""
     workspace, reviewer = bench.workspace, bench.reviewer
     if not reviewer.may_review:
@@ -209,7 +209,7 @@ def _seen(bench: Bench, review: Review) -> Seen:
         run = workspace.seen_by(bench.present(review.run, review.who)).run(review.run)
     except Missing:
         raise gate.missing(review.run) from None
-    waited = (event for event in reversed(run.events) if isinstance(event, Held) and event.seal == review.seal)
+    waited = (event for event in reversed(run.events) if isinstance(event, AwaitingReview) and event.seal == review.seal)
     if (held := next(waited, None)) is None:
         raise gate.missing(review.run)  # whoever asked may not see it any more either
     cited = gate.cited(run, held.answer)
@@ -223,7 +223,7 @@ def _seen(bench: Bench, review: Review) -> Seen:
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-def shown(bench: Bench, run: str) -> Sheet:
+def shown(bench: ReviewContext, run: str) -> Sheet:
     """An answer that waits, or the last one that did, for whoever may review it."""
     review = reviews.latest(bench.workspace.store, run)
     if review is None:
@@ -231,7 +231,7 @@ def shown(bench: Bench, run: str) -> Sheet:
     return _sheet(bench, review, _seen(bench, review))
 
 
-def _sheet(bench: Bench, review: Review, seen: Seen) -> Sheet:
+def _sheet(bench: ReviewContext, review: Review, seen: Seen) -> Sheet:
     run, answer = seen.run, seen.held.answer
     if _own(bench, review):
         nothing = Answer(answer.question, (), Outcome.abstained)
@@ -264,7 +264,7 @@ def _claims(seen: Seen) -> Iterator[Written]:
         yield Written(place, claim, checked.get(place) in told, alone, run.asked.brief is None)
 
 
-def trace(bench: Bench, run: str) -> list[tuple[Record, Event]]:
+def trace(bench: ReviewContext, run: str) -> list[tuple[Record, Event]]:
     """Every record of a run under review, as far as the reviewer may see it."""
     sheet, workspace = shown(bench, run), bench.workspace
     scope = workspace.scope()
@@ -289,7 +289,7 @@ def _known(event: Event, scope: Scope) -> Event:
 
 
 def decide(
-    bench: Bench, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()
+    bench: ReviewContext, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()
 ) -> Reviewed:
     """Decide on the answer with this seal, if it is the one that waits now. Everything is looked at again in the transaction
     that records it."""
@@ -348,7 +348,7 @@ def _said(words: str) -> str:
     return told
 
 
-def carried_on(bench: Bench, run: str) -> AsyncIterator[tuple[Run, Event]]:
+def carried_on(bench: ReviewContext, run: str) -> AsyncIterator[tuple[Run, Event]]:
     """The run after a decision, as whoever asked is now: what is approved is delivered, what is edited is checked."""
     review = reviews.latest(bench.workspace.store, run)
     if review is None:
@@ -356,7 +356,7 @@ def carried_on(bench: Bench, run: str) -> AsyncIterator[tuple[Run, Event]]:
     return bench.workspace.seen_by(bench.present(run, review.who)).resume(run)
 
 
-def kept(bench: Bench, limit: int = 50) -> list[tuple[Sheet, Reviewed]]:
+def kept(bench: ReviewContext, limit: int = 50) -> list[tuple[Sheet, Reviewed]]:
     """What was decided, the newest first: the answer as it then was, and the decision. Cases to hold a later Assay against."""
     found: list[tuple[Sheet, Reviewed]] = []
     for line in queue(bench, waiting=False, limit=limit)[0]:

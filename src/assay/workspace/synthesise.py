@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.agent.forecast import errors, foreseen
 from assay.core.account import EXPERT, Account, Approach, Brief, Pipeline
 from assay.core.errors import UserError
-from assay.core.events import Asked, Event, Seat, Where
+from assay.core.events import Asked, Event, RoleModel, SearchFilters
 from assay.core.run import Run
 from assay.models.factory import has_model
 from assay.models.llm import Role
@@ -35,7 +35,7 @@ ALL_OF_IT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SynthesisRequest:
     """How a synthesis is to be made: what a person may choose."""
 
     pipeline: Pipeline = Pipeline.synthesis
@@ -51,7 +51,7 @@ class Wish:
     today: str | None = None
 
 
-def brief_of(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Brief:
+def brief_of(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest) -> Brief:
     """The wish as it will be recorded; what cannot be done is said here, before anything is written down."""
     entries = {entry.id: entry for entry in workspace.sources() if entry.state == library.READY}
     chosen = tuple(dict.fromkeys(document for document in documents if document in entries))
@@ -78,7 +78,7 @@ def brief_of(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Brie
     )
 
 
-async def plan(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Forecast:
+async def plan(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest) -> Forecast:
     """What a synthesis will take, as far as that can be told before it begins."""
     brief = brief_of(workspace, documents, wish)
     settings = workspace.settings
@@ -97,7 +97,7 @@ async def plan(workspace: Workspace, documents: Sequence[str], wish: Wish) -> Fo
     return replace(expected, notes=tuple(forecast.lines(outlook)))
 
 
-def _expected(workspace: Workspace, brief: Brief, writer: Seat | None) -> tuple[Forecast, tuple[kept.Past, ...]]:
+def _expected(workspace: Workspace, brief: Brief, writer: RoleModel | None) -> tuple[Forecast, tuple[kept.Past, ...]]:
     """The forecast with its ranges, and what earlier syntheses of this person came to."""
     lengths = {entry.id: entry.characters for entry in workspace.sources()}
     price = model_roles.prices(workspace.settings)
@@ -115,11 +115,11 @@ def _expected(workspace: Workspace, brief: Brief, writer: Seat | None) -> tuple[
     return replace(expected, foreseen=foreseen(guess, past, counts)), past
 
 
-def _alike(brief: Brief, writer: Seat | None) -> str:
+def _alike(brief: Brief, writer: RoleModel | None) -> str:
     return f"{brief.pipeline} {writer.model if writer else forecast.BY_RULE}"
 
 
-async def synthesise(workspace: Workspace, documents: Sequence[str], wish: Wish) -> AsyncIterator[tuple[Run, Event]]:
+async def synthesise(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest) -> AsyncIterator[tuple[Run, Event]]:
     brief = brief_of(workspace, documents, wish)
     roles = await roles_of(workspace) if wish.model and has_model(workspace.settings) else {}
     named = {base.id: base.name for base in workspace.scope().bases}
@@ -130,7 +130,7 @@ async def synthesise(workspace: Workspace, documents: Sequence[str], wish: Wish)
         brief.focus or ALL_OF_IT[brief.pipeline],
         who,
         wish.today or date.today().isoformat(),
-        where=Where(bases=tuple(sorted(bases))),
+        where=SearchFilters(bases=tuple(sorted(bases))),
         seats=model_roles.seats(roles),
         brief=brief,
     )

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.agent import hops, prompt_window, rules
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.hops import Lead, Ran
 from assay.agent.steps.recall import TOOL
 from assay.answer.extractive import extract
@@ -17,7 +17,7 @@ from assay.evidence import weigh
 from assay.index.retrieve import fetch, query_vectors
 
 
-async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def decide(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
     again = prompt_window.wish(run)
     if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
@@ -65,7 +65,7 @@ def _by_name(run: Run) -> frozenset[str]:
     )
 
 
-async def searches(run: Run, kit: Kit, *, recalled: bool = True) -> list[Ran]:
+async def searches(run: Run, kit: RunContext, *, recalled: bool = True) -> list[Ran]:
     """The run's searches as the rules read them: each with the vectors of its words and of what it found; with or without
     what was brought up from earlier turns."""
     done = [
@@ -91,7 +91,7 @@ async def searches(run: Run, kit: Kit, *, recalled: bool = True) -> list[Ran]:
     ]
 
 
-async def hits_of(run: Run, kit: Kit) -> Mapping[str, Hit]:
+async def hits_of(run: Run, kit: RunContext) -> Mapping[str, Hit]:
     """Every passage of the run with its vector: remembered, or (after a restart) fetched again."""
     missing = {found.passage.id for found in run.found} - kit.desk.seen.keys()
     if missing:
@@ -100,7 +100,7 @@ async def hits_of(run: Run, kit: Kit) -> Mapping[str, Hit]:
     return kit.desk.seen
 
 
-async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def gather(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Weigh what has come back: quote what bears on the question, pass over the rest."""
     ranked = hops.order(run.question, await searches(run, kit), kit.hops)
     evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
@@ -109,13 +109,13 @@ async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
     yield Gathered(evidence, dropped)
 
 
-async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def judge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Which words of the question does the evidence not speak of yet?"""
     missing = extract.missing(run.question, run.evidence, titles=kit.titles(run))
     yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")
 
 
-async def draft(run: Run, kit: Kit) -> AsyncIterator[Drafted]:
+async def draft(run: Run, kit: RunContext) -> AsyncIterator[Drafted]:
     """The sentences that answer, as they stand; or none, and the ones that came nearest."""
     done = await searches(run, kit)
     ranked = hops.order(run.question, done, kit.hops) if done else []

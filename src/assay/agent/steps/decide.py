@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from assay.agent import prompt_window
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.tool import checked, schema_of
 from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route
@@ -16,7 +16,7 @@ from assay.core.run import Run
 from assay.core.types import Scalar
 from assay.language import text
 from assay.models.ask import Choice, choose
-from assay.models.meter import No
+from assay.models.meter import NoReply
 
 WIDE, WIDTH = (
     50,
@@ -25,14 +25,14 @@ WIDE, WIDTH = (
 AT_ONCE = 6  # calls of one round, at most
 
 
-async def decide(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def decide(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The next calls of a run that has a model."""
     planned = as_planned(run)
     if planned:
         yield Decided(planned, "as planned")
         return
     reply = await _chosen(run, kit)
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         yield Decided((), f"{reply.why}: {reply.detail}")
         return
     choice, by = reply
@@ -67,7 +67,7 @@ def as_planned(run: Run) -> tuple[Call, ...]:
     return calls
 
 
-async def _chosen(run: Run, kit: Kit) -> tuple[Choice, str] | No:
+async def _chosen(run: Run, kit: RunContext) -> tuple[Choice, str] | NoReply:
     titles = kit.titles(run)
     known = {found.passage.doc_id for found in run.found}
 

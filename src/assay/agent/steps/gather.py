@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.agent import prompt_window
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.core.errors import ModelError
-from assay.core.events import RULES, Consulted, Event, Failed, Found, Gathered, Resumed
+from assay.core.events import RULES, ModelReplied, Event, Failed, Found, Gathered, Resumed
 from assay.core.run import Run
 from assay.evidence import assess
 from assay.evidence.assess import Weighed, Weights, Width
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 
 SET = 300  # passages of a question about a whole set that are weighed, at most
 
 
-async def gather(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def gather(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Evidence from the passages that are new: what sift.py has left of them, in requests that share a window."""
     waiting = {found.passage.id for found in run.unweighed}
     sent = sorted(_as_begun(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
@@ -45,7 +45,7 @@ def _as_begun(run: Run) -> Run:
     """The run as it was before the first of these passages was weighed. When weighing is carried on, the same passages share
     a request as before: the replies that are recorded are to those."""
     events = run.events
-    while isinstance(last := events[-1], Consulted | Failed | Resumed) or _weighs(last):
+    while isinstance(last := events[-1], ModelReplied | Failed | Resumed) or _weighs(last):
         events = events[:-1]
     return Run(run.id, events)
 
@@ -54,18 +54,18 @@ def _weighs(event: Event) -> bool:
     return isinstance(event, Gathered) and bool(event.evidence or event.dropped)
 
 
-def _width(kit: Kit) -> Width:
+def _width(kit: RunContext) -> Width:
     """Several passages to a request save most of the cost, but small models mix them up."""
     return replace(kit.width, together=kit.width.alone) if kit.small(Role.weigh) else kit.width
 
 
-def _room(kit: Kit) -> int:
+def _room(kit: RunContext) -> int:
     """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
     assert kit.meter is not None
     return min((seated.seat.window for seated in kit.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
 
-async def _weighed(run: Run, kit: Kit, group: Sequence[Found]) -> Gathered:
+async def _weighed(run: Run, kit: RunContext, group: Sequence[Found]) -> Gathered:
     titles = kit.titles(run)
     parts = prompt_window.parts(run)
     shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
@@ -82,14 +82,14 @@ async def _weighed(run: Run, kit: Kit, group: Sequence[Found]) -> Gathered:
         documents=sorted({each.passage.doc_id for each in group}),
         max_tokens=min(1200, 150 + 130 * len(group)),
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         ruled = _gathered(assess.by_words(run.question, parts, group, kit.cutoff), f"{RULES}: {reply.why}")
         return replace(ruled, why=f"{reply.why}: {reply.detail}")
     weights, by = reply
     return _gathered(assess.read(weights.passages, shown, run.question, kit.cutoff), by)
 
 
-async def _by_the_team(run: Run, kit: Kit, sent: Sequence[Found]) -> Gathered:
+async def _by_the_team(run: Run, kit: RunContext, sent: Sequence[Found]) -> Gathered:
     assert kit.assess is not None
     titles = kit.titles(run)
     shown = {each.passage.id: each.passage for each in sent}

@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window, rules
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.core.events import Event, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, Step
 from assay.language import text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 
 MOST = 6  # steps of a plan
 PLANS = 3  # plans of a run, at most: it adapts, and does not dither
@@ -38,7 +38,7 @@ class Planning(BaseModel):
     steps: list[Proposed] = Field(min_length=1, max_length=MOST)
 
 
-async def plan(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def plan(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """One step where one search is to do; otherwise the model's steps, or those the rules can tell."""
     if not run.asked.has_model:
         yield Planned(rules.steps(run.question))
@@ -48,7 +48,7 @@ async def plan(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Planned(Plan(tuple(Step(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
         reply = await kit.ask(Role.plan, "plan", Planning, lambda room: _lay_out(run, kit, room), max_tokens=500)
-        if isinstance(reply, No):
+        if isinstance(reply, NoReply):
             yield Planned(Plan((Step("s1", run.question, query=run.question),)))
         else:
             proposed, by = reply
@@ -56,7 +56,7 @@ async def plan(run: Run, kit: Kit) -> AsyncIterator[Event]:
             yield Planned(made if made.steps else Plan((Step("s1", run.question, query=run.question),)), by)
 
 
-def _lay_out(run: Run, kit: Kit, room: int) -> dict[str, str]:
+def _lay_out(run: Run, kit: RunContext, room: int) -> dict[str, str]:
     before = ""
     if run.plan is not None:
         found = prompt_window.evidence(run, kit.titles(run), room // 2)

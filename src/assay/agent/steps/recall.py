@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.tool import Result, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.core.events import Call, Decided, Event, Route
 from assay.core.run import Run
 from assay.index.filters import EVERYTHING, matches
@@ -26,14 +26,14 @@ def recall_due(run: Run) -> bool:
     return earlier and not run.calls and run.route not in (None, Route.direct) and not run.every
 
 
-async def recall(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def recall(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     known = dict.fromkeys(passage for turn in reversed(run.asked.history) for passage in turn.passages)
     call = Call("c1", TOOL, {"query": run.question, "passages": tuple(known)[:MOST]})
     yield Decided((call,), "what earlier turns found comes first", recalls=True)
 
 
 @tool
-async def brought_up(desk: Desk, query: str, passages: tuple[str, ...]) -> Result:
+async def brought_up(desk: ToolContext, query: str, passages: tuple[str, ...]) -> Result:
     """Passages that earlier turns cited and that bear on this question too.
 
     query: the question

@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from assay.agent import prompt_window
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.agent.hops import Hops
 from assay.agent.steps import by_rule, writing
 from assay.agent.steps.decide import decide as decide_by_model
@@ -47,7 +47,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.index.search_filter import filter_for
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -84,24 +84,24 @@ class Step(Enum):
     DELIVER = auto()
 
 
-Doing = Callable[[Run, Kit], AsyncIterator[Event]]
+Doing = Callable[[Run, RunContext], AsyncIterator[Event]]
 
 
 def _either(by_model: Doing, by_rules: Doing) -> Doing:
-    def doing(run: Run, kit: Kit) -> AsyncIterator[Event]:
+    def doing(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         return by_model(run, kit) if run.asked.has_model else by_rules(run, kit)
 
     return doing
 
 
-async def call(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def call(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Make the calls that are waiting, side by side. What a tool refuses is a result too."""
 
     async def consult(
         name: str, kind: type[T], lay_out: Callable[[int], Mapping[str, str]], documents: Sequence[str]
     ) -> T | None:
         reply = await kit.ask(Role.judge, name, kind, lay_out, documents=sorted(documents), max_tokens=500)
-        return None if isinstance(reply, No) else reply[0]
+        return None if isinstance(reply, NoReply) else reply[0]
 
     before = _as_decided(run)
     desk = replace(
@@ -138,13 +138,13 @@ def _as_decided(run: Run) -> Run:
     return Run(run.id, run.events[: next(places) + 1])
 
 
-async def compact(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def compact(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     told = prompt_window.due(run, kit.limits.room)
     assert told is not None
     yield told
 
 
-async def stop(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def stop(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The search ends, and why is an event."""
     judged = run.judged
     if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
@@ -212,7 +212,7 @@ def pause_due(run: Run) -> Checkpoint | None:
     return None
 
 
-async def pause(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def pause(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     at = pause_due(run)
     assert at is not None
     if at is Checkpoint.reading:

@@ -9,14 +9,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.answer.checking import facts
 from assay.core.events import RULES, Event, Rephrased
 from assay.core.run import Run
 from assay.core.types import Exchange
 from assay.language import text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence, instructs
 
@@ -44,7 +44,7 @@ class Alone(BaseModel):
     question: Annotated[str, Field(max_length=LONGEST)]
 
 
-async def rephrase(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def rephrase(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """What is asked, as somebody would ask who has not heard the conversation."""
     asked, history = run.asked.question, run.asked.history
     if not run.asked.has_model:
@@ -58,7 +58,7 @@ async def rephrase(run: Run, kit: Kit) -> AsyncIterator[Event]:
         documents=sorted({doc for turn in history for doc in turn.documents}),
         max_tokens=150,
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         yield by_rule(asked, history)
         return
     proposed, by = reply

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.answer.extractive.selection import asks_for_several
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.core.run import Run
 from assay.language import dates, text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 
 HINTS = {
     Eagerness.sparing: "The person wants few searches: prefer lookup.",
@@ -40,7 +40,7 @@ class Routing(BaseModel):
     why: Annotated[str, Field(max_length=300)] = ""
 
 
-async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def route(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The person's own wish goes first; then the model's proposal, as far as the rules let it; without one, research."""
     asked = run.asked
     days = dates.span_of(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
@@ -54,7 +54,7 @@ async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Routed(asked.route, f"as the person asked{limited}", since, until, every)
         return
     reply = await kit.ask(Role.route, "route", Routing, lambda room: _lay_out(run, kit), max_tokens=220)
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
         return
     proposed, by = reply
@@ -69,7 +69,7 @@ async def route(run: Run, kit: Kit) -> AsyncIterator[Event]:
     yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
 
 
-def _lay_out(run: Run, kit: Kit) -> dict[str, str]:
+def _lay_out(run: Run, kit: RunContext) -> dict[str, str]:
     return {
         "bases": prompt_window.bases(run),
         "today": run.asked.today,
@@ -78,7 +78,7 @@ def _lay_out(run: Run, kit: Kit) -> dict[str, str]:
     }
 
 
-async def _allowed(run: Run, kit: Kit, proposed: Routing) -> tuple[Route, str]:
+async def _allowed(run: Run, kit: RunContext, proposed: Routing) -> tuple[Route, str]:
     """What becomes of the proposal. Nothing that the documents speak of is answered without them."""
     why = proposed.why.strip() or "as the model judged"
     if proposed.route == "direct":
@@ -92,7 +92,7 @@ async def _allowed(run: Run, kit: Kit, proposed: Routing) -> tuple[Route, str]:
     return Route(proposed.route), why
 
 
-async def spoken_of(question: str, kit: Kit) -> str:
+async def spoken_of(question: str, kit: RunContext) -> str:
     """A name or a number of the question that the documents hold; nothing where it has none that they do."""
     named = [name.text for name in text.names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
     for name in named[:3]:

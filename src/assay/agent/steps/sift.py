@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from assay.agent import hops, rules
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.steps.by_rule import calls_for, searches
 from assay.core.events import Decided, Event, Found, Gathered, Mode, ToolRan
 from assay.core.run import Run
@@ -38,7 +38,7 @@ def hop_due(run: Run) -> bool:
     return False
 
 
-async def hop(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def hop(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Searches that the names in the best passages suggest; none is a decision too."""
     following = rules.next_searches(run.question, await searches(run, kit), kit.hops)
     why = "; ".join(lead.reason for lead in following.leads) or following.stop
@@ -53,7 +53,7 @@ def sift_due(run: Run) -> bool:
     return isinstance(last, ToolRan)
 
 
-async def sift(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def sift(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Pass over what is hopeless; what is left is weighed next."""
     sieve = SIEVES[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.agent.limits import Limits
-from assay.core.events import Bound, Critiqued, Event, Judged, Mode, Route, Routed
+from assay.core.events import StepAnswered, Critiqued, Event, Judged, Mode, Route, Routed
 from assay.core.run import Run
 from assay.language import text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.prompts.fence import instructs
 
 Short = Annotated[str, Field(max_length=200)]
@@ -46,7 +46,7 @@ class Critique(BaseModel):
     gap: Short = ""
 
 
-async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def judge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """After each round. With no evidence there is nothing to ask a model about; a look-up that found nothing becomes
     research, and one that found something is enough."""
     strong = [each for each in run.evidence if each.score >= kit.cutoff]
@@ -79,13 +79,13 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=400,
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         yield Judged(False, (), f"{reply.why}: {reply.detail}")
         return
     judged, by = reply
     for each in bindings(before, judged):
         if each[0] not in run.bound:
-            yield Bound(*each, by)
+            yield StepAnswered(*each, by)
     missing = tuple(each.strip() for each in judged.missing if each.strip() and not instructs(each))
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
 
@@ -93,12 +93,12 @@ async def judge(run: Run, kit: Kit) -> AsyncIterator[Event]:
 def _as_begun(run: Run) -> Run:
     """The run without what a judgement that was broken off has bound already: it is shown what it was shown then."""
     events = run.events
-    while isinstance(events[-1], Bound):
+    while isinstance(events[-1], StepAnswered):
         events = events[:-1]
     return Run(run.id, events)
 
 
-def _lay_out(run: Run, kit: Kit, room: int) -> Mapping[str, str]:
+def _lay_out(run: Run, kit: RunContext, room: int) -> Mapping[str, str]:
     fixed = {"question": run.question, "steps": prompt_window.steps(run)}
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
     return fixed | {
@@ -151,7 +151,7 @@ def wants_critique(run: Run, limits: Limits) -> bool:
     )
 
 
-async def critique(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def critique(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     claims = [claim.words for _, claim in sorted(run.checked.items()) if claim.verdict == "supported"]
 
     def lay_out(room: int) -> Mapping[str, str]:
@@ -170,7 +170,7 @@ async def critique(run: Run, kit: Kit) -> AsyncIterator[Event]:
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=150,
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         yield Critiqued(True, "", f"not reviewed: {reply.detail}")
         return
     verdict, by = reply

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.agent.steps import by_rule
 from assay.agent.steps.decide import WIDTH, made_before
 from assay.answer import compose
@@ -20,13 +20,13 @@ from assay.core.events import (
     Answered,
     Call,
     Checked,
-    Consulted,
+    ModelReplied,
     Decided,
     Decision,
     Drafted,
     Event,
     Failed,
-    Held,
+    AwaitingReview,
     Resumed,
     Revised,
     Route,
@@ -35,7 +35,7 @@ from assay.core.events import (
 from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Claim, Shape, Verdict
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 
 TOGETHER = 6  # claims that one request checks
 LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
@@ -44,7 +44,7 @@ REVISED = 6  # claims that a model is asked to write anew; of what is more, noth
 SOUGHT = 3  # claims that support is searched for
 
 
-async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def draft(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """What would be said, from the evidence alone; extracted if there is no model or no budget."""
     if run.route is Route.direct:
         yield await _directly(run, kit)
@@ -75,7 +75,7 @@ async def draft(run: Run, kit: Kit) -> AsyncIterator[Event]:
         documents=_documents(run),
         max_tokens=1500,
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         async for event in by_rule.draft(run, kit):
             yield event
         return
@@ -93,15 +93,15 @@ def falls_back(run: Run) -> bool:
     return not any(claim.verdict is Verdict.supported for claim in run.checked.values())
 
 
-async def _directly(run: Run, kit: Kit) -> Drafted:
+async def _directly(run: Run, kit: RunContext) -> Drafted:
     """An answer that is not from the documents, and will say so."""
     reply = await kit.ask(
         Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
     )
-    return Drafted((), Shape.prose) if isinstance(reply, No) else drafting.said(*reply)
+    return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.said(*reply)
 
 
-async def check(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def check(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Every claim by string and by rule; those that the rules leave open, and more of them where the mode asks for it, by a
     model as well. Each verdict is seen as soon as it is there."""
     sources = kit.sources(run)
@@ -141,12 +141,12 @@ def _as_begun(run: Run) -> Run:
     """The run as it was before the first of these claims was checked. When checking is carried on, the same claims share a
     request as before: the replies that are recorded are to those."""
     events = run.events
-    while isinstance(events[-1], Consulted | Checked | Failed | Resumed):
+    while isinstance(events[-1], ModelReplied | Checked | Failed | Resumed):
         events = events[:-1]
     return Run(run.id, events)
 
 
-async def _checked(run: Run, kit: Kit, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
+async def _checked(run: Run, kit: RunContext, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
     claims = [claim for _, claim in group]
     sources = kit.sources(run)
 
@@ -163,11 +163,11 @@ async def _checked(run: Run, kit: Kit, group: Sequence[tuple[int, Claim]]) -> li
         max_tokens=80 + 60 * len(claims),
     )
     # Without a model's word the rules' own verdict stands: what they left open is not delivered as it is.
-    ruled, by = (tuple(claims), RULES) if isinstance(reply, No) else (judge.read(reply[0], claims), reply[1])
+    ruled, by = (tuple(claims), RULES) if isinstance(reply, NoReply) else (judge.read(reply[0], claims), reply[1])
     return [Checked(place, claim, by) for (place, _), claim in zip(group, ruled, strict=True)]
 
 
-async def seek(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def seek(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """For the claims that did not hold: first look whether other evidence of this run says so, then search once."""
     standing = compose.standing(run.evidence, kit.document)
     sources = kit.sources(run)
@@ -188,13 +188,13 @@ async def seek(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Decided(tuple(calls), f"a claim did not hold: {why}", seeks=tuple(place for place, _ in open_[:SOUGHT]))
 
 
-async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def revise(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """What did not hold is written anew from its evidence, hedged, or dropped; then it is checked again, for the last time."""
     for number, (place, claim) in enumerate(run.unsupported):
         yield await _revised(run, kit, place, claim, asks=len(run.revised) + number < REVISED)
 
 
-async def _revised(run: Run, kit: Kit, place: int, claim: Claim, *, asks: bool) -> Revised:
+async def _revised(run: Run, kit: RunContext, place: int, claim: Claim, *, asks: bool) -> Revised:
     sources = kit.sources(run)
     if not asks or not run.asked.has_model or claim.quote is not None:
         return revising.without_model(place, claim, run, sources)
@@ -210,13 +210,13 @@ async def _revised(run: Run, kit: Kit, place: int, claim: Claim, *, asks: bool) 
         documents=_documents(run),
         max_tokens=250,
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         return revising.without_model(place, claim, run, sources)
     revision, by = reply
     return revising.read(revision, place, claim, run.evidence, by)
 
 
-async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def deliver(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The answer; and, should anything in it not hold after all, none."""
     answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())
     if wrong := compose.faults(answer, run, kit.document):
@@ -225,21 +225,21 @@ async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
     yield released(run, kit, answer)
 
 
-def released(run: Run, kit: Kit, answer: Answer) -> Answered | Held:
+def released(run: Run, kit: RunContext, answer: Answer) -> Answered | AwaitingReview:
     """The answer; or, where a person has to look at it first and has not approved exactly this, its waiting for them."""
     reasons = kit.oversees(run, answer)
     if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
         return Answered(answer)
-    decided, waited = run.decided, sum(isinstance(event, Held) for event in run.events)
+    decided, waited = run.decided, sum(isinstance(event, AwaitingReview) for event in run.events)
     seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer that waited last
     if decided and decided.decision is Decision.approve and decided.seal == seal and kit.cleared(seal):
         return Answered(answer, seal)
-    return Held(
+    return AwaitingReview(
         answer, seal_of(run, answer, waited), reasons or ("it was looked at by a reviewer before",), kit.four_eyes
     )
 
 
-async def edit(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def edit(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """A reviewer's words in the place of the draft's; they are checked like any other."""
     reviewed = run.reviews[-1]
     for each in run.edits_due:

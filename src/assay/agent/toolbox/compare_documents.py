@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.tool import Result, Within, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.results import Piece, quoted, sentences_about
 from assay.core.errors import ToolError
@@ -49,7 +49,7 @@ class Side:
 
 
 @tool
-async def compare_documents(desk: Desk, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
+async def compare_documents(desk: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
     """Compare a few documents in one respect.
 
     documents: their names, as list_sources gives them
@@ -66,7 +66,7 @@ async def compare_documents(desk: Desk, documents: Annotated[list[str], Within(2
     return Result(as_found(found), note, tuple(entry.id for entry in chosen))
 
 
-async def _by_model(desk: Desk, sides: Sequence[Side], aspect: str) -> str:
+async def _by_model(desk: ToolContext, sides: Sequence[Side], aspect: str) -> str:
     numbered = [(place, piece) for place, side in enumerate(sides, 1) for piece in side.pieces]
     # The best passage of each document first, so that where room is short every document still has its say.
     ranked = sorted(numbered, key=lambda pair: sides[pair[0] - 1].pieces.index(pair[1]))

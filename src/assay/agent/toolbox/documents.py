@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.core.errors import ToolError
 from assay.language.text import clean, fold
 from assay.store.documents import Entry
@@ -36,7 +36,7 @@ def line(entry: Entry, name: str) -> str:
     return f"{name} ({about})" if not title or same else f"{name}: {title} ({about})"
 
 
-def document_named(desk: Desk, source: str, entries: Sequence[Entry] | None = None) -> Entry:
+def document_named(desk: ToolContext, source: str, entries: Sequence[Entry] | None = None) -> Entry:
     """The one document that goes by this name. What is not there and what is not theirs look the same."""
     entries = desk.sources() if entries is None else entries
     called = names(entries)

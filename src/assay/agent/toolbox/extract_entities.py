@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.hops import bare_title, key, names_in
 from assay.agent.tool import Result, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.results import Piece, documents_of, quoted, results
 from assay.agent.toolbox.search import some
@@ -37,7 +37,7 @@ class Entities(BaseModel):
 
 
 @tool
-async def extract_entities(desk: Desk, type: str) -> Result:
+async def extract_entities(desk: ToolContext, type: str) -> Result:
     """List the things of one kind that the results so far name, and where. Not evidence.
 
     type: what kind: person, company, place, date, number, or any other

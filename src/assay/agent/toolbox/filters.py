@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.core.errors import ToolError
-from assay.core.events import Where
+from assay.core.events import SearchFilters
 from assay.index.filters import EVERYTHING, Eq, Filter, both
 from assay.index.search_filter import filter_for
 from assay.language import dates
@@ -15,18 +15,18 @@ from assay.language import dates
 LISTED = 20  # names that an error lists
 
 
-def narrowed(desk: Desk, since: str, until: str, type: str, base: str) -> Filter:
+def narrowed(desk: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
     """Empty words limit nothing. Dates may be relative to the day of asking: "last 12 months", "this week"."""
     today = desk.today or date.today().isoformat()
     first = dates.first_day(since, today) if since.strip() else None
     last = dates.last_day(until, today) if until.strip() else None
     if first and last and first > last:
         raise ToolError(f"'since' ({first}) is after 'until' ({last}).")
-    where = filter_for(Where(since=first, until=last, types=(_kind(desk, type),) if type.strip() else ()))
+    where = filter_for(SearchFilters(since=first, until=last, types=(_kind(desk, type),) if type.strip() else ()))
     return both(where, Eq("base", _base(desk, base)) if base.strip() else EVERYTHING)
 
 
-def _kind(desk: Desk, type: str) -> str:
+def _kind(desk: ToolContext, type: str) -> str:
     kinds = sorted({entry.kind for entry in desk.sources()})
     wanted = type.strip().lstrip(".").casefold()
     if wanted not in kinds:
@@ -35,7 +35,7 @@ def _kind(desk: Desk, type: str) -> str:
     return wanted
 
 
-def _base(desk: Desk, name: str) -> str:
+def _base(desk: ToolContext, name: str) -> str:
     """The id of a base of this person. What is not there and what is not theirs look the same."""
     bases = {base.name.casefold(): base for base in desk.scope().bases}
     found = bases.get(name.strip().casefold())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from assay.agent.tool import LONG_QUERY, Count, Result, Within, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.search import counted
 
 
 @tool
 async def follow(
-    desk: Desk, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
+    desk: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
 ) -> Result:
     """Go from a passage to what is said elsewhere about a name in it.
 

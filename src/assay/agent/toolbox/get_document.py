@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from assay.agent.tool import Result, Within, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import document_named, line, shown
 from assay.core.errors import ToolError
 from assay.core.types import Document, Hit
@@ -15,7 +15,7 @@ OUTLINE = 30  # headings that are shown
 
 
 @tool
-async def get_document(desk: Desk, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
+async def get_document(desk: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
     """Read a document from its beginning. A long one has parts; the outline says what stands in which.
 
     source: the document's name, as list_sources gives it

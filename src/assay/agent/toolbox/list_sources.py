@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from assay.agent.tool import Count, Result, Within, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import line, names, shown
 from assay.agent.toolbox.search import some
 from assay.language.text import fold
@@ -13,7 +13,7 @@ from assay.language.text import fold
 
 @tool
 async def list_sources(
-    desk: Desk, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
+    desk: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
 ) -> Result:
     """List the documents: name, title, type and date.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from assay.agent.tool import Result, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
 
 AROUND = 3  # passages
 
 
 @tool
-async def read_on(desk: Desk, passage: str, direction: Literal["after", "before"] = "after") -> Result:
+async def read_on(desk: ToolContext, passage: str, direction: Literal["after", "before"] = "after") -> Result:
     """Read what comes right after a passage, or right before it, in the same document.
 
     passage: the key of a passage that was found

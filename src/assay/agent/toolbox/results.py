@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.answer.extractive import extract
 from assay.core.errors import ToolError
@@ -28,7 +28,7 @@ class Piece:
     passage: Passage
 
 
-def results(desk: Desk) -> list[Piece]:
+def results(desk: ToolContext) -> list[Piece]:
     """The evidence, best first; where nothing was kept yet, whatever was found."""
     evidence = [(each.key, each.passage) for each in desk.evidence]
     found = [(key_of(each.passage), each.passage) for each in desk.found]
@@ -48,7 +48,7 @@ def documents_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.passage.doc_id for piece in pieces))
 
 
-def quoted(desk: Desk, pieces: Sequence[Piece], labels: Sequence[str], room: int) -> str:
+def quoted(desk: ToolContext, pieces: Sequence[Piece], labels: Sequence[str], room: int) -> str:
     """As many passages as there is room for, in order, each between the run's marks."""
     parts: list[str] = []
     for piece, label in zip(pieces, labels, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.agent.tool import Brief, Count, Query, Result, Tool, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.filters import narrowed
 from assay.core.types import Hit
@@ -12,7 +12,7 @@ from assay.index.filters import EVERYTHING
 
 @tool
 async def search(
-    desk: Desk, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+    desk: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
 ) -> Result:
     """Search all documents by words and by meaning.
 
@@ -26,7 +26,7 @@ async def search(
     return await looked_up(desk, query, k, since, until, type, base)
 
 
-async def looked_up(desk: Desk, query: str, k: int, since: str, until: str, type: str, base: str) -> Result:
+async def looked_up(desk: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str) -> Result:
     where = narrowed(desk, since, until, type, base)
     hits = await desk.retrieve(query, k, where)
     return Result(as_found(hits), counted(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until)))
@@ -36,7 +36,7 @@ def search_in(name: str, base: str, description: str) -> Tool:
     """The same for one knowledge base, with what it is about in its manual."""
 
     async def body(
-        desk: Desk, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
+        desk: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
     ) -> Result:
         return await looked_up(desk, query, k, since, until, type, base)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.agent.tool import Brief, Query, Result, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.filters import narrowed
 from assay.agent.toolbox.search import nothing, some
 from assay.core.types import Hit
@@ -21,7 +21,7 @@ TABLES = frozenset({"csv", "xlsx"})
 
 @tool
 async def search_all(
-    desk: Desk, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+    desk: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
 ) -> Result:
     """Find everything that matches, not just the best. Use for "which all", "every" and "how many"; tables come whole.
 
@@ -47,7 +47,7 @@ async def search_all(
     return Result(as_found(given), note, left=left)
 
 
-async def _exhausted(desk: Desk, query: str, where: Filter) -> tuple[list[Hit], bool]:
+async def _exhausted(desk: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
     """What matches, best first, looked for ever deeper until a whole half of what comes back does not match any more."""
     wanted = frozenset(terms(query))
     depth = FIRST
@@ -72,7 +72,7 @@ def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     return wanted <= set(terms(words))
 
 
-async def _rows_beside(desk: Desk, matching: list[Hit]) -> list[Hit]:
+async def _rows_beside(desk: ToolContext, matching: list[Hit]) -> list[Hit]:
     """The other passages of the tables that matches stand in, each with the score of the match that brought it: half a
     table answers no question about all of it."""
     known = {hit.passage.id for hit in matching}

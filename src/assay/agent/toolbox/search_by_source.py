@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from assay.agent.tool import Count, Query, Result, as_found, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.search import some
 from assay.index.filters import Eq
 
 
 @tool
-async def search_by_source(desk: Desk, query: Query, source: str, k: Count = 8) -> Result:
+async def search_by_source(desk: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
     """Look inside one document. Use when you know which document should hold the answer.
 
     query: a few keywords, in the words the document would use

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.tool import Result, tool
-from assay.agent.tool_context import Desk
+from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.results import documents_of, quoted, results, sentences_about
 from assay.agent.toolbox.search import some
@@ -23,7 +23,7 @@ class Summary(BaseModel):
 
 
 @tool
-async def summarise_results(desk: Desk, about: str) -> Result:
+async def summarise_results(desk: ToolContext, about: str) -> Result:
     """Sum up what was found so far, to see what is still missing. Not evidence.
 
     about: what to sum up, in a few words

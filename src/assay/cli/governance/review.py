@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.answer.render import Cited
     from assay.core.events import Decision, Edit, Reviewed
     from assay.core.run import Run
-    from assay.workspace.review import Bench, Line, Sheet
+    from assay.workspace.review import ReviewContext, Line, Sheet
 
 EVIDENCE = 12  # quotations that are shown
 DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
@@ -91,7 +91,7 @@ def _edits(edits: Any, drops: Any) -> list[Edit]:
     return [*made, *(Edit(place) for place in drops)]
 
 
-def _decide(bench: Bench, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool) -> typer.Exit:
+def _decide(bench: ReviewContext, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool) -> typer.Exit:
     """Record the decision, have the run go on as whoever asked, and say what has come of it."""
     from assay.core.errors import AssayError
     from assay.core.events import Decision
@@ -122,7 +122,7 @@ def _decide(bench: Bench, run: str, chosen: tuple[Decision, str, list[Edit]], se
     return typer.Exit(5 if ended is not None and ended.held else 0)
 
 
-async def _carried(bench: Bench, run: str) -> Run | None:
+async def _carried(bench: ReviewContext, run: str) -> Run | None:
     from assay.workspace import review as reviewing
 
     ended: Run | None = None
@@ -134,7 +134,7 @@ async def _carried(bench: Bench, run: str) -> Run | None:
 # --- showing --------------------------------------------------------------------------------------------------------
 
 
-def _listed(bench: Bench, *, decided: bool, limit: int, json: bool) -> None:
+def _listed(bench: ReviewContext, *, decided: bool, limit: int, json: bool) -> None:
     from assay.workspace import review as reviewing
 
     if decided and json:
@@ -171,13 +171,13 @@ def _line(each: Line) -> dict[str, Any]:
     }
 
 
-def _cited(bench: Bench, sheet: Sheet) -> Cited:
+def _cited(bench: ReviewContext, sheet: Sheet) -> Cited:
     from assay.answer import render
 
     return render.citations(sheet.answer, sheet.evidence, bench.workspace.document)
 
 
-def _kept(bench: Bench, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
+def _kept(bench: ReviewContext, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
     """A decision as a case: what was asked, what would have been said, and what a person made of it."""
     from assay.answer import render
 
@@ -193,7 +193,7 @@ def _kept(bench: Bench, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
     }
 
 
-def _show(bench: Bench, sheet: Sheet, *, trace: bool, json: bool) -> None:
+def _show(bench: ReviewContext, sheet: Sheet, *, trace: bool, json: bool) -> None:
     from assay.answer import render
     from assay.core.codec import to_json
     from assay.core.events.describe import in_a_line
@@ -228,7 +228,7 @@ def _show(bench: Bench, sheet: Sheet, *, trace: bool, json: bool) -> None:
         console().print(plain(words), markup=False)
 
 
-def _in_words(bench: Bench, sheet: Sheet) -> list[str]:
+def _in_words(bench: ReviewContext, sheet: Sheet) -> list[str]:
     from assay.answer import render
 
     of = sheet.line.review
@@ -263,7 +263,7 @@ def _in_words(bench: Bench, sheet: Sheet) -> list[str]:
 PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
 
 
-def _asked(bench: Bench, sheet: Sheet) -> tuple[Decision, str, list[Edit]] | None:
+def _asked(bench: ReviewContext, sheet: Sheet) -> tuple[Decision, str, list[Edit]] | None:
     """What whoever sits at the terminal decides; none where they leave it."""
     from assay.core.errors import UserError
     from assay.core.events import Decision

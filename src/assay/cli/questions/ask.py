@@ -115,10 +115,10 @@ def ask(
     from assay.core import events
     from assay.core import events as trust
     from assay.workspace import forecast as foreseeing
-    from assay.workspace.ask import How
+    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import open_workspace
 
-    how = How(
+    how = AskOptions(
         mode=events.Mode(mode),
         where=where_of(bases, sources, types, since, until, meta),
         eagerness=events.Eagerness(eagerness) if eagerness else None,

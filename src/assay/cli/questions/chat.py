@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.cli.questions.chat_commands import Command
     from assay.core.events import Event
     from assay.core.run import Run
-    from assay.workspace.ask import How
+    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import Workspace as Opened
 
 PROMPT = "> "
@@ -35,7 +35,7 @@ class Talk:
 
     opened: Opened
     show: Show
-    how: How
+    how: AskOptions
     thread: str = ""
     answered: Run | None = None
 
@@ -83,7 +83,7 @@ def chat(
     from assay.cli.setup import consent
     from assay.core import events
     from assay.core.errors import UserError
-    from assay.workspace.ask import How
+    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import open_workspace
 
     if (list_ or forget) and (question is not None or thread or (list_ and forget)):
@@ -93,7 +93,7 @@ def chat(
             return _list(opened, json=json)
         if forget:
             return _forget(opened, forget, json=json)
-        how = How(
+        how = AskOptions(
             mode=events.Mode(mode),
             where=where_of(bases, None, None, None, None, None),
             eagerness=events.Eagerness(eagerness) if eagerness else None,

@@ -26,7 +26,7 @@ from assay.cli.view.dialogue import agrees, at_terminal, say
 if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.synthesis.forecast import Forecast
-    from assay.workspace.synthesise import Wish
+    from assay.workspace.synthesise import SynthesisRequest
 
 OTHERS = ("none", "late", "set")  # that can be compared; `llm` would ask a model about every passage once more
 
@@ -154,12 +154,12 @@ def _wish(
     rerank: Rerank,
     compare: bool,
     model: bool,
-) -> Wish:
+) -> SynthesisRequest:
     """What the flags ask for; what cannot be had under these settings is said before anything is done."""
     from assay.core import account as accounts
     from assay.core.errors import UserError
     from assay.models.factory import has_model
-    from assay.workspace.synthesise import Wish
+    from assay.workspace.synthesise import SynthesisRequest
 
     if rerank is Rerank.llm and not (model and has_model(settings)):
         raise UserError("`--rerank llm` needs a language model: set one, or choose `--rerank late`.")
@@ -170,7 +170,7 @@ def _wish(
     others = [
         name for name in OTHERS if name != rerank and not (name == "set" and settings.reranker in ("none", "late"))
     ]
-    return Wish(
+    return SynthesisRequest(
         pipeline=accounts.Pipeline(pipeline),
         focus=focus,
         questions=questions,

@@ -144,10 +144,10 @@ def _shown(watched: Watched, show: Show) -> Iterator[See]:
 
 def _as_json(run: Run, event: Event) -> None:
     from assay.core.codec import to_json
-    from assay.core.events import Held
+    from assay.core.events import AwaitingReview
 
     told = to_json(event)
-    if isinstance(event, Held):
+    if isinstance(event, AwaitingReview):
         told.pop("answer")
     print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **told}, indent=None)
 

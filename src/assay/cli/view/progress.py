@@ -18,16 +18,16 @@ from assay.core.events import (
     Covered,
     Described,
     Drafted,
-    Drew,
+    InsightsDrawn,
     Event,
     Gathered,
-    Looked,
+    PassagesChosen,
     Merged,
     Paired,
     Questioned,
     Related,
     Revised,
-    Spun,
+    SpineWritten,
     Translated,
 )
 from assay.core.events.describe import counted
@@ -210,7 +210,7 @@ def line(run: Run, event: Event) -> str:
             return f"Asked about {asked}: {labels.get(doc, '')} ({counted(len(questions), 'question')})"
         case Merged(questions=questions):
             return f"{counted(len(questions), 'question')} to answer."
-        case Looked() if len(progress.looked(run)) % EVERY == 0:
+        case PassagesChosen() if len(progress.looked(run)) % EVERY == 0:
             return f"Searched for {len(progress.looked(run))} of {len(progress.questions(run))}"
         case Gathered(question=question, evidence=evidence) if question:
             texts = {each.id: each.text for each in progress.questions(run)}
@@ -219,13 +219,13 @@ def line(run: Run, event: Event) -> str:
         case Covered(rows=rows, thin=thin):
             seen = f"{sum(each.evidence > 0 for each in rows)} of {of} documents have evidence"
             return f"{seen}; {', '.join(labels[doc] for doc in thin)} asked about again." if thin else f"{seen}."
-        case Drew() if len(progress.drew(run)) % EVERY == 0:
+        case InsightsDrawn() if len(progress.drew(run)) % EVERY == 0:
             return f"Insights of {len(progress.drew(run))} questions: {len(progress.insights(run))}"
         case Paired(pairs=pairs, how=how):
             return how or f"{counted(len(pairs), 'pair')} of insights to compare."
         case Related(relations=relations) if relations:
             return "\n".join(f"  {related(each, labels)}" for each in relations)
-        case Spun(theme=theme):
+        case SpineWritten(theme=theme):
             return f"Theme: {theme}" if theme else ""
         case Drafted():
             return f"Written: {counted(len(run.written), 'claim')}."

@@ -11,7 +11,7 @@ from assay.core.events.governance import (
     Edit,
     Erased,
     Granted,
-    Held,
+    AwaitingReview,
     Narrowed,
     Reviewed,
     Stakes,
@@ -27,13 +27,13 @@ from assay.core.events.question import (
     SEARCH_MORE,
     Answered,
     Asked,
-    Bound,
+    StepAnswered,
     Branch,
     Call,
     Checked,
     Checkpoint,
     Compacted,
-    Consulted,
+    ModelReplied,
     Critiqued,
     Decided,
     Drafted,
@@ -49,25 +49,25 @@ from assay.core.events.question import (
     Revised,
     Route,
     Routed,
-    Seat,
+    RoleModel,
     Stopped,
     StopReason,
     ToolRan,
-    Where,
-    Written,
+    SearchFilters,
+    RawToolCall,
 )
 from assay.core.events.synthesis import (
     RULES,
     Covered,
     Described,
-    Drew,
+    InsightsDrawn,
     Found,
-    Looked,
+    PassagesChosen,
     Merged,
     Paired,
     Questioned,
     Related,
-    Spun,
+    SpineWritten,
     Translated,
     fell_back,
     makers,
@@ -77,13 +77,13 @@ Event = (
     Asked
     | Rephrased
     | Routed
-    | Consulted
+    | ModelReplied
     | Planned
     | Decided
     | ToolRan
     | Gathered
     | Judged
-    | Bound
+    | StepAnswered
     | Compacted
     | Stopped
     | Drafted
@@ -97,14 +97,14 @@ Event = (
     | Described
     | Questioned
     | Merged
-    | Looked
+    | PassagesChosen
     | Covered
-    | Drew
+    | InsightsDrawn
     | Paired
     | Related
-    | Spun
+    | SpineWritten
     | Translated
-    | Held
+    | AwaitingReview
     | Reviewed
     | Erased
     | Granted
@@ -127,20 +127,20 @@ __all__ = [
     "WORKSPACE",
     "Answered",
     "Asked",
-    "Bound",
+    "StepAnswered",
     "Branch",
     "Call",
     "Checked",
     "Checkpoint",
     "Compacted",
-    "Consulted",
+    "ModelReplied",
     "Covered",
     "Critiqued",
     "Decided",
     "Decision",
     "Described",
     "Drafted",
-    "Drew",
+    "InsightsDrawn",
     "Eagerness",
     "Edit",
     "Erased",
@@ -149,9 +149,9 @@ __all__ = [
     "Found",
     "Gathered",
     "Granted",
-    "Held",
+    "AwaitingReview",
     "Judged",
-    "Looked",
+    "PassagesChosen",
     "Merged",
     "Mode",
     "Narrowed",
@@ -166,16 +166,16 @@ __all__ = [
     "Revised",
     "Route",
     "Routed",
-    "Seat",
-    "Spun",
+    "RoleModel",
+    "SpineWritten",
     "Stakes",
     "StopReason",
     "Stopped",
     "ToolRan",
     "Translated",
-    "Where",
+    "SearchFilters",
     "Withheld",
-    "Written",
+    "RawToolCall",
     "fell_back",
     "makers",
 ]

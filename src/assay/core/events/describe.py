@@ -6,25 +6,25 @@ from assay.core.events import (
     RULES,
     Answered,
     Asked,
-    Bound,
+    StepAnswered,
     Call,
     Checked,
     Compacted,
-    Consulted,
+    ModelReplied,
     Covered,
     Critiqued,
     Decided,
     Described,
     Drafted,
-    Drew,
+    InsightsDrawn,
     Erased,
     Event,
     Failed,
     Gathered,
     Granted,
-    Held,
+    AwaitingReview,
     Judged,
-    Looked,
+    PassagesChosen,
     Merged,
     Narrowed,
     Paired,
@@ -37,7 +37,7 @@ from assay.core.events import (
     Reviewed,
     Revised,
     Routed,
-    Spun,
+    SpineWritten,
     Stopped,
     ToolRan,
     Translated,
@@ -67,7 +67,7 @@ def told(event: Event) -> str:
             return f"  refused: {error}"
         case Gathered(evidence=evidence) if evidence or not event.skipped:
             return f"  {counted(len(evidence), 'passage')} weighed as evidence"
-        case Bound(step=step, value=value):
+        case StepAnswered(step=step, value=value):
             return f"  {step} found: {value}"
         case Judged(enough=False, missing=missing) if missing:
             return f"  still missing: {'; '.join(missing)}"
@@ -104,7 +104,7 @@ def _said(event: Event) -> str:
             dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
             return _parts(event.route, event.why, dates, *kinds, by=event.by)
-        case Consulted():
+        case ModelReplied():
             asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
             cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
             return _parts(asked, event.model, spent(event.usage), f"{event.usage.seconds:.1f} s", cut)
@@ -133,7 +133,7 @@ def _said(event: Event) -> str:
             lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
             surprise = "the plan no longer fits" if event.surprise else ""
             return _parts("enough" if event.enough else "not enough", lacking, surprise, event.why, by=event.by)
-        case Bound():
+        case StepAnswered():
             return _parts(
                 f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=event.by
             )
@@ -163,7 +163,7 @@ def _said(event: Event) -> str:
             return _answered(event.answer)
         case Failed():
             return _parts(event.error, event.detail)
-        case Held():
+        case AwaitingReview():
             return _parts("waits for a reviewer", "; ".join(event.reasons), event.seal[:12])
         case Reviewed():
             changed = counted(len(event.edits), "claim") if event.edits else ""
@@ -182,7 +182,7 @@ def _said(event: Event) -> str:
 
 
 def _said_of_synthesis(
-    event: Described | Questioned | Merged | Looked | Covered | Drew | Paired | Related | Spun | Translated,
+    event: Described | Questioned | Merged | PassagesChosen | Covered | InsightsDrawn | Paired | Related | SpineWritten | Translated,
 ) -> str:
     """The events that only a synthesis has."""
     match event:
@@ -195,14 +195,14 @@ def _said_of_synthesis(
         case Merged(questions=questions):
             asked = "; ".join(f"{each.id} {each.text}" for each in questions)
             return _parts(counted(len(questions), "question"), *again(event.pass_), asked)
-        case Looked():
+        case PassagesChosen():
             others = ", ".join(event.others)
             chosen = f"{len(event.found)} of {counted(event.considered, 'passage')} chosen"
             return _parts(event.question, chosen, f"compared with {others}" if others else "", by=event.by)
         case Covered(rows=rows, thin=thin):
             found = f"{sum(row.evidence > 0 for row in rows)} of {counted(len(rows), 'document')} with evidence"
             return _parts(found, *again(event.pass_), f"{len(thin)} asked about again" if thin else "")
-        case Drew():
+        case InsightsDrawn():
             missing = f"{len(event.missing)} quoted instead" if event.missing else ""
             return _parts(event.question, counted(len(event.insights), "insight"), missing, by=event.by)
         case Paired():
@@ -213,7 +213,7 @@ def _said_of_synthesis(
             dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
             found = f"block {event.block}: {counted(len(event.relations), 'relation')}"
             return _parts(found, types, dropped, by=event.by)
-        case Spun():
+        case SpineWritten():
             themes = counted(len(event.themes), "theme") if len(event.themes) > 1 else ""
             return _parts(event.theme, counted(len(event.spine), "sentence"), themes, by=event.by)
         case Translated(translation=done):

@@ -27,7 +27,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AwaitingReview:
     """The answer is ready, and a person has to look at it first. `seal` is the digest of exactly this answer: an approval is
     for that and for nothing else. `four_eyes`: whoever asked cannot decide."""
 

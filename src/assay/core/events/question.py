@@ -68,7 +68,7 @@ BUDGETS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class SearchFilters:
     """What the person limited the search to, in their words; dates are already absolute."""
 
     bases: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class RoleModel:
     """A model in its role, and what its endpoint was found to be able to do. A role's further seats are its fallbacks."""
 
     role: str
@@ -109,11 +109,11 @@ class Asked:
     who: str
     today: str
     mode: Mode = Mode.balanced
-    where: Where = field(default_factory=Where)
+    where: SearchFilters = field(default_factory=SearchFilters)
     eagerness: Eagerness = Eagerness.normal
     checkpoints: tuple[Checkpoint, ...] = ()
     route: Route | None = None  # asked for by the person: a plain look-up, or the loop
-    seats: tuple[Seat, ...] = ()  # the models that take part; none: everything goes by rule
+    seats: tuple[RoleModel, ...] = ()  # the models that take part; none: everything goes by rule
     about: Mapping[str, str] = field(
         default_factory=dict
     )  # the knowledge bases there are, as their owners describe them
@@ -153,7 +153,7 @@ class Routed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RawToolCall:
     """A tool call as a model wrote it: `arguments` is JSON, or should be."""
 
     id: str
@@ -162,7 +162,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Consulted:
+class ModelReplied:
     """A model was asked, and this came back. `request` is the digest of what it was shown, which the events before this one
     determine; `documents` are those whose words were in it. A reply that is recorded is never requested again."""
 
@@ -171,7 +171,7 @@ class Consulted:
     model: str
     request: str
     text: str
-    calls: tuple[Written, ...] = ()
+    calls: tuple[RawToolCall, ...] = ()
     finish: str = "stop"
     usage: Usage = field(default_factory=Usage)
     documents: tuple[str, ...] = ()
@@ -252,7 +252,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class StepAnswered:
     """A step of the plan has its answer: a value that stands in the evidence it cites."""
 
     step: str

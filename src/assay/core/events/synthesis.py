@@ -48,7 +48,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class PassagesChosen:
     """What was found for one question: of `considered` passages these were chosen, by this reranker. `others` are what other
     rerankers would have chosen, by passage id; `searched` is what an agent tried."""
 
@@ -70,7 +70,7 @@ class Covered:
 
 
 @dataclass(frozen=True, slots=True)
-class Drew:
+class InsightsDrawn:
     """Insights of one question: one for each document that answers it. `missing` are those that the model left out even when
     asked again; the document's own words stand in for them."""
 
@@ -100,7 +100,7 @@ class Related:
 
 
 @dataclass(frozen=True, slots=True)
-class Spun:
+class SpineWritten:
     """The overall theme, the spine that names every document, and which documents are told together."""
 
     theme: str

@@ -19,12 +19,12 @@ from assay.answer import render
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, from_json, to_json
 from assay.core.errors import Missing, StoreError, UserError
-from assay.core.events import KINDS, Asked, Consulted, Event, Reviewed, Withheld
+from assay.core.events import KINDS, Asked, ModelReplied, Event, Reviewed, Withheld
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Document, Usage, file_name
 from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE
-from assay.governance.audit.seal import Notary, notary_of, seal
+from assay.governance.audit.seal import Sealer, notary_of, seal
 from assay.store import documents
 from assay.store.database import Store
 from assay.store.runs import budgets, seals
@@ -68,7 +68,7 @@ def bundled(store: Store, folder: Path, settings: Settings, run: Run, scope: Sco
     return bundle(notary_of(store, folder, settings), seen)
 
 
-def bundle(notary: Notary, seen: Seen) -> bytes:
+def bundle(notary: Sealer, seen: Seen) -> bytes:
     """The bundle, a zip; the head is signed anew where the run goes beyond the last one."""
     run = seen.run
     if run.held or run.rejected:
@@ -94,7 +94,7 @@ def bundle(notary: Notary, seen: Seen) -> bytes:
     return _zipped(files)
 
 
-def _rows(notary: Notary, run: str) -> list[Row]:
+def _rows(notary: Sealer, run: str) -> list[Row]:
     with notary.store.read() as connection:
         found = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
         rows = [Row(*row) for row in found]
@@ -107,7 +107,7 @@ def _name(row: Row) -> str:
     return f"payloads/{row.seq:05}-{row.kind}.json"
 
 
-def _files(notary: Notary, seen: Seen, rows: list[Row]) -> Iterator[tuple[str, bytes]]:
+def _files(notary: Sealer, seen: Seen, rows: list[Row]) -> Iterator[tuple[str, bytes]]:
     run = seen.run
     told = [row for row in rows if row.seq < len(run.events) and _shown(row, run.events[row.seq], seen.texts)]
     line = ("run", "seq", "at", "kind", "digest", "prev", "hash", "n")
@@ -116,7 +116,7 @@ def _files(notary: Notary, seen: Seen, rows: list[Row]) -> Iterator[tuple[str, b
         yield _name(row), (row.body or "").encode()
     yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in told], seen.texts))
     yield PROOF, (dumps(_proof(notary, rows[-1])) + "\n").encode()
-    for name in sorted({event.prompt for event in run.events if isinstance(event, Consulted)}):
+    for name in sorted({event.prompt for event in run.events if isinstance(event, ModelReplied)}):
         try:
             yield f"prompts/{name}.md", prompts.template(name).encode()
         except LookupError:
@@ -161,7 +161,7 @@ def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
             yield {"doc_id": document, "start": start, "end": end, "digest": covered, "text": words}
 
 
-def _proof(notary: Notary, last: Row) -> dict[str, Any]:
+def _proof(notary: Sealer, last: Row) -> dict[str, Any]:
     """The head that was signed soonest after the run's last record, and what leads from one to the other: digests of
     others' records, which tell nothing but how many there are."""
     key = notary.signer.public
@@ -185,7 +185,7 @@ def _proof(notary: Notary, last: Row) -> dict[str, Any]:
 def _about(seen: Seen, events: list[Event]) -> dict[str, Any]:
     """What took part, at a glance; all of it is in the payloads too, but for what is known of documents."""
     run = seen.run
-    consulted = [event for event in events if isinstance(event, Consulted)]
+    consulted = [event for event in events if isinstance(event, ModelReplied)]
     asked = next((event for event in events if isinstance(event, Asked)), None)
     ids = dict.fromkeys(found.passage.doc_id for found in run.found)
     ids |= dict.fromkeys(each.passage.doc_id for each in run.evidence)

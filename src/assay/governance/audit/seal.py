@@ -28,7 +28,7 @@ OTHER_KEY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Notary:
+class Sealer:
     """What sealing needs of a workspace."""
 
     store: Store
@@ -42,11 +42,11 @@ class Notary:
             return signer_in(self.key)
 
 
-def notary_of(store: Store, folder: Path, settings: Settings) -> Notary:
-    return Notary(store, folder, key_file(folder, settings.audit_key), witness.place_of(settings.audit_copy, folder))
+def notary_of(store: Store, folder: Path, settings: Settings) -> Sealer:
+    return Sealer(store, folder, key_file(folder, settings.audit_key), witness.place_of(settings.audit_copy, folder))
 
 
-def seal(notary: Notary) -> Seal | None:
+def seal(notary: Sealer) -> Seal | None:
     """Sign the head, first in the second place and then here; the last seal where nothing came since, none where there is
     nothing to sign. Records that contradict the witness are never signed."""
     with notary.store.read() as connection:
@@ -60,7 +60,7 @@ def seal(notary: Notary) -> Seal | None:
     return made
 
 
-def _sealed(connection: Connection, notary: Notary, signer: Signer) -> Seal:
+def _sealed(connection: Connection, notary: Sealer, signer: Signer) -> Seal:
     n, link = seals.head(connection) or (0, "")
     before = witness.ended(notary.place) if notary.place else witness.Ended(seal=seals.last(connection))
     _agree(connection, notary, before, seals.last(connection))
@@ -76,7 +76,7 @@ def _sealed(connection: Connection, notary: Notary, signer: Signer) -> Seal:
     return made
 
 
-def _agree(connection: Connection, notary: Notary, before: witness.Ended, own: Seal | None) -> None:
+def _agree(connection: Connection, notary: Sealer, before: witness.Ended, own: Seal | None) -> None:
     """What was sealed last is still there, as far as two looks can tell; `verify` looks at everything."""
     line = before.line
     found = seals.record_at(connection, line.n) if line else None

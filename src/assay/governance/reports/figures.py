@@ -73,7 +73,7 @@ class RunFigures:
             return self.outcome or "erased"
         if self.decisions and self.decisions[-1][1] == "reject":
             return "rejected"
-        return {"Paused": "waiting", "Failed": "failed", "Held": "held"}.get(self.last, "unfinished")
+        return {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}.get(self.last, "unfinished")
 
     @property
     def kind(self) -> str:

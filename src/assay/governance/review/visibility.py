@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from assay.core.events import (
     Checked,
-    Consulted,
+    ModelReplied,
     Critiqued,
     Decided,
     Decision,
     Drafted,
-    Drew,
+    InsightsDrawn,
     Event,
     Failed,
-    Held,
+    AwaitingReview,
     Related,
     Reviewed,
     Revised,
-    Spun,
+    SpineWritten,
     Translated,
     Withheld,
 )
@@ -28,17 +28,17 @@ from assay.core.types import Answer, Outcome
 DRAFT = "A reviewer looks at it before you do."
 UNVERIFIED = "Unverified"  # such a failure quotes what did not hold
 WRITING = frozenset({"write", "check", "critique", "relate"})  # roles, or prompts, whose replies hold the draft
-DRAFTING = (Drafted, Checked, Revised, Critiqued, Drew, Related, Spun, Translated)
+DRAFTING = (Drafted, Checked, Revised, Critiqued, InsightsDrawn, Related, SpineWritten, Translated)
 
 
 def for_asker(event: Event) -> Event:
     """The event as whoever asked may see it while the answer is not delivered: nothing in it is the draft's."""
     match event:
-        case Consulted(role=role, prompt=prompt) if role in WRITING or prompt in WRITING:
+        case ModelReplied(role=role, prompt=prompt) if role in WRITING or prompt in WRITING:
             return Withheld(type(event).__name__, DRAFT)
         case Decided(seeks=seeks) if seeks:
             return Withheld(type(event).__name__, DRAFT)  # it searches for a claim in that claim's words
-        case Held(answer=answer):
+        case AwaitingReview(answer=answer):
             return replace(event, answer=Answer(answer.question, (), Outcome.abstained))
         case Reviewed(decision=decision):
             return event if decision is Decision.reject else replace(event, note="", edits=())

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from assay.agent.steps.registry import INNER
 from assay.core.codec import digest
-from assay.core.events import Asked, Consulted, Decided, Event, Failed, ToolRan
+from assay.core.events import Asked, ModelReplied, Decided, Event, Failed, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
 
@@ -45,7 +45,7 @@ def spans(run: Run, times: Sequence[str], since: int = 0) -> tuple[Span, ...]:
 
 def _agent(run: Run, times: Sequence[str], since: int, trace: str, root: str) -> Span:
     asked, own = run.asked, run.events[since:]
-    usage = sum((event.usage for event in own if isinstance(event, Consulted)), Usage())
+    usage = sum((event.usage for event in own if isinstance(event, ModelReplied)), Usage())
     failed = own[-1] if own and isinstance(own[-1], Failed) else None
     told: dict[str, Value] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -79,14 +79,14 @@ def _steps(run: Run, times: Sequence[int], since: int, trace: str, root: str) ->
     for place in range(max(since, 1), len(run.events)):
         event, at = run.events[place], times[place]
         own = _id(run.id, str(place))
-        if isinstance(event, Consulted):
+        if isinstance(event, ModelReplied):
             yield _chat(event, at, trace, own, root)
         elif isinstance(event, ToolRan):
             begun = times[_decided(run.events, place)]
             yield _called(event, tools.get(event.call, OTHER), begun, at, trace, own, root)
 
 
-def _chat(event: Consulted, at: int, trace: str, own: str, root: str) -> Span:
+def _chat(event: ModelReplied, at: int, trace: str, own: str, root: str) -> Span:
     provider, _, model = event.model.rpartition(":")
     told: dict[str, Value] = {
         "gen_ai.operation.name": "chat",

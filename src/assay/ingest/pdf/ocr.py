@@ -20,7 +20,7 @@ from pathlib import Path
 from assay.core.types import Document
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.pdf.box import Box
-from assay.ingest.sandbox.runner import Jail
+from assay.ingest.sandbox.runner import Sandbox
 from assay.language.text import clean
 
 PROGRAM = "tesseract"
@@ -54,7 +54,7 @@ def program() -> str | None:
     return shutil.which(PROGRAM)
 
 
-async def read(jail: Jail, source: Path | bytes, name: str = "", *, languages: str = "eng") -> Parsed | Unreadable:
+async def read(jail: Sandbox, source: Path | bytes, name: str = "", *, languages: str = "eng") -> Parsed | Unreadable:
     """Read a file; if it is a scan, through OCR. `languages` is the program's own spelling: `eng+deu`."""
     parsed = await jail.read(source, name)
     if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
@@ -74,7 +74,7 @@ async def read(jail: Jail, source: Path | bytes, name: str = "", *, languages: s
     return replace(text, meta={**text.meta, MARK: languages}) if isinstance(text, Parsed) else text
 
 
-async def page_words(jail: Jail, source: Path | bytes, page: int, languages: str = "eng") -> list[Seen] | Unreadable:
+async def page_words(jail: Sandbox, source: Path | bytes, page: int, languages: str = "eng") -> list[Seen] | Unreadable:
     picture = await jail.picture(source, page, SCALE)
     if isinstance(picture, Unreadable):
         return picture
@@ -82,7 +82,7 @@ async def page_words(jail: Jail, source: Path | bytes, page: int, languages: str
 
 
 async def boxes(
-    jail: Jail, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
+    jail: Sandbox, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
 ) -> list[Box] | Unreadable:
     """Where a span of a scan's text stands; `pages` are the document's offsets. Reads the pages it touches again."""
     found: list[Box] = []
@@ -101,7 +101,7 @@ async def boxes(
 
 async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[Box]:
     """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
-    with Jail(limits=limits) as jail:
+    with Sandbox(limits=limits) as jail:
         if MARK in document.meta:
             found = await boxes(jail, data, document.pages, start, end, document.meta[MARK])
         else:
@@ -233,7 +233,7 @@ def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreada
 class Reader:
     """Files through a jail, scans through OCR as well."""
 
-    jail: Jail
+    jail: Sandbox
     languages: str = "eng"
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:

@@ -14,7 +14,7 @@ from assay.core.codec import from_json
 from assay.ingest.parsed import Limits, Unreadable
 from assay.ingest.pdf.box import Box
 from assay.ingest.sandbox.child import Request
-from assay.ingest.sandbox.runner import Jail
+from assay.ingest.sandbox.runner import Sandbox
 
 AT_ONCE = 2  # pages that are drawn at the same time; the others wait
 
@@ -23,7 +23,7 @@ AT_ONCE = 2  # pages that are drawn at the same time; the others wait
 class Kept:
     """A jail, and how many wait for an answer from it. One that is retired ends with the last of them."""
 
-    jail: Jail
+    jail: Sandbox
     users: int = 0
     retired: bool = False
 
@@ -55,9 +55,9 @@ class Turning:
             )
 
     @asynccontextmanager
-    async def _awake(self, task: str, workers: int = 1) -> AsyncIterator[Jail]:
+    async def _awake(self, task: str, workers: int = 1) -> AsyncIterator[Sandbox]:
         with self._lock:
-            kept = self._kept.setdefault(task, Kept(Jail(self._limits, workers=workers)))
+            kept = self._kept.setdefault(task, Kept(Sandbox(self._limits, workers=workers)))
             kept.users += 1
         try:
             yield kept.jail

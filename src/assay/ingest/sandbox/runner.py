@@ -26,7 +26,7 @@ FILES_PER_PROCESS = 200  # a fresh process now and then: leaks end, and no docum
 T = TypeVar("T")
 
 
-class Jail:
+class Sandbox:
     """A few parser processes. `read` may be awaited from any event loop; `read_now` is for threads."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Jail:
         for child in children:
             child.end()
 
-    def __enter__(self) -> Jail:
+    def __enter__(self) -> Sandbox:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from assay.core.events import Consulted
+from assay.core.events import ModelReplied
 from assay.models.wire.json_extract import Unreadable, spoken, value_in
 
 _BLOCK = re.compile(r"<(tool_call|function_call)>(.*?)(?:</\1>|\Z)", re.DOTALL)
@@ -31,7 +31,7 @@ class Choice:
     calls: tuple[Wish, ...] = ()
 
 
-def choice_of(consulted: Consulted, native: bool) -> Choice:
+def choice_of(consulted: ModelReplied, native: bool) -> Choice:
     """The choice in a reply; `Unreadable` says exactly what is wrong with it.
 
     native: the model was given tools, so that plain words mean that it calls none
@@ -59,7 +59,7 @@ def choice_of(consulted: Consulted, native: bool) -> Choice:
     return Choice(why.strip(), tuple(_wishes(value)))
 
 
-def written(consulted: Consulted) -> str:
+def written(consulted: ModelReplied) -> str:
     """A reply as one text, its native calls too."""
     calls = [{"tool": call.tool, "arguments": call.arguments} for call in consulted.calls]
     return "\n".join(part for part in (consulted.text, json.dumps(calls, ensure_ascii=False) if calls else "") if part)

@@ -19,7 +19,7 @@ from assay.serve.mcp import tools
 from assay.serve.mcp.tools import Reach
 from assay.serve.state import Person, Server
 from assay.serve.waiting import Asked, Reply, begin, line_of, reply_of
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def mount(app: FastAPI, server: Server) -> None:
         return server.seen_by(person(ctx).principal)
 
     @asynccontextmanager
-    async def ask(ctx: Context[Any, Any], question: str, how: How) -> AsyncIterator[Asked]:
+    async def ask(ctx: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[Asked]:
         asked = await begin(server, person(ctx), seen(ctx), question, how)
         try:
             yield asked
@@ -66,7 +66,7 @@ async def over_stdio(workspace: Workspace) -> None:
     """Serve one agent through standard input and output, as the person at this machine, until it closes them."""
 
     @asynccontextmanager
-    async def ask(_: Context[Any, Any], question: str, how: How) -> AsyncIterator[Alone]:
+    async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[Alone]:
         yield Alone(workspace, question, how)
 
     await _made(Reach(lambda _: workspace, _here, ask)).run_stdio_async()
@@ -82,7 +82,7 @@ class Alone:
 
     workspace: Workspace
     question: str
-    how: How
+    how: AskOptions
     run: str = ""
 
     async def lines(self) -> AsyncGenerator[str]:

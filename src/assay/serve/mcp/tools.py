@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from assay import __version__
 from assay.core.errors import AssayError, UserError
-from assay.core.events import Mode, Where
+from assay.core.events import Mode, SearchFilters
 from assay.serve.mcp.results import (
     DATA,
     AnsweredShape,
@@ -38,7 +38,7 @@ from assay.serve.schemas.run_schemas import MOST_WORDS
 from assay.serve.views.document_views import hit_shape
 from assay.serve.waiting import Reply
 from assay.store.documents import Entry
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
 MOST_READ = 20_000  # characters of one reading
@@ -65,7 +65,7 @@ class Reach:
 
     seen: Callable[[Context[Any, Any]], Workspace]
     do: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
-    ask: Callable[[Context[Any, Any], str, How], AbstractAsyncContextManager[Waiting]]
+    ask: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[Waiting]]
 
 
 Bases = Annotated[
@@ -134,7 +134,7 @@ def _search(reach: Reach) -> Callable[..., Any]:
             if not query.strip():
                 raise UserError("The query is empty. Give a few words to search for.")
             workspace = reach.seen(ctx)
-            hits = await reach.do(workspace.search(query, k, Where(bases=bases)))
+            hits = await reach.do(workspace.search(query, k, SearchFilters(bases=bases)))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
         return result(hits_in_words(hits), Hits(query=query, hits=tuple(hit_shape(hit, names) for hit in hits)))
 
@@ -163,7 +163,7 @@ def _ask(reach: Reach) -> Callable[..., Any]:
         with what was searched for: then do not answer from elsewhere as if it were from them.
         """
         with in_words():
-            how = How(mode=mode, where=Where(bases=bases), checkpoints=())
+            how = AskOptions(mode=mode, where=SearchFilters(bases=bases), checkpoints=())
             async with reach.ask(ctx, question, how) as waiting:
                 done = 0
                 async with aclosing(waiting.lines()) as lines:

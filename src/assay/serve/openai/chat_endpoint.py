@@ -18,7 +18,7 @@ from starlette.background import BackgroundTask
 from assay.agent.steps.rephrase import by_rule
 from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
-from assay.core.events import Mode, Where
+from assay.core.events import Mode, SearchFilters
 from assay.models.factory import has_model
 from assay.serve.openai.errors import SERVER, InOpenAIsWords, Unanswered
 from assay.serve.openai.messages import as_typed, turns
@@ -43,7 +43,7 @@ from assay.serve.state import Here, Mine, Who
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.serve.views.chat_markdown import marks
 from assay.serve.waiting import Asked, Reply, begin
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ async def completions(wish: ChatRequest, request: Request, mine: Mine, who: Who,
     mode, base = await asyncio.to_thread(lambda: chosen(wish.model, mine.scope()))
     # In a thread: to put fifty long follow-ups in their own words takes a while.
     question, history = await asyncio.to_thread(turns, wish.messages, as_typed if has_model(mine.settings) else _alone)
-    how = How(mode=mode, where=Where(bases=(base,) if base else ()), checkpoints=(), history=history)
+    how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
     asked = await begin(server, who, mine, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
     if wish.stream:

@@ -26,7 +26,7 @@ from assay.serve.views import run_views
 from assay.store.runs import budgets, records, underway
 from assay.workspace import review as reviewing
 from assay.workspace.facade import Workspace
-from assay.workspace.review import Bench, Line, Sheet, Written
+from assay.workspace.review import ReviewContext, Line, Sheet, Written
 
 router = APIRouter(
     prefix="/api/reviews",
@@ -37,14 +37,14 @@ router = APIRouter(
 RunId = Annotated[str, Path(max_length=100)]
 
 
-def bench_of(server: Server, mine: Workspace, who: Person) -> Bench:
+def bench_of(server: Server, mine: Workspace, who: Person) -> ReviewContext:
     """Where this person reviews. Who asked is known by the groups that they are in now."""
 
     def present(run: str, asker: str) -> Principal:
         known = underway.asker(server.workspace.store, run) or Principal(asker)
         return server.present(known) or Principal("")  # who was removed may read nothing
 
-    return Bench(mine, who.admin, present)
+    return ReviewContext(mine, who.admin, present)
 
 
 @router.get("", response_model=Reviews)

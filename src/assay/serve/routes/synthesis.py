@@ -20,7 +20,7 @@ from assay.synthesis.forecast import in_words, is_large
 from assay.synthesis.output import markdown, page
 from assay.workspace import synthesise
 from assay.workspace.facade import Workspace
-from assay.workspace.synthesise import Wish
+from assay.workspace.synthesise import SynthesisRequest
 
 router = APIRouter(
     prefix="/api/synthesis",
@@ -79,8 +79,8 @@ def markdown_of(run: RunId, mine: Mine) -> PlainTextResponse:
     return PlainTextResponse(markdown.markdown(mine.account(run)), media_type="text/markdown", headers=name)
 
 
-def _wish(wanted: Synthesise) -> Wish:
-    return Wish(
+def _wish(wanted: Synthesise) -> SynthesisRequest:
+    return SynthesisRequest(
         pipeline=wanted.pipeline,
         focus=wanted.focus,
         questions=wanted.questions,

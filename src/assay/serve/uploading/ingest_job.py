@@ -16,7 +16,7 @@ from assay.index.lance.folder import writing
 from assay.ingest.parsed import Parsed, Unreadable, limits_from
 from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import Progress, Reader
-from assay.ingest.sandbox.runner import Jail
+from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import Source
 from assay.store import documents, jobs
 from assay.store.jobs import File, Job
@@ -107,7 +107,7 @@ async def read(workspace: Workspace, work: Work, folder: Path) -> None:
             sources.append(Source(UPLOAD + each.name, Path(each.name).name, folder / str(each.n)))
             work.left.setdefault(sources[-1].uri, []).append(each.n)
     settings = workspace.settings
-    jail = Jail(limits=limits_from(settings))
+    jail = Sandbox(limits=limits_from(settings))
     reader = ocr.Reader(jail, settings.ocr_languages) if settings.ocr else jail
     try:
         await workspace.add_sources(sources, job.base, say=work.hear, reader=Until(reader, work.stop))

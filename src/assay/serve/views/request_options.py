@@ -6,21 +6,21 @@ from __future__ import annotations
 from datetime import date
 
 from assay.core.errors import UserError
-from assay.core.events import Where
+from assay.core.events import SearchFilters
 from assay.index.search_filter import types_named
 from assay.language.dates import first_day, last_day
 from assay.serve.schemas.run_schemas import Ask, Limited
-from assay.workspace.ask import How
+from assay.workspace.ask import AskOptions
 
 
-def where_of(limited: Limited) -> Where:
+def where_of(limited: Limited) -> SearchFilters:
     """The limits of a search. A year or a month stands for its first day, or its last."""
     today = date.today().isoformat()
     first = first_day(limited.since, today) if limited.since else None
     last = last_day(limited.until, today) if limited.until else None
     if first and last and first > last:
         raise UserError(f"`since` ({first}) is later than `until` ({last}): no document can be dated so.")
-    return Where(
+    return SearchFilters(
         bases=limited.bases,
         sources=limited.sources,
         types=types_named(limited.types),
@@ -29,8 +29,8 @@ def where_of(limited: Limited) -> Where:
     )
 
 
-def how_of(wish: Ask) -> How:
-    return How(
+def how_of(wish: Ask) -> AskOptions:
+    return AskOptions(
         mode=wish.mode,
         where=where_of(wish),
         eagerness=wish.eagerness,

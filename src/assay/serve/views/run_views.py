@@ -63,7 +63,7 @@ def _state(standing: Standing, under_way: bool) -> RunState:
             return RunState.running
         case "Paused":
             return RunState.waiting
-        case "Held":
+        case "AwaitingReview":
             return RunState.held
         case "Reviewed" if standing.rejected:
             return RunState.rejected

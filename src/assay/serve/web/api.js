@@ -101,10 +101,10 @@ export function upload(path, form, onProgress = () => {}) {
 
 /** Kinds of events that a run can have, for whoever follows one. */
 export const KINDS = [
-  "Asked", "Rephrased", "Routed", "Consulted", "Planned", "Decided", "ToolRan", "Gathered", "Judged", "Bound", "Compacted",
+  "Asked", "Rephrased", "Routed", "ModelReplied", "Planned", "Decided", "ToolRan", "Gathered", "Judged", "StepAnswered", "Compacted",
   "Stopped", "Drafted", "Checked", "Revised", "Critiqued", "Paused", "Resumed", "Answered", "Failed",
-  "Described", "Questioned", "Merged", "Looked", "Covered", "Drew", "Paired", "Related", "Spun", "Translated",
-  "Held", "Reviewed", "Narrowed",
+  "Described", "Questioned", "Merged", "PassagesChosen", "Covered", "InsightsDrawn", "Paired", "Related", "SpineWritten", "Translated",
+  "AwaitingReview", "Reviewed", "Narrowed",
 ];
 
 /**

@@ -36,7 +36,7 @@ export function eventRow({ shape, start, end, waited }, calls, again = null) {
 function line(shape, calls) {
   const { kind, event } = shape;
   if (isWithheld(shape)) return `Not shown: ${shape.line}`;
-  if (kind === "Consulted") {
+  if (kind === "ModelReplied") {
     const asked = event.prompt && event.prompt !== event.role ? `${event.role}, ${event.prompt}` : event.role;
     return `${asked} · ${event.model}`;
   }
@@ -61,7 +61,7 @@ function titled({ line: words, documents, kind }) {
 function figures(shape, took) {
   const { kind, event } = shape;
   if (isWithheld(shape)) return "";
-  if (kind !== "Consulted") return took >= 50 ? seconds(took / 1000) : "";
+  if (kind !== "ModelReplied") return took >= 50 ? seconds(took / 1000) : "";
   const usage = event.usage ?? {};
   return [
     `${count((usage.tokens_in ?? 0) + (usage.tokens_out ?? 0))} tok`,
@@ -83,7 +83,7 @@ function inside(shape, calls, again) {
       icon("lock"),
       el("span", {}, `What stood here is not shown. ${shape.line} The record still links its digest, so that it can be verified.`),
     ));
-  } else if (kind === "Consulted") {
+  } else if (kind === "ModelReplied") {
     const { text, calls: made, usage, ...rest } = event;
     if (text) parts.push(part("What came back", facts(text, documents)));
     if (made?.length) parts.push(part("Tool calls", facts(made, documents)));

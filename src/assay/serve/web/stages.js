@@ -38,13 +38,13 @@ const GROWTH = {
     if (event.doc_id && (event.pass_ ?? 1) === 1) so.questioned.add(event.doc_id);
   },
   Merged: (so, event) => event.questions.forEach((each) => so.questions.set(each.id, each.text)),
-  Looked: (so, event) => so.looked.add(event.question),
+  PassagesChosen: (so, event) => so.looked.add(event.question),
   Gathered: (so, event) => {
     if (event.question) so.weighed.add(event.question);
     for (const each of event.evidence) so.evidence.set(each.key, each.quote.doc_id);
   },
   Covered: (so, event) => so.covered.push(event),
-  Drew: (so, event) => {
+  InsightsDrawn: (so, event) => {
     so.drew.add(event.question);
     for (const each of event.insights) so.insights.set(each.id, each.doc_id);
   },
@@ -52,7 +52,7 @@ const GROWTH = {
     so.paired = event;
   },
   Related: (so, event) => so.relations.push(...event.relations),
-  Spun: (so, event) => {
+  SpineWritten: (so, event) => {
     so.spun = event;
   },
   Drafted: (so, event) => {
@@ -72,7 +72,7 @@ const GROWTH = {
   Failed: (so, event) => {
     so.failed = event;
   },
-  Consulted: (so, { usage }) => {
+  ModelReplied: (so, { usage }) => {
     for (const each of Object.keys(so.usage)) so.usage[each] += usage?.[each] ?? 0;
   },
 };

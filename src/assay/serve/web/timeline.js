@@ -2,24 +2,24 @@
 
 import { IDLE } from "./stages.js";
 
-const WAITS = new Set(["Paused", "Failed", "Held"]); // after these nobody is at work
+const WAITS = new Set(["Paused", "Failed", "AwaitingReview"]); // after these nobody is at work
 const FAMILIES = {
-  models: ["Consulted"],
-  searches: ["Decided", "ToolRan", "Looked"],
-  evidence: ["Gathered", "Judged", "Bound", "Compacted", "Covered", "Described", "Questioned", "Merged", "Drew", "Paired", "Related", "Spun"],
+  models: ["ModelReplied"],
+  searches: ["Decided", "ToolRan", "PassagesChosen"],
+  evidence: ["Gathered", "Judged", "StepAnswered", "Compacted", "Covered", "Described", "Questioned", "Merged", "InsightsDrawn", "Paired", "Related", "SpineWritten"],
   writing: ["Drafted", "Checked", "Revised", "Critiqued", "Translated", "Answered"],
-  course: ["Asked", "Rephrased", "Routed", "Planned", "Stopped", "Paused", "Resumed", "Held", "Reviewed", "Narrowed", "Failed"],
+  course: ["Asked", "Rephrased", "Routed", "Planned", "Stopped", "Paused", "Resumed", "AwaitingReview", "Reviewed", "Narrowed", "Failed"],
 };
 export const FAMILY_WORDS = { course: "Course", models: "Model calls", searches: "Searches", evidence: "Evidence", writing: "Writing" };
 const FAMILY = Object.fromEntries(Object.entries(FAMILIES).flatMap(([family, kinds]) => kinds.map((kind) => [kind, family])));
 
 export const KIND_WORDS = {
-  Asked: "Question", Rephrased: "Understood as", Routed: "Route", Consulted: "Model", Planned: "Plan", Decided: "Next step",
-  ToolRan: "Result", Gathered: "Weighed", Judged: "Enough?", Bound: "Found", Compacted: "Told in short", Stopped: "Stopped",
+  Asked: "Question", Rephrased: "Understood as", Routed: "Route", ModelReplied: "Model", Planned: "Plan", Decided: "Next step",
+  ToolRan: "Result", Gathered: "Weighed", Judged: "Enough?", StepAnswered: "Found", Compacted: "Told in short", Stopped: "Stopped",
   Drafted: "Draft", Checked: "Check", Revised: "Revised", Critiqued: "Critique", Paused: "Waits", Resumed: "Carried on",
-  Answered: "Answer", Failed: "Failed", Described: "Document", Questioned: "Questions", Merged: "Merged", Looked: "Search",
-  Covered: "Coverage", Drew: "Insights", Paired: "Pairs", Related: "Relations", Spun: "Thread", Translated: "Retold",
-  Held: "Held", Reviewed: "Review", Narrowed: "Taken back",
+  Answered: "Answer", Failed: "Failed", Described: "Document", Questioned: "Questions", Merged: "Merged", PassagesChosen: "Search",
+  Covered: "Coverage", InsightsDrawn: "Insights", Paired: "Pairs", Related: "Relations", SpineWritten: "Thread", Translated: "Retold",
+  AwaitingReview: "Held", Reviewed: "Review", Narrowed: "Taken back",
 };
 
 export const familyOf = (kind) => FAMILY[kind] ?? "course";
@@ -37,12 +37,12 @@ export function spans(events) {
   return events.map((shape) => {
     const when = Date.parse(shape.at);
     const gone = before === null ? 0 : Math.max(0, when - before.when);
-    const took = shape.kind === "Consulted" ? 1000 * (shape.event.usage?.seconds ?? 0) : 0;
+    const took = shape.kind === "ModelReplied" ? 1000 * (shape.event.usage?.seconds ?? 0) : 0;
     const waited = before !== null && (WAITS.has(before.kind) || (gone > IDLE && took < gone / 2)) ? gone : 0;
     const begun = clock;
     clock += gone - waited;
     before = { when, kind: shape.kind };
-    return { shape, start: shape.kind === "Consulted" ? Math.max(0, clock - took) : begun, end: clock, waited };
+    return { shape, start: shape.kind === "ModelReplied" ? Math.max(0, clock - took) : begun, end: clock, waited };
   });
 }
 
@@ -51,7 +51,7 @@ export function sums(events) {
   const all = { calls: 0, tokens_in: 0, tokens_out: 0, money: 0, rounds: 0 };
   for (const { kind, event } of events) {
     if (kind === "Decided" && isRound(event)) all.rounds += 1;
-    if (kind !== "Consulted") continue;
+    if (kind !== "ModelReplied") continue;
     for (const each of ["calls", "tokens_in", "tokens_out", "money"]) all[each] += event.usage?.[each] ?? 0;
   }
   return all;
@@ -70,7 +70,7 @@ export function stretches(timed) {
   let waiting = []; // replies of a model belong to what was made of them, which comes next
   for (const each of timed) {
     waiting.push(each);
-    if (each.shape.kind === "Consulted") continue;
+    if (each.shape.kind === "ModelReplied") continue;
     if (each.shape.kind === "Decided" && isRound(each.shape.event)) rounds += 1;
     name = (synthesis ? stageOf(each.shape) : partOf(each.shape, rounds)) ?? (name || "Beginning");
     if (found.at(-1)?.name !== name) found.push({ name, events: [] });
@@ -90,15 +90,15 @@ function partOf({ kind, event }, rounds) {
     if (event.seeks?.length) return "Looking for support";
     return isRound(event) ? `Round ${rounds}` : undefined;
   }
-  if (["Held", "Reviewed"].includes(kind)) return "Review";
+  if (["AwaitingReview", "Reviewed"].includes(kind)) return "Review";
   return ["Drafted", "Checked", "Revised", "Critiqued", "Answered"].includes(kind) ? "Writing and checking" : undefined;
 }
 
 const STAGES = {
-  Asked: "What was asked for", Described: "Documents", Questioned: "Questions", Merged: "Questions", Looked: "Evidence", Gathered: "Evidence",
-  Covered: "Coverage", Drew: "Insights", Paired: "Relations", Related: "Relations", Spun: "The thread", Drafted: "Writing and checking",
+  Asked: "What was asked for", Described: "Documents", Questioned: "Questions", Merged: "Questions", PassagesChosen: "Evidence", Gathered: "Evidence",
+  Covered: "Coverage", InsightsDrawn: "Insights", Paired: "Relations", Related: "Relations", SpineWritten: "The thread", Drafted: "Writing and checking",
   Checked: "Writing and checking", Revised: "Writing and checking", Translated: "Other readers", Answered: "Account",
-  Held: "Review", Reviewed: "Review",
+  AwaitingReview: "Review", Reviewed: "Review",
 };
 
 function stageOf({ kind, event }) {

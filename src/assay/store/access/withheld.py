@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, and_, bindparam, delete, func, select
 
 from assay.core.access import Scope
-from assay.core.events import Answered, Asked, Event, Held
+from assay.core.events import Answered, Asked, Event, AwaitingReview
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
 from assay.store.schema import documents, facts, mentions, payloads, records
@@ -48,7 +48,7 @@ _GONE = select(facts.c.name).where(facts.c.name.in_(bindparam("marks", expanding
 
 
 @dataclass(frozen=True, slots=True)
-class Veil:
+class HiddenRecords:
     """Which records of a run are not shown: each span from its first up to its last, that not counted. `since` is where the
     one begins that has no end yet."""
 
@@ -60,14 +60,14 @@ class Veil:
         return over or (self.since is not None and seq >= self.since)
 
 
-def veil(connection: Connection, run: str, scope: Scope) -> Veil:
+def veil(connection: Connection, run: str, scope: Scope) -> HiddenRecords:
     """What of a run is hidden from somebody with this scope."""
     aside = narrowed(connection, run)
     spans = spans_from(list(connection.scalars(_CLOSED, {"of": run, **_may(scope)})), aside)
     since = spans[-1][0] if spans and spans[-1][1] is None else None
     ended = ((first, last) for first, last in spans if last is not None)
     # What was put aside counts for nobody, whatever they may read again.
-    return Veil((*ended, *((as_of, seq) for seq, as_of in aside)), since)
+    return HiddenRecords((*ended, *((as_of, seq) for seq, as_of in aside)), since)
 
 
 def narrowed(connection: Connection, run: str) -> list[tuple[int, int]]:
@@ -121,7 +121,7 @@ def shown(connection: Connection, event: Event, scope: Scope) -> Event:
             return _asked(connection, event, scope)
         case Answered(answer=answer) if answer.unread:
             return replace(event, answer=_listed(connection, answer, scope))
-        case Held(answer=answer) if answer.unread:
+        case AwaitingReview(answer=answer) if answer.unread:
             return replace(event, answer=_listed(connection, answer, scope))
         case _:
             return event

@@ -198,9 +198,9 @@ def run_faults(run: str, rows: Iterable[Row], entry: Entry | None, erased: Erasu
             yield Fault(run, place, fault, n)
         elif over:
             yield Fault(run, place, What.inserted, n, over)
-        elif row.kind in ("Held", "Reviewed", "Answered") and row.body is not None:
+        elif row.kind in ("AwaitingReview", "Reviewed", "Answered") and row.body is not None:
             told = _object(row.body)
-            gated |= row.kind == "Held"
+            gated |= row.kind == "AwaitingReview"
             if row.kind == "Reviewed" and told.get("decision") == Decision.approve:
                 approved.add(told.get("seal", ""))
             elif row.kind == "Reviewed" and told.get("decision") == Decision.reject:

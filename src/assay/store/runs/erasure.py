@@ -106,7 +106,7 @@ def _naming(connection: Connection, base: Base, uris: Collection[str]) -> dict[s
         select(payloads.c.run, payloads.c.seq)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
         .join(runs, runs.c.id == payloads.c.run)
-        .where(recorded.c.kind.in_(("Answered", "Held")), runs.c.who.in_(sorted(names)), said)
+        .where(recorded.c.kind.in_(("Answered", "AwaitingReview")), runs.c.who.in_(sorted(names)), said)
         .order_by(payloads.c.run, payloads.c.seq)
     )
     return {run: tuple(row.seq for row in each) for run, each in groupby(rows, key=lambda row: row.run)}
@@ -136,7 +136,7 @@ def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]])
     for part in _parts(list(chosen)):
         connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
         last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
-        held = connection.execute(last.where(recorded.c.run.in_(part), recorded.c.kind == "Held"))
+        held = connection.execute(last.where(recorded.c.run.in_(part), recorded.c.kind == "AwaitingReview"))
         let_go(connection, [row.run for row in held if row.seq in chosen[row.run]])
 
 

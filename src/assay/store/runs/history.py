@@ -20,7 +20,7 @@ from assay.store.runs import budgets
 from assay.store.schema import payloads, records, runs
 
 CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
-STANDS = {"Paused": "waiting", "Failed": "failed", "Held": "held"}
+STANDS = {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from assay.core.events import (
     Erased,
     Event,
     Granted,
-    Held,
+    AwaitingReview,
     Narrowed,
     Reviewed,
     Withheld,
@@ -107,7 +107,7 @@ def append(
             reviews.refuse_after_rejection(connection, run)
         check(connection)
         match event:
-            case Held():
+            case AwaitingReview():
                 reviews.hold(connection, store, run, event)
             case Reviewed():
                 reviews.decide(connection, store, run, event, hours)
@@ -124,7 +124,7 @@ def _as_it_waited(connection: Connection, run: str, answered: Answered) -> None:
     """What is delivered under a seal is, sign for sign, what waited under it; what it cost may have grown."""
     if answered.seal is None:
         return
-    own = (records.c.run == run) & (records.c.kind == Held.__name__)
+    own = (records.c.run == run) & (records.c.kind == AwaitingReview.__name__)
     same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
     told = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
     free = {"usage": None}
@@ -161,7 +161,7 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
         note(
             connection, store, Erased(LATE, "", (), {run: (seq,)})
         )  # words that were erased meanwhile never reach the disk
-        if isinstance(event, Held):
+        if isinstance(event, AwaitingReview):
             reviews.let_go(connection, [run])  # nobody can look at it
     else:
         connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
@@ -244,7 +244,7 @@ def _seen(
     kind: str,
     body: str | None,
     texts: Texts,
-    over: withheld.Veil,
+    over: withheld.HiddenRecords,
     scope: Scope,
 ) -> Event:
     """One event as somebody sees it. What is hidden from them is not even read."""
@@ -291,7 +291,7 @@ def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str
         ]
 
 
-IDLE = ("Paused", "Failed", "Held", "Answered")  # after these nothing goes on
+IDLE = ("Paused", "Failed", "AwaitingReview", "Answered")  # after these nothing goes on
 LONGEST = 600.0  # seconds between two events of a run that is alive; what is longer was spent asleep or dead
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from assay.core.errors import StoreError, UserError
-from assay.core.events import Decision, Held, Reviewed
+from assay.core.events import Decision, AwaitingReview, Reviewed
 from assay.store.database import Store
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
@@ -33,7 +33,7 @@ BECOMES = {Decision.approve: State.approved, Decision.edit: State.edited, Decisi
 # Inside the transaction that appends the event: `records.append` calls these.
 
 
-def hold(connection: Connection, store: Store, run: str, held: Held) -> None:
+def hold(connection: Connection, store: Store, run: str, held: AwaitingReview) -> None:
     """An answer waits. Whatever waited before it, or was approved and not delivered, counts no more."""
     who = connection.scalar(select(runs.c.who).where(runs.c.id == run))
     let_go(connection, [run])

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.core.account import Brief, Pipeline
 from assay.core.events import RULES
 from assay.core.run import Run
 from assay.language import text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence, instructs
 from assay.synthesis import progress
@@ -62,7 +62,7 @@ class Asking:
     by_rule: Callable[[int, Sequence[str]], tuple[str, ...]] = lambda count, known: ()
 
 
-async def proposed(run: Run, kit: Kit, asking: Asking) -> tuple[tuple[str, ...], str]:
+async def proposed(run: Run, kit: RunContext, asking: Asking) -> tuple[tuple[str, ...], str]:
     """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
     which makes the same mistake again and takes its time over it."""
     if not run.asked.has_model:
@@ -70,7 +70,7 @@ async def proposed(run: Run, kit: Kit, asking: Asking) -> tuple[tuple[str, ...],
     found, wrong, by = (), (), RULES
     for _ in range(1 if kit.small(Role.plan) else 2):
         reply = await _reply(run, kit, asking, asking.count - len(found), wrong)
-        if isinstance(reply, No):
+        if isinstance(reply, NoReply):
             return found, by if found else f"{RULES}: {reply.why}"
         usable, wrong = sifted(
             reply[0].questions, asking.about + " " + progress.brief(run).focus, (*asking.known, *found)
@@ -83,8 +83,8 @@ async def proposed(run: Run, kit: Kit, asking: Asking) -> tuple[tuple[str, ...],
 
 
 async def _reply(
-    run: Run, kit: Kit, asking: Asking, count: int, wrong: Sequence[tuple[str, str]]
-) -> tuple[Proposal, str] | No:
+    run: Run, kit: RunContext, asking: Asking, count: int, wrong: Sequence[tuple[str, str]]
+) -> tuple[Proposal, str] | NoReply:
     return await kit.ask(
         Role.plan,
         asking.prompt,

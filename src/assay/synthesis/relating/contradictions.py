@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.answer.conflicts.dispute import Dispute, Statement, between
 from assay.answer.conflicts.pair import CLAUSE
 from assay.answer.extractive.extract import says_something
@@ -37,7 +37,7 @@ class Told:
     around: str
 
 
-async def questions(kit: Kit, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
+async def questions(kit: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
     """A question for each of the clearest disputes, at most one for each pair of documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
     told = [one for doc in documents if (found := kit.document(doc)) for one in disputable(found, each)]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.agent import loop
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.agent.limits import ROUNDS
 from assay.agent.steps.registry import HOPS
 from assay.answer.extractive.extract import pieces, says_something
@@ -15,17 +15,17 @@ from assay.core.account import Approach, Brief, Kind, Question
 from assay.core.errors import ModelError
 from assay.core.events import (
     RULES,
-    Consulted,
+    ModelReplied,
     Eagerness,
     Event,
     Failed,
     Found,
     Gathered,
-    Looked,
+    PassagesChosen,
     Mode,
     Route,
     Stopped,
-    Where,
+    SearchFilters,
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit
@@ -37,7 +37,7 @@ from assay.index.fusion import capped
 from assay.index.retrieve import retrieve
 from assay.language import text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.reranker import LateInteraction, Reranker
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence, instructs
@@ -50,7 +50,7 @@ SENTENCES = 2  # of a quotation
 AT_ONCE = 4  # searches at a time: each holds a pool of passages with their vectors
 
 
-async def look(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def look(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """For each question that was not looked for yet: the passages that are weighed next."""
     known, brief = progress.looked(run), progress.brief(run)
     open_ = [question for question in progress.questions(run) if question.id not in known]
@@ -63,7 +63,7 @@ async def look(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield event
 
 
-async def _searched(kit: Kit, brief: Brief, question: Question) -> Looked:
+async def _searched(kit: RunContext, brief: Brief, question: Question) -> PassagesChosen:
     within = question.documents if question.kind is Kind.follow_up else brief.documents
     shelf = replace(
         kit.desk.shelf, reranker=None, diversity=DIVERSITY, per_document=0, pool=max(kit.desk.shelf.pool, brief.pool)
@@ -76,10 +76,10 @@ async def _searched(kit: Kit, brief: Brief, question: Question) -> Looked:
         Found(hit.passage, rank, hit.scores.get("fused", 0.0)) for rank, hit in enumerate(chosen[brief.reranker], 1)
     )
     others = {name: tuple(hit.passage.id for hit in few) for name, few in chosen.items() if name != brief.reranker}
-    return Looked(question.id, found, len(hits), brief.reranker, others)
+    return PassagesChosen(question.id, found, len(hits), brief.reranker, others)
 
 
-async def _few(kit: Kit, brief: Brief, question: Question, hits: Sequence[Hit], name: str) -> list[Hit]:
+async def _few(kit: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str) -> list[Hit]:
     """The few of a pool that are worth weighing, as one reranker sees it. The document that a question comes from has its
     say, if it is in the pool at all."""
     reranker = _reranker(kit, name)
@@ -93,7 +93,7 @@ async def _few(kit: Kit, brief: Brief, question: Question, hits: Sequence[Hit], 
     return few
 
 
-def _reranker(kit: Kit, name: str) -> Reranker | None:
+def _reranker(kit: RunContext, name: str) -> Reranker | None:
     return LateInteraction() if name == "late" else kit.desk.shelf.reranker if name == "set" else None
 
 
@@ -105,7 +105,7 @@ def _by_worth(hits: Sequence[Hit]) -> list[Hit]:
 # --- weighing -------------------------------------------------------------------------------------------------------
 
 
-async def weigh(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def weigh(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Evidence for each question from what was found for it, quoted and scored once each."""
     done, found = progress.weighed(run), progress.looked(run)
     titles = dict(kit.titles(run))
@@ -116,7 +116,7 @@ async def weigh(run: Run, kit: Kit) -> AsyncIterator[Event]:
 
 
 async def _weighed(
-    run: Run, kit: Kit, question: Question, found: Sequence[Found], titles: Mapping[str, str]
+    run: Run, kit: RunContext, question: Question, found: Sequence[Found], titles: Mapping[str, str]
 ) -> Gathered:
     if not run.asked.has_model or not found:
         return _gathered(question, _by_words(question, found, kit.cutoff), RULES)
@@ -139,7 +139,7 @@ async def _weighed(
 
 
 async def _by_model(
-    run: Run, kit: Kit, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
+    run: Run, kit: RunContext, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
 ) -> tuple[Weighed, str]:
     shown = {f"P{place}": each.passage for place, each in enumerate(batch, 1)}
     reply = await kit.ask(
@@ -151,7 +151,7 @@ async def _by_model(
         documents=sorted({each.passage.doc_id for each in batch}),
         max_tokens=min(1200, 150 + 130 * len(batch)),
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         return _by_words(question, batch, kit.cutoff), f"{RULES}: {reply.why}"
     weights, by = reply
     return assess.read(weights.passages, shown, question.text, kit.cutoff), by
@@ -176,7 +176,7 @@ def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weig
     return Weighed(evidence, weighed.dropped, ())
 
 
-def _room(kit: Kit) -> int:
+def _room(kit: RunContext) -> int:
     """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
     assert kit.meter is not None
     return min((seated.seat.window for seated in kit.meter.seats.get(Role.weigh, ())), default=8192) // 2
@@ -225,7 +225,7 @@ def _sound(evidence: Evidence) -> Evidence | None:
 # --- by the agent ---------------------------------------------------------------------------------------------------
 
 
-async def _researched(run: Run, kit: Kit, question: Question) -> list[Event]:
+async def _researched(run: Run, kit: RunContext, question: Question) -> list[Event]:
     """What a short run of the agent finds for a question: played in memory, with its replies in the record of the synthesis.
     When the synthesis is carried on, it goes the same way again and asks for nothing twice."""
     assert kit.meter is not None
@@ -237,7 +237,7 @@ async def _researched(run: Run, kit: Kit, question: Question) -> list[Event]:
         mode=Mode.quick,
         eagerness=Eagerness.sparing,
         route=Route.research,
-        where=Where(bases=run.asked.where.bases, documents=within),
+        where=SearchFilters(bases=run.asked.where.bases, documents=within),
     )
     own = replace(
         kit,
@@ -256,17 +256,17 @@ async def _researched(run: Run, kit: Kit, question: Question) -> list[Event]:
     found = tuple({each.passage.id: each for each in child.found if each.passage.id in chosen}.values())
     passages = {each.passage.id for each in child.found}
     gathered = _gathered(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), "agent")
-    looked = Looked(question.id, found, len(passages), "agent", searched=child.searched)
+    looked = PassagesChosen(question.id, found, len(passages), "agent", searched=child.searched)
     return [gathered, looked]  # in this order: who is killed between the two goes the same way again
 
 
-def _aside(kit: Kit) -> Callable[[Run, Event], Run]:
+def _aside(kit: RunContext) -> Callable[[Run, Event], Run]:
     """Puts what a model has replied into the record of the synthesis; the rest of a short run is told by what it found."""
     meter = kit.meter
     assert meter is not None
 
     def record(run: Run, event: Event) -> Run:
-        if isinstance(event, Consulted):
+        if isinstance(event, ModelReplied):
             meter.record(event)
         return run.then(event)
 

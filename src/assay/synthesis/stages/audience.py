@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.answer.checking import judge
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Retold, Telling, Translation
 from assay.core.events import RULES, Event, Translated
 from assay.core.run import Run
 from assay.core.types import Claim
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.synthesis import naming, progress
 from assay.synthesis.writing import rewrite
 from assay.synthesis.writing.readability import readability
@@ -32,7 +32,7 @@ class Part:
     by: str = RULES
 
 
-async def translate(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def translate(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """One translation for each audience that has none yet, in the order in which they were asked for."""
     done = progress.translations(run)
     wanted = [each for each in dict.fromkeys(progress.brief(run).audiences) if each != EXPERT and each not in done]
@@ -41,7 +41,7 @@ async def translate(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield Translated(translation, tuple(_documents(told, told.claims)))
 
 
-async def _translation(run: Run, kit: Kit, told: Matter, audience: str) -> Translation:
+async def _translation(run: Run, kit: RunContext, told: Matter, audience: str) -> Translation:
     cut = list(rewrite.groups(told, small=kit.small(Role.write)))
     parts = [each async for each in progress.side_by_side(_part(run, kit, told, audience, group) for group in cut)]
     sentences = [each for part in parts for each in part.sentences]
@@ -66,7 +66,7 @@ def _text(sentences: Iterable[str]) -> str:
     return "\n\n".join(sentences)  # each by itself: a quotation may have no full stop
 
 
-async def _part(run: Run, kit: Kit, told: Matter, audience: str, group: Sequence[int]) -> Part:
+async def _part(run: Run, kit: RunContext, told: Matter, audience: str, group: Sequence[int]) -> Part:
     """One group, retold; asked for once more where what was to be plain has become harder to read."""
     if not run.asked.has_model:
         return Part(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
@@ -90,7 +90,7 @@ def _kept(part: Part) -> int:
     return sum(each.kept for each in part.sentences)
 
 
-async def _retold(run: Run, kit: Kit, told: Matter, audience: str, group: Sequence[int], note: str = "") -> Part:
+async def _retold(run: Run, kit: RunContext, told: Matter, audience: str, group: Sequence[int], note: str = "") -> Part:
     spares = audience == EXECUTIVE
     reply = await kit.ask(
         Role.write,
@@ -101,7 +101,7 @@ async def _retold(run: Run, kit: Kit, told: Matter, audience: str, group: Sequen
         documents=_documents(told, group),
         max_tokens=150 + 110 * len(group),
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         why = f"it could not be written anew ({reply.why})"
         return Part(tuple(rewrite.in_its_words(told, place, why) for place in group), by=f"{RULES}: {reply.why}")
     written, by = reply
@@ -110,7 +110,7 @@ async def _retold(run: Run, kit: Kit, told: Matter, audience: str, group: Sequen
     return Part(rewrite.settled(ruled, told, group, spares=spares), analogy, by)
 
 
-async def _ruled(run: Run, kit: Kit, told: Matter, tried: Sequence[Tried]) -> list[Tried]:
+async def _ruled(run: Run, kit: RunContext, told: Matter, tried: Sequence[Tried]) -> list[Tried]:
     """Each sentence with its verdict: by rule, and what the rules leave open by a model, unless that is a small one."""
     ruled = [(rewrite.by_rule(each, told), each[1]) for each in tried]
     pieces = tuple(told.pieces.values())
@@ -122,7 +122,7 @@ async def _ruled(run: Run, kit: Kit, told: Matter, tried: Sequence[Tried]) -> li
     return ruled
 
 
-async def _checked(run: Run, kit: Kit, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
+async def _checked(run: Run, kit: RunContext, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
     claims = [claim for claim, _ in batch]
     places = sorted({place for _, own in batch for place in own})
     reply = await kit.ask(
@@ -135,7 +135,7 @@ async def _checked(run: Run, kit: Kit, told: Matter, batch: Sequence[Tried]) -> 
         max_tokens=80 + 60 * len(claims),
     )
     # Without a model's word the rules' own verdict stands: what they left open is not told.
-    return claims if isinstance(reply, No) else judge.read(reply[0], claims)
+    return claims if isinstance(reply, NoReply) else judge.read(reply[0], claims)
 
 
 def _documents(told: Matter, places: Iterable[int]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.core.account import Portrait
 from assay.core.events import RULES, Described, Event
 from assay.core.run import Run
@@ -20,7 +20,7 @@ from assay.evidence.quotation import locate, stands
 from assay.ingest.metadata.authors import is_name, is_organisation
 from assay.language.text import is_row
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import fitting
 from assay.prompts.fence import fence, instructs
 from assay.synthesis import progress
@@ -54,7 +54,7 @@ class Identity(BaseModel):
     year: Annotated[str, Field(max_length=20)] = ""
 
 
-async def describe(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def describe(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """A portrait of each document that has none yet, in the order of the brief."""
     known = progress.portraits(run)
     missing = [doc for doc in progress.brief(run).documents if doc not in known]
@@ -63,7 +63,7 @@ async def describe(run: Run, kit: Kit) -> AsyncIterator[Event]:
             yield Described(portrait)
 
 
-async def _described(run: Run, kit: Kit, doc_id: str) -> Portrait:
+async def _described(run: Run, kit: RunContext, doc_id: str) -> Portrait:
     document = kit.document(doc_id)
     if document is None:
         return Portrait(doc_id, "", empty=GONE)
@@ -106,7 +106,7 @@ def _file(document: Document) -> str:
     return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
 
 
-async def _filled(run: Run, kit: Kit, document: Document, portrait: Portrait) -> Portrait:
+async def _filled(run: Run, kit: RunContext, document: Document, portrait: Portrait) -> Portrait:
     most = SHOWN_SMALL if kit.small(Role.judge) else SHOWN
     label = progress.labels(run)[document.id]
     reply = await kit.ask(
@@ -118,7 +118,7 @@ async def _filled(run: Run, kit: Kit, document: Document, portrait: Portrait) ->
         documents=[document.id],
         max_tokens=200,
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         return replace(portrait, by=f"{RULES}: {reply.why}")
     return read(*reply, document, portrait)
 

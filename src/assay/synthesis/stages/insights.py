@@ -12,19 +12,19 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.answer import claims, compose
 from assay.answer.checking import judge, revise
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.extractive.extract import pieces, says_something
 from assay.core.account import Insight, Question
-from assay.core.events import RULES, Drew
+from assay.core.events import RULES, InsightsDrawn
 from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Verdict
 from assay.evidence.weigh import quote
 from assay.language import text
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence, instructs
 from assay.synthesis import naming, progress
@@ -107,7 +107,7 @@ def requests(items: Sequence[Wanted], together: int) -> list[Sequence[Wanted]]:
 # --- the stage ------------------------------------------------------------------------------------------------------
 
 
-async def draw(run: Run, kit: Kit) -> AsyncIterator[Drew]:
+async def draw(run: Run, kit: RunContext) -> AsyncIterator[InsightsDrawn]:
     """The insights of each question that has none yet, in the order of the questions."""
     document = lru_cache(maxsize=64)(kit.document)
     items = wanted(run)
@@ -125,9 +125,9 @@ async def draw(run: Run, kit: Kit) -> AsyncIterator[Drew]:
         each.id: _by_rule(each, document) for each in items if each.question.id in asks_for and each.id not in asked
     }
 
-    def complete() -> list[Drew]:
+    def complete() -> list[InsightsDrawn]:
         """What can be told now: every question, in order, up to the first that waits for a reply."""
-        ready: list[Drew] = []
+        ready: list[InsightsDrawn] = []
         while open_ and all(each.id in drawn for each in by_question[open_[0]]):
             ready.append(_drew(open_[0], [drawn[each.id] for each in by_question[open_.pop(0)]]))
         return ready
@@ -147,10 +147,10 @@ class _Drawn:
     missing: bool = False
 
 
-def _drew(question: str, drawn: Sequence[_Drawn]) -> Drew:
+def _drew(question: str, drawn: Sequence[_Drawn]) -> InsightsDrawn:
     missing = tuple(each.insight.id for each in drawn if each.missing)
     by = naming.said_by([each.by for each in drawn if each.by != RULES])
-    return Drew(question, tuple(each.insight for each in drawn), missing, by)
+    return InsightsDrawn(question, tuple(each.insight for each in drawn), missing, by)
 
 
 def _by_rule(item: Wanted, document: Documents, by: str = RULES, *, missing: bool = False) -> _Drawn:
@@ -158,7 +158,7 @@ def _by_rule(item: Wanted, document: Documents, by: str = RULES, *, missing: boo
     return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), by, missing)
 
 
-async def _drawn(run: Run, kit: Kit, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
+async def _drawn(run: Run, kit: RunContext, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
     """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
     said: dict[str, tuple[Said, str]] = {}
     left: Sequence[Wanted] = block
@@ -166,7 +166,7 @@ async def _drawn(run: Run, kit: Kit, block: Sequence[Wanted], document: Document
     again = False
     while left and not refused:
         reply = await _asked(run, kit, left, again=again)
-        if isinstance(reply, No):
+        if isinstance(reply, NoReply):
             refused = f"{RULES}: {reply.why}"
         else:
             said |= {id: (each, reply[1]) for id, each in _by_number(reply[0], left).items()}
@@ -181,7 +181,7 @@ async def _drawn(run: Run, kit: Kit, block: Sequence[Wanted], document: Document
     ]
 
 
-async def _asked(run: Run, kit: Kit, items: Sequence[Wanted], *, again: bool) -> tuple[Saying, str] | No:
+async def _asked(run: Run, kit: RunContext, items: Sequence[Wanted], *, again: bool) -> tuple[Saying, str] | NoReply:
     most = LITTLE if kit.small(Role.write) else SHOWN
     return await kit.ask(
         Role.write,

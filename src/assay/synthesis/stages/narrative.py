@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.agent.steps import writing
 from assay.answer import compose
 from assay.answer import draft as drafting
@@ -17,7 +17,7 @@ from assay.core.events import RULES, Drafted, Event, Failed, Revised
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Conflict, Evidence, Outcome, Shape, Verdict
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import fitting
 from assay.synthesis import naming, progress
 from assay.synthesis.writing import faithful, spine_by_rule
@@ -45,7 +45,7 @@ class _Opening:
         return [claim for claim in both if len(of.of(claim.cites)) == 1]
 
 
-async def narrate(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def narrate(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """One draft that uses every insight, or, in a summary, every question and every document."""
     of = matter(run, kit)
     items = telling.items(run, of)
@@ -106,7 +106,7 @@ def _with(themes: Themes, item: Item, of: Matter) -> Themes:
     return {**themes, item.theme: telling.placed(themes[item.theme], item, of)}
 
 
-def _holding(of: Matter, themes: Themes, kit: Kit) -> list[Claim]:
+def _holding(of: Matter, themes: Themes, kit: RunContext) -> list[Claim]:
     """The claims that may be delivered, as far as the rules can tell: one that will not tells nothing. What they leave open
     nobody settles where the model is small."""
     fine = {Verdict.supported} if kit.small(Role.check) else {Verdict.supported, Verdict.partial}
@@ -117,7 +117,7 @@ def _holding(of: Matter, themes: Themes, kit: Kit) -> list[Claim]:
     ]
 
 
-def _completed(run: Run, kit: Kit, of: Matter, items: Sequence[Item], themes: Themes, opening: _Opening) -> Themes:
+def _completed(run: Run, kit: RunContext, of: Matter, items: Sequence[Item], themes: Themes, opening: _Opening) -> Themes:
     """What still nobody tells is told in its own words; and every document has a claim that is of it alone."""
     for item in telling.untold(run, items, [*_holding(of, themes, kit), *opening.told(of)]):
         themes = _with(themes, item, of)
@@ -183,7 +183,7 @@ def _quoted(run: Run, of: Matter, items: Sequence[Item]) -> Themes:
 
 
 async def _written(
-    run: Run, kit: Kit, of: Matter, items: Sequence[Item], opening: _Opening, *, again: bool = False
+    run: Run, kit: RunContext, of: Matter, items: Sequence[Item], opening: _Opening, *, again: bool = False
 ) -> list[tuple[int, Drafted]]:
     """The parts as they were written, in order, each with the theme that it belongs to."""
     parts = telling.parts(items, window(run), FEW if kit.small(Role.write) else 0)
@@ -206,7 +206,7 @@ def _wanted(run: Run, place: int, count: int, again: bool) -> str:
     return "\n".join(lines)
 
 
-async def _told(run: Run, kit: Kit, of: Matter, part: Sequence[Item], opening: _Opening, wanted: str) -> Drafted:
+async def _told(run: Run, kit: RunContext, of: Matter, part: Sequence[Item], opening: _Opening, wanted: str) -> Drafted:
     spine = (*opening.all_, *opening.of_theme.get(part[0].theme, ()))
     keys = list(dict.fromkeys(key for item in part for key in item.keys))
     reply = await kit.ask(
@@ -220,7 +220,7 @@ async def _told(run: Run, kit: Kit, of: Matter, part: Sequence[Item], opening: _
         ),
         max_tokens=min(LONGEST, 160 + REPLY * len(part)),
     )
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         own = dict.fromkeys(item.claim for item in part)
         return Drafted((Block(tuple(own)),), Shape.prose, by=f"{RULES}: {reply.why}")
     drafted = narrating.read(reply[0], part, run.question, of, reply[1])
@@ -230,7 +230,7 @@ async def _told(run: Run, kit: Kit, of: Matter, part: Sequence[Item], opening: _
 # --- what did not hold, and the end ---------------------------------------------------------------------------------
 
 
-async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def revise(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """What did not hold is revised as in any answer. But where a document would then appear nowhere, its own words stand in for
     the claim, whatever a model might write instead."""
     for event in _standing_in(run, kit):
@@ -242,7 +242,7 @@ async def revise(run: Run, kit: Kit) -> AsyncIterator[Event]:
         yield kept
 
 
-def _kept(run: Run, dropped: Revised, kit: Kit) -> Revised:
+def _kept(run: Run, dropped: Revised, kit: RunContext) -> Revised:
     """Where a claim is dropped and nothing else cites what it cited, that is quoted instead: nothing that was found is lost."""
     failed = dict(run.unsupported)
     others = [claim for place, claim in run.written.items() if place not in failed]
@@ -257,7 +257,7 @@ def _kept(run: Run, dropped: Revised, kit: Kit) -> Revised:
     return dropped
 
 
-def _standing_in(run: Run, kit: Kit) -> list[Revised]:
+def _standing_in(run: Run, kit: RunContext) -> list[Revised]:
     """A quotation for each document of which no claim holds: in the place of the one that is most its own."""
     evidence = compose.standing(run.evidence, cache(kit.document))
     own: dict[str, list[Evidence]] = {}
@@ -283,7 +283,7 @@ def _standing_in(run: Run, kit: Kit) -> list[Revised]:
     return found
 
 
-async def deliver(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def deliver(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The narrative; and, should anything in it not hold after all, none. A document that has evidence and of which nothing
     could be told is named among the gaps. Where any document is not told, for whatever reason, it is a partial account."""
     answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.core.account import Portrait
 from assay.core.events import RULES, Event, Merged, Questioned
 from assay.core.run import Run
@@ -49,7 +49,7 @@ def _readable(run: Run) -> tuple[str, ...]:
     return tuple(doc for doc in progress.brief(run).documents if doc in portraits and not portraits[doc].empty)
 
 
-async def question(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def question(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The questions of each document that has none in this pass, and of all documents together."""
     pass_ = len(progress.covered(run)) + 1
     for block in progress.in_blocks(unasked(run, pass_), AT_ONCE):
@@ -57,7 +57,7 @@ async def question(run: Run, kit: Kit) -> AsyncIterator[Event]:
             yield event
 
 
-async def _questioned(run: Run, kit: Kit, doc_id: str, pass_: int) -> Questioned:
+async def _questioned(run: Run, kit: RunContext, doc_id: str, pass_: int) -> Questioned:
     if not doc_id:
         return await _compared(run, kit, pass_)
     document = kit.document(doc_id)
@@ -75,7 +75,7 @@ async def _questioned(run: Run, kit: Kit, doc_id: str, pass_: int) -> Questioned
 # --- what is asked for ----------------------------------------------------------------------------------------------
 
 
-def _about(run: Run, kit: Kit, document: Document) -> Asking:
+def _about(run: Run, kit: RunContext, document: Document) -> Asking:
     brief, portrait = progress.brief(run), progress.portraits(run)[document.id]
     label = progress.labels(run)[document.id]
     most = SHORT if kit.small(Role.plan) else LONG
@@ -92,7 +92,7 @@ def _about(run: Run, kit: Kit, document: Document) -> Asking:
     )
 
 
-def _following_up(run: Run, kit: Kit, document: Document) -> Asking:
+def _following_up(run: Run, kit: RunContext, document: Document) -> Asking:
     """A document that said little so far: what its own sentences answer, those first that nothing has quoted yet."""
     brief, label = progress.brief(run), progress.labels(run)[document.id]
     quoted = [each.quote for each in run.evidence if each.quote.doc_id == document.id]
@@ -146,7 +146,7 @@ def comparisons(documents: int) -> int:
     return FEWEST if documents < 5 else FEWEST + 1 if documents < 10 else MOST
 
 
-async def _compared(run: Run, kit: Kit, pass_: int) -> Questioned:
+async def _compared(run: Run, kit: RunContext, pass_: int) -> Questioned:
     portraits = progress.portraits(run)
     documents = _readable(run)
     told = [abstract_of(portraits[doc]) for doc in documents]
@@ -168,7 +168,7 @@ async def _compared(run: Run, kit: Kit, pass_: int) -> Questioned:
     return Questioned((*found, *more), "", pass_, by, documents)
 
 
-def _comparing(run: Run, kit: Kit, block: Sequence[str], count: int) -> Asking:
+def _comparing(run: Run, kit: RunContext, block: Sequence[str], count: int) -> Asking:
     portraits, labels = progress.portraits(run), progress.labels(run)
     most = ABSTRACT_SMALL if kit.small(Role.plan) else ABSTRACT
 
@@ -180,7 +180,7 @@ def _comparing(run: Run, kit: Kit, block: Sequence[str], count: int) -> Asking:
     return Asking("comparative", "abstracts", count, shows, words, tuple(block))
 
 
-def _blocks(run: Run, kit: Kit, documents: Sequence[str]) -> list[Sequence[str]]:
+def _blocks(run: Run, kit: RunContext, documents: Sequence[str]) -> list[Sequence[str]]:
     """Documents whose abstracts fit into one request, none of them alone: so that no request grows with their number."""
     small = kit.small(Role.plan)
     window = min((seat.window or 8192 for seat in run.asked.seats if seat.role == Role.plan.value), default=8192)
@@ -194,7 +194,7 @@ def _blocks(run: Run, kit: Kit, documents: Sequence[str]) -> list[Sequence[str]]
 # --- near-duplicates ------------------------------------------------------------------------------------------------
 
 
-async def merge(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def merge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """The questions of this pass, near-duplicates as one with all their origins; numbered on from those asked before."""
     pass_ = len(progress.merged(run)) + 1
     questioned = progress.questioned(run, pass_)

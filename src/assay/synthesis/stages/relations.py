@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.account import Insight, Pair, Relation, Tie
 from assay.core.events import RULES, Paired, Related
 from assay.core.run import Run
 from assay.core.types import Evidence, Verdict
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
@@ -58,7 +58,7 @@ class Tying(BaseModel):
 # --- which are compared ---------------------------------------------------------------------------------------------
 
 
-async def pair(run: Run, kit: Kit) -> AsyncIterator[Paired]:
+async def pair(run: Run, kit: RunContext) -> AsyncIterator[Paired]:
     """The pairs that are worth comparing. Of an insight that its document no longer bears out nothing is compared."""
     places = {doc: place for place, doc in enumerate(progress.brief(run).documents)}
     odd = {each.key for each in run.evidence if each.flagged}
@@ -105,7 +105,7 @@ def _small(run: Run) -> bool:
     return any(seat.small for seat in run.asked.seats if seat.role == Role.judge.value)
 
 
-async def relate(run: Run, kit: Kit) -> AsyncIterator[Related]:
+async def relate(run: Run, kit: RunContext) -> AsyncIterator[Related]:
     """What comes of each block of pairs that has not been gone through."""
     document = lru_cache(maxsize=64)(kit.document)
     cut = couples(run)
@@ -129,7 +129,7 @@ def couples(run: Run) -> list[list[Couple]]:
     return [[couple(pair) for pair in block] for block in blocks(run)]
 
 
-async def _related(run: Run, kit: Kit, block: int, couples: Sequence[Couple], document: Documents) -> Related:
+async def _related(run: Run, kit: RunContext, block: int, couples: Sequence[Couple], document: Documents) -> Related:
     """One block: what a model says of it, asked once more for the pairs that it left out; of those that it never speaks of,
     and of those that it must not see, what the rules can tell."""
     said: dict[int, Relation | None] = {}  # by place in the block
@@ -140,7 +140,7 @@ async def _related(run: Run, kit: Kit, block: int, couples: Sequence[Couple], do
     again = False
     while left:
         reply = await _asked(run, kit, [couples[place] for place in left], again=again)
-        if isinstance(reply, No):
+        if isinstance(reply, NoReply):
             made.append(f"{RULES}: {reply.why}")
             break
         made.append(reply[1])
@@ -158,7 +158,7 @@ async def _related(run: Run, kit: Kit, block: int, couples: Sequence[Couple], do
     return Related(block, tuple(each for each in kept if each), tuple(dropped), naming.said_by(made))
 
 
-async def _asked(run: Run, kit: Kit, couples: Sequence[Couple], *, again: bool) -> tuple[Tying, str] | No:
+async def _asked(run: Run, kit: RunContext, couples: Sequence[Couple], *, again: bool) -> tuple[Tying, str] | NoReply:
     most = LITTLE if _small(run) else SHOWN
     return await kit.ask(
         Role.judge,

@@ -9,15 +9,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from assay.agent.context import Kit, mark
+from assay.agent.context import RunContext, mark
 from assay.answer import claims
 from assay.answer.checking import judge
 from assay.core.account import Beat, Theme
-from assay.core.events import RULES, Event, Spun
+from assay.core.events import RULES, Event, SpineWritten
 from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.models.llm import Role
-from assay.models.meter import No
+from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
@@ -57,7 +57,7 @@ class _Part:
     by: str = RULES
 
 
-async def spin(run: Run, kit: Kit) -> AsyncIterator[Event]:
+async def spin(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     """Theme, spine and themes, once all relations are known. No request grows with the number of documents."""
     of = matter(run, kit)
     docs = [doc for doc in progress.brief(run).documents if of.insights.get(doc)]
@@ -65,14 +65,14 @@ async def spin(run: Run, kit: Kit) -> AsyncIterator[Event]:
     parts = await _grouped(of, docs, kit)
     told = themes.named_by_rule(parts, said)
     if not run.asked.has_model or not docs:
-        yield Spun(themes.overall("", said), beats.by_rule(of, told), told)
+        yield SpineWritten(themes.overall("", said), beats.by_rule(of, told), told)
         return
     named, who = await _named(run, kit, of, told) if len(told) > 1 else (told, [])
     work = (_spun(run, kit, of, theme.documents, alone=len(told) == 1) for theme in named)
     written = [part async for part in progress.side_by_side(work)]
     if len(named) > 1:
         written.insert(0, await _opening(run, kit, of, named))
-    yield Spun(
+    yield SpineWritten(
         themes.overall(written[0].theme, said),
         tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
         named,
@@ -80,7 +80,7 @@ async def spin(run: Run, kit: Kit) -> AsyncIterator[Event]:
     )
 
 
-async def _grouped(of: Matter, docs: Sequence[str], kit: Kit) -> list[tuple[str, ...]]:
+async def _grouped(of: Matter, docs: Sequence[str], kit: RunContext) -> list[tuple[str, ...]]:
     """Documents that are told together, by what their insights mean."""
     if len(docs) <= themes.ALONE:
         return [tuple(docs)] if docs else []
@@ -96,7 +96,7 @@ async def _grouped(of: Matter, docs: Sequence[str], kit: Kit) -> list[tuple[str,
     return [tuple(docs[row] for row in rows) for rows in themes.groups(np.stack(means))]
 
 
-async def _named(run: Run, kit: Kit, of: Matter, told: Sequence[Theme]) -> tuple[tuple[Theme, ...], list[str]]:
+async def _named(run: Run, kit: RunContext, of: Matter, told: Sequence[Theme]) -> tuple[tuple[Theme, ...], list[str]]:
     """The themes with the names that a model gives them, and who gave them."""
     first = {doc: own[0].claim.words for doc, own in of.insights.items()}
     evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
@@ -116,20 +116,20 @@ async def _named(run: Run, kit: Kit, of: Matter, told: Sequence[Theme]) -> tuple
             documents=[doc for theme in block for doc in theme.documents],
             max_tokens=60 + 30 * len(block),
         )
-        found += block if isinstance(reply, No) else themes.read(reply[0], block, evidence)
-        who.append(f"{RULES}: {reply.why}" if isinstance(reply, No) else reply[1])
+        found += block if isinstance(reply, NoReply) else themes.read(reply[0], block, evidence)
+        who.append(f"{RULES}: {reply.why}" if isinstance(reply, NoReply) else reply[1])
     return tuple(found), who
 
 
 # --- by a model -----------------------------------------------------------------------------------------------------
 
 
-async def _spun(run: Run, kit: Kit, of: Matter, docs: Sequence[str], *, alone: bool) -> _Part:
+async def _spun(run: Run, kit: RunContext, of: Matter, docs: Sequence[str], *, alone: bool) -> _Part:
     """The sentences that hold; what they do not name is asked for once more, and then told by rule."""
     each = kit.small(Role.write)  # which cannot speak of several at once
     count = "Write a sentence for each document" if each else _count(alone)
     first = await _asked(run, kit, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
-    if isinstance(first, No):
+    if isinstance(first, NoReply):
         return _Part(beats.naming(of, docs), by=f"{RULES}: {first.why}")
     reply, by = first
     held = await _held(run, kit, of, reply.sentences[: len(docs) if each else SENTENCES])
@@ -137,7 +137,7 @@ async def _spun(run: Run, kit: Kit, of: Matter, docs: Sequence[str], *, alone: b
     if missing := _unnamed(docs, held):
         wanted = f"Not named yet: {_called(of, missing)}. Write a sentence for each of them."
         again = await _asked(run, kit, of, missing, wanted, len(missing))
-        if isinstance(again, No):
+        if isinstance(again, NoReply):
             who.append(f"{RULES}: {again.why}")
         else:
             held += await _held(run, kit, of, again[0].sentences[: len(missing)])
@@ -149,13 +149,13 @@ def _count(alone: bool) -> str:
     return f"Write {f'3 to {SENTENCES}' if alone else '1 to 3'} sentences that name every document"
 
 
-async def _opening(run: Run, kit: Kit, of: Matter, told: Sequence[Theme]) -> _Part:
+async def _opening(run: Run, kit: RunContext, of: Matter, told: Sequence[Theme]) -> _Part:
     """What the themes come to together, from one document of each. Each theme's own sentences name its documents."""
     step = max(1, -(-len(told) // REPRESENTED))
     docs = [max(theme.documents, key=lambda doc: (_best(of, doc), doc)) for theme in told[::step]]
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
     reply = await _asked(run, kit, of, docs, wanted, SENTENCES)
-    if isinstance(reply, No):
+    if isinstance(reply, NoReply):
         return _Part((), by=f"{RULES}: {reply.why}")
     return _Part(await _held(run, kit, of, reply[0].sentences[:SENTENCES]), reply[0].theme, reply[1])
 
@@ -174,8 +174,8 @@ def _unnamed(docs: Sequence[str], held: Sequence[Beat]) -> list[str]:
 
 
 async def _asked(
-    run: Run, kit: Kit, of: Matter, docs: Sequence[str], wanted: str, sentences: int
-) -> tuple[Spine, str] | No:
+    run: Run, kit: RunContext, of: Matter, docs: Sequence[str], wanted: str, sentences: int
+) -> tuple[Spine, str] | NoReply:
     most = 1 if kit.small(Role.write) else FIRST
     keys = [key for doc in docs for insight in of.insights[doc][:most] for key in insight.claim.cites]
     return await kit.ask(
@@ -231,7 +231,7 @@ def lay_out(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: str, 
     return {"insights": "\n".join(shown), "relations": ties, "wanted": wanted}
 
 
-async def _held(run: Run, kit: Kit, of: Matter, sentences: Sequence[Sentence]) -> tuple[Beat, ...]:
+async def _held(run: Run, kit: RunContext, of: Matter, sentences: Sequence[Sentence]) -> tuple[Beat, ...]:
     """The sentences that follow from what they cite: by rule, and where the rules leave it open by a model, unless it is a
     small one."""
     found: list[Beat] = []
@@ -260,7 +260,7 @@ def _headed(of: Matter, beat: Beat) -> Beat:
     return Beat(replace(beat.claim, text=f"“{of.called[docs[0]]}”: {beat.claim.text}"), docs)
 
 
-async def _ruled(run: Run, kit: Kit, of: Matter, asks: Sequence[Beat]) -> tuple[Claim, ...]:
+async def _ruled(run: Run, kit: RunContext, of: Matter, asks: Sequence[Beat]) -> tuple[Claim, ...]:
     """What a model says to sentences that the rules leave open."""
     open_ = [beat.claim for beat in asks]
     if not open_:
@@ -274,4 +274,4 @@ async def _ruled(run: Run, kit: Kit, of: Matter, asks: Sequence[Beat]) -> tuple[
         documents=sorted({doc for claim in open_ for doc in of.of(claim.cites)}),
         max_tokens=80 + 60 * len(open_),
     )
-    return tuple(open_) if isinstance(reply, No) else judge.read(reply[0], open_)
+    return tuple(open_) if isinstance(reply, NoReply) else judge.read(reply[0], open_)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from assay.agent.context import Kit
+from assay.agent.context import RunContext
 from assay.answer import compose
 from assay.answer.evidence_text import Sources
 from assay.core.account import Insight, Relation
-from assay.core.events import Seat
+from assay.core.events import RoleModel
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
 from assay.models.llm import Role
@@ -44,7 +44,7 @@ class Matter:
         return tuple(dict.fromkeys(self.known[key].quote.doc_id for key in keys if key in self.known))
 
 
-def matter(run: Run, kit: Kit) -> Matter:
+def matter(run: Run, kit: RunContext) -> Matter:
     """The insights are those whose evidence stands. First what a document says to the questions that it gave rise to."""
     evidence = compose.standing(run.evidence, cache(kit.document))
     known = {each.key: each for each in evidence}
@@ -102,5 +102,5 @@ def beside(of: Matter, docs: Sequence[str]) -> set[str]:
 
 def window(run: Run) -> int:
     """The smallest window of those who write, as it was found when the run began."""
-    seats: list[Seat] = [seat for seat in run.asked.seats if seat.role == Role.write.value]
+    seats: list[RoleModel] = [seat for seat in run.asked.seats if seat.role == Role.write.value]
     return min((seat.window for seat in seats), default=0) or 8192
