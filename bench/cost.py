@@ -65,7 +65,7 @@ def ours(
         before = sift.SIEVES[mode]
         sift.SIEVES[mode] = sieve or before
         try:
-            run = await play(asked(case, model, mode, route), setting.kit(model, mode, width or Width()))
+            run = await play(asked(case, model, mode, route), setting.context(model, mode, width or Width()))
         finally:
             sift.SIEVES[mode] = before
         assert run.delivered, run.events[-1]
@@ -79,8 +79,8 @@ def one_search(width: int) -> Way:
 
     async def way(setting: Setting, case: Case) -> Cost:
         model = Knowing(case.question, case.gold)
-        kit = setting.kit(model, Mode.quick, ALONE)
-        hits = await setting.desk().retrieve(case.question, width)
+        context = setting.context(model, Mode.quick, ALONE)
+        hits = await setting.tool_context().retrieve(case.question, width)
         evidence = [
             Evidence(
                 key_of(hit.passage), hit.passage, quote(hit.passage, 0, len(hit.passage.text)), 5.0, case.question, ""
@@ -88,12 +88,12 @@ def one_search(width: int) -> Way:
             for hit in hits
         ]
         run = asked(case, model, Mode.quick).then(Gathered(tuple(evidence)))
-        sources = kit.sources(run)
-        await kit.ask(
+        sources = context.sources(run)
+        await context.ask(
             Role.write,
             "write",
             draft.Writing,
-            lambda room: draft.lay_out(case.question, evidence, sources, "mark", room),
+            lambda room: draft.build_prompt(case.question, evidence, sources, "mark", room),
             schema=draft.schema([each.key for each in evidence]),
         )
         return costed(case, model, [hit.passage.doc_id for hit in hits])
@@ -107,12 +107,12 @@ def one_search(width: int) -> Way:
 async def sieved(setting: Setting, case: Case, mode: Mode) -> dict[tuple[int, int], tuple[float, bool, int]]:
     """(of_run, of_call) → recall, all, how many are shown, of the first round: one search, and the names in it followed."""
     model = Knowing(case.question, case.gold)
-    kit = setting.kit(model, mode, ALONE)
+    context = setting.context(model, mode, ALONE)
     run = asked(case, model, mode, Route.research)
-    run = await done(Step.PLAN, run.then(Routed(Route.research, "")), kit)
+    run = await done(Step.PLAN, run.then(Routed(Route.research, "")), context)
     for step in (Step.DECIDE, Step.CALL, Step.HOP, Step.CALL):
-        run = await done(step, run, kit)
-    ranked = [each.hit.passage for each in hops.order(case.question, await searches(run, kit), kit.hops)]
+        run = await done(step, run, context)
+    ranked = [each.hit.passage for each in hops.order(case.question, await searches(run, context), context.hops)]
     first = [found.passage for found in run.results["c1"].found]
     found: dict[tuple[int, int], tuple[float, bool, int]] = {}
     for of_run in (*SIEVES, 10**6):

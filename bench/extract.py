@@ -79,17 +79,19 @@ class Without:
 async def researched(opened: Workspace, question: str, without: Sequence[str] = ()) -> dict[str, Any]:
     """The run up to the point where it stops searching."""
     scope = opened.scope()
-    shelf = await opened.shelf(scope)
+    search_context = await opened.search_context(scope)
     if without:
-        shelf = replace(shelf, indexes={name: Without(index, without) for name, index in shelf.indexes.items()})
-    kit = RunContext(ToolContext(replace(shelf, vectors={}), lambda: scope), Run.then, opened.document)
+        search_context = replace(
+            search_context, indexes={name: Without(index, without) for name, index in search_context.indexes.items()}
+        )
+    context = RunContext(ToolContext(replace(search_context, vectors={}), lambda: scope), Run.then, opened.document)
     run = Run("r", (Asked(question, opened.principal.id, DAY),))
-    async for event in carry_on(run, kit):
+    async for event in carry_on(run, context):
         run = run.then(event)
         if isinstance(event, Stopped):
             break
-    done = await searches(run, kit)
-    ranked = hops.order(question, done, kit.hops) if done else []
+    done = await searches(run, context)
+    ranked = hops.order(question, done, context.hops) if done else []
     return {
         "evidence": run.evidence[:12],
         "ties": tuple((each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link),

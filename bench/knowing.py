@@ -12,7 +12,7 @@ from assay.core.events import RoleModel
 from assay.core.types import Usage
 from assay.language import text
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.testing import Script, calls, complete, drops, one_step, passages_in, research, rests, supported
 
@@ -117,7 +117,9 @@ def _first(words: str) -> str:
 def meter(model: Knowing, window: int = 32768) -> Meter:
     """The model in every role, with tool calls and schemas, and no ceilings."""
     seats = {
-        role: (ConnectedModel(model, RoleModel(role.value, model.name, tools=True, schema=True, json=True, window=window)),)
+        role: (
+            ConnectedModel(model, RoleModel(role.value, model.name, tools=True, schema=True, json=True, window=window)),
+        )
         for role in Role
     }
     return Meter(seats, record=lambda _: None, recalled=lambda _: None, book=FreeLedger())

@@ -58,16 +58,16 @@ class Setting:
     """A workspace with a collection in it, opened once."""
 
     opened: Workspace
-    shelf: SearchContext
+    search_context: SearchContext
     weights: dict[str, tuple[Usage, tuple[Event, ...]]] = field(default_factory=dict)  # of passages weighed alone
 
-    def desk(self) -> ToolContext:
+    def tool_context(self) -> ToolContext:
         scope = self.opened.scope([BASE])
-        return ToolContext(self.shelf, lambda: scope)
+        return ToolContext(self.search_context, lambda: scope)
 
-    def kit(self, model: Knowing, mode: Mode, width: Width) -> RunContext:
+    def context(self, model: Knowing, mode: Mode, width: Width) -> RunContext:
         return RunContext(
-            self.desk(),
+            self.tool_context(),
             Run.then,
             self.opened.document,
             limits=Limits(ROUNDS[mode]),
@@ -118,10 +118,10 @@ async def gathered(given: argparse.Namespace, cache: Path) -> list[tuple[Setting
         opened = await prepared(collection, cache, print)
         ours = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.sources([BASE])}
         texts = {item.id: (item.title, item.text) for item in collection.documents}
-        shelf = await opened.shelf(opened.scope([BASE]))
+        search_context = await opened.search_context(opened.scope([BASE]))
         for row in rows:
             wanted = [doc for doc, grade in collection.judgements[row["id"]].items() if grade > 0]
             gold = {ours[doc]: texts[doc] for doc in wanted}
             case = Case(collection.name, row["id"], collection.queries[row["id"]], row["kind"], gold)
-            found.append((Setting(opened, replace(shelf, vectors={})), case))
+            found.append((Setting(opened, replace(search_context, vectors={})), case))
     return found

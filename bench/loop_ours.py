@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool
-from assay.agent.tool_context import ToolContext, Result, as_found
+from assay.agent.tool_context import Result, ToolContext, as_found
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.core.types import Hit
@@ -45,9 +45,9 @@ async def filled(folder: Path, texts: Sequence[str], **flags: Any) -> tuple[Work
     files = [Source(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
     await opened.add_sources(files, reader=GivenTexts())
     scope = opened.scope()
-    desk = ToolContext(await opened.shelf(scope), lambda: scope)
+    tool_context = ToolContext(await opened.search_context(scope), lambda: scope)
     entries = sorted(opened.sources(), key=lambda entry: entry.uri)
-    hits = [hit for entry in entries for hit in await desk.passages(entry.id)]
+    hits = [hit for entry in entries for hit in await tool_context.passages(entry.id)]
     assert len(hits) == len(texts), len(hits)
     return opened, [replace(hit, scores={"fused": 1 - place / 1000}) for place, hit in enumerate(hits)]
 
@@ -58,14 +58,14 @@ async def agent(
     endpoint = {"llm_base_url": url, "llm_model": "scripted", "llm_api_key": "k"}
     opened, hits = await filled(folder, texts, search_rounds=searches, **endpoint)
 
-    async def search(desk: ToolContext, query: str, k: int = 8) -> Result:
+    async def search(tool_context: ToolContext, query: str, k: int = 8) -> Result:
         place = int(query.rpartition(" ")[2]) if query.startswith("valves ") else 0
         mine = hits[place * together :][:together]
-        desk.seen.update({hit.passage.id: hit for hit in mine})
+        tool_context.seen.update({hit.passage.id: hit for hit in mine})
         return Result(as_found(mine), f"{len(mine)} passages")
 
-    async def follow(desk: ToolContext, passage: str, name: str, query: str = "", k: int = 8) -> Result:
-        return await search(desk, query)
+    async def follow(tool_context: ToolContext, passage: str, name: str, query: str = "", k: int = 8) -> Result:
+        return await search(tool_context, query)
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
     opened.models_agreed()
@@ -74,8 +74,8 @@ async def agent(
     async def run() -> Run:
         asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=model_roles.seats(roles))
         run = ask.recorded(opened, Run(records.begin(opened.store, opened.principal.id), ()), asked)
-        kit = replace(await ask.run_context_for(opened, run, roles), tools=tools)
-        async for event in carry_on(run, kit):
+        context = replace(await ask.run_context_for(opened, run, roles), tools=tools)
+        async for event in carry_on(run, context):
             run = run.then(event)
         assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]
         assert run.rounds == searches, (run.rounds, run.stopped)

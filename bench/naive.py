@@ -24,29 +24,29 @@ ALONE = Width(together=1, alone=1)
 async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: Mode = Mode.balanced) -> Cost:
     """The same loop, but whatever a search returns is weighed, whether it was weighed before or not."""
     model = Knowing(case.question, case.gold)
-    kit = setting.kit(model, mode, ALONE)
-    run = await done(Step.PLAN, await done(Step.ROUTE, asked(case, model, mode), kit), kit)
-    while not (run.satisfied or run.nothing_left or kit.limits.reached(run) or kit.limits.barren(run)):
+    context = setting.context(model, mode, ALONE)
+    run = await done(Step.PLAN, await done(Step.ROUTE, asked(case, model, mode), context), context)
+    while not (run.satisfied or run.nothing_left or context.limits.reached(run) or context.limits.barren(run)):
         before = len(run.events)
-        run = narrowed(await done(Step.DECIDE, run, kit), before, width)
+        run = narrowed(await done(Step.DECIDE, run, context), before, width)
         if run.calls_waiting:
-            run = await done(Step.CALL, run, kit)
+            run = await done(Step.CALL, run, context)
         if hopping and sift.hop_due(run):
             begun = len(run.events)
-            run = narrowed(await done(Step.HOP, run, kit), begun, width)
-            run = await done(Step.CALL, run, kit) if run.calls_waiting else run
+            run = narrowed(await done(Step.HOP, run, context), begun, width)
+            run = await done(Step.CALL, run, context) if run.calls_waiting else run
         results = [event for event in run.events[before:] if isinstance(event, ToolRan)]
         unique = {found.passage.id: found for result in results for found in result.found}
-        run = await weighed(run, kit, setting, model, tuple(unique.values()))
+        run = await weighed(run, context, setting, model, tuple(unique.values()))
         if run.round_unjudged:
-            run = await done(Step.JUDGE, run, kit)
-    run = await play(run.then(Stopped(StopReason.sufficient)), kit)
+            run = await done(Step.JUDGE, run, context)
+    run = await play(run.then(Stopped(StopReason.sufficient)), context)
     assert run.delivered, run.events[-1]
     return costed(case, model, [each.passage.doc_id for each in run.evidence])
 
 
-async def done(step: Step, run: Run, kit: RunContext) -> Run:
-    async for event in STEPS[step](run, kit):
+async def done(step: Step, run: Run, context: RunContext) -> Run:
+    async for event in STEPS[step](run, context):
         run = run.then(event)
     return run
 
@@ -62,13 +62,13 @@ def narrowed(run: Run, since: int, width: int) -> Run:
     return replace(run, events=tuple(events))
 
 
-async def weighed(run: Run, kit: RunContext, setting: Setting, model: Knowing, found: Sequence[Found]) -> Run:
+async def weighed(run: Run, context: RunContext, setting: Setting, model: Knowing, found: Sequence[Found]) -> Run:
     """What the model says of these passages, each paid for anew. It would say the same again, so that is looked up."""
     before = tuple(event for event in run.events if not isinstance(event, ToolRan | Gathered))
     for each in found:
         if each.passage.id not in setting.weights:
             asked = model.spent
-            events = tuple([event async for event in gather(Run(run.id, (*before, ToolRan("c", (each,)))), kit)])
+            events = tuple([event async for event in gather(Run(run.id, (*before, ToolRan("c", (each,)))), context)])
             spent = Usage(1, model.spent.tokens_in - asked.tokens_in, model.spent.tokens_out - asked.tokens_out)
             setting.weights[each.passage.id] = (spent, events)
         else:

@@ -161,7 +161,9 @@ async def measure(size: int, rounds: int, k: int, batch: int, embed: bool) -> tu
         async def theirs(i: int, mask: np.ndarray | None) -> None:
             least.hybrid(words[i], vectors[i], k, mask)
 
-        shelf = SearchContext(stored(Path(folder), corpus), {"bench": index}, Known(dict(zip(words, vectors, strict=True))))
+        search_context = SearchContext(
+            stored(Path(folder), corpus), {"bench": index}, Known(dict(zip(words, vectors, strict=True)))
+        )
         scope = Scope("user:bench", (Base("bench", "bench", "user:bench"),), frozenset(f"l{i}" for i in range(LABELS)))
         few, one = In("label", ("l3", "l4")), Eq("doc", "d000003")
         fifth, twenty = np.isin(corpus.labels, (3, 4)), corpus.docs == 3
@@ -175,12 +177,12 @@ async def measure(size: int, rounds: int, k: int, batch: int, embed: bool) -> tu
             "ours: a fifth of the rows": lambda i: ours(i, few),
             "limit: one document": lambda i: theirs(i, twenty),
             "ours: one document": lambda i: ours(i, one),
-            "ours: retrieve, ten of them": lambda i: retrieve(shelf, words[i], 10, scope),
+            "ours: retrieve, ten of them": lambda i: retrieve(search_context, words[i], 10, scope),
         }
         if embed:
             contestants["ours: hybrid, with embedding"] = await _embedding(index, words, k)
         found = await timed(size, rounds, contestants)
-        shelf.store.close()
+        search_context.store.close()
     return found, facts
 
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import sys
 
-from assay.agent.tool import ToolContext, Result, as_found, schema_of, tool
+from assay.agent.tool import Result, ToolContext, as_found, schema_of, tool
 from assay.agent.toolbox import tools_for
 from assay.core.errors import ToolError
 from assay.language.text import abbreviations
@@ -18,12 +18,12 @@ from assay.workspace.facade import open_workspace
 
 
 @tool
-async def abbreviation(desk: ToolContext, short: str) -> Result:
+async def abbreviation(tool_context: ToolContext, short: str) -> Result:
     """Look up what an abbreviation stands for, where a document says it.
 
     short: the abbreviation, as it is written
     """
-    for hit in await desk.retrieve(short, 20):
+    for hit in await tool_context.retrieve(short, 20):
         if long := abbreviations(hit.passage.text).get(short):
             return Result(as_found([hit]), f"{short} is short for {long}")
     raise ToolError(f"No document says what {short!r} stands for. Try search.")
@@ -33,10 +33,10 @@ async def main(short: str) -> None:
     tools = tools_for(own=[abbreviation])
     print("The model is told:", json.dumps(schema_of(tools["abbreviation"]).parameters["properties"]))
     with open_workspace() as workspace:
-        desk = ToolContext(await workspace.shelf(workspace.scope()), workspace.scope)
+        tool_context = ToolContext(await workspace.search_context(workspace.scope()), workspace.scope)
         for arguments in ({"short": short}, {"short": short, "user": "somebody else"}):
             try:
-                result = await tools["abbreviation"](desk, arguments)
+                result = await tools["abbreviation"](tool_context, arguments)
                 print(f"{result.note} ({len(result.found)} passage)")
             except ToolError as error:
                 print("Refused:", error)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.codec import digest, dumps, from_json, to_json
-from assay.core.events import KINDS, Asked, Found, Mode, ToolRan, SearchFilters
+from assay.core.events import KINDS, Asked, Found, Mode, SearchFilters, ToolRan
 from assay.core.types import Claim, Evidence, Passage, Quote, Section, Verdict
 
 TEXT = "Cleaning\nThe filters are cleaned every ten days. Nobody knows why."

@@ -21,16 +21,16 @@ def test_there_is_a_run_of_each_kind():
 
 @pytest.mark.parametrize("path", TRACES, ids=NAMES)
 async def test_a_recorded_run_comes_to_the_same_answer_again(path: Path):
-    run, kit = replay.load(path.read_text(encoding="utf-8"))
-    again = await replay.replay(run, kit, searchable=False)
+    run, context = replay.load(path.read_text(encoding="utf-8"))
+    again = await replay.replay(run, context, searchable=False)
     assert again.answer == run.answer
     assert not again.differences
 
 
 @pytest.mark.parametrize("path", TRACES, ids=NAMES)
 def test_whatever_the_model_wrote_only_what_holds_was_delivered(path: Path):
-    run, kit = replay.load(path.read_text(encoding="utf-8"))
-    assert run.answer is not None and not faults(run.answer, run, kit.document)
+    run, context = replay.load(path.read_text(encoding="utf-8"))
+    assert run.answer is not None and not faults(run.answer, run, context.document)
     assert run.usage.calls >= 2 and all(not seat.tools for seat in run.asked.seats)
     if path.stem == "unanswerable":
         assert run.answer.outcome is not Outcome.answered
@@ -41,10 +41,12 @@ def test_whatever_the_model_wrote_only_what_holds_was_delivered(path: Path):
 @pytest.mark.parametrize("path", TRACES, ids=NAMES)
 async def test_a_record_that_was_changed_does_not_come_out_the_same(path: Path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    changed = [_lied(line) if '"event":"ModelReplied"' in line and '"prompt":"weigh"' in line else line for line in lines]
+    changed = [
+        _lied(line) if '"event":"ModelReplied"' in line and '"prompt":"weigh"' in line else line for line in lines
+    ]
     assert changed != lines
-    run, kit = replay.load("\n".join(changed))
-    again = await replay.replay(run, kit, searchable=False)
+    run, context = replay.load("\n".join(changed))
+    again = await replay.replay(run, context, searchable=False)
     assert again.differences
 
 

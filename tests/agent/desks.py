@@ -76,31 +76,33 @@ class Library:
         with self.store.write() as connection:
             connection.execute(grants.delete().where(grants.c.label == label, grants.c.name == f"user:{who.id}"))
 
-    def desk(self, who: Principal = ANN, **more: Any) -> ToolContext:
-        shelf = SearchContext(self.store, self.indexes, self.embedder)
-        return ToolContext(shelf, lambda: people.scope_of(self.store, who), today=TODAY, mark="0123456789ab", **more)
+    def tool_context(self, who: Principal = ANN, **more: Any) -> ToolContext:
+        search_context = SearchContext(self.store, self.indexes, self.embedder)
+        return ToolContext(
+            search_context, lambda: people.scope_of(self.store, who), today=TODAY, mark="0123456789ab", **more
+        )
 
 
-def call(desk: ToolContext, name: str, /, **arguments: Any) -> Result:
-    return asyncio.run(TOOLS[name](desk, arguments))
+def call(tool_context: ToolContext, name: str, /, **arguments: Any) -> Result:
+    return asyncio.run(TOOLS[name](tool_context, arguments))
 
 
-def refused(desk: ToolContext, name: str, arguments: Any) -> str:
+def refused(tool_context: ToolContext, name: str, arguments: Any) -> str:
     with pytest.raises(ToolError) as error:
-        asyncio.run(TOOLS[name](desk, arguments))
+        asyncio.run(TOOLS[name](tool_context, arguments))
     return str(error.value)
 
 
-def after(desk: ToolContext, *results: Result) -> ToolContext:
+def after(tool_context: ToolContext, *results: Result) -> ToolContext:
     """The desk of a run that these results have come back to."""
-    found = desk.found + tuple(each for result in results for each in result.found)
+    found = tool_context.found + tuple(each for result in results for each in result.found)
     evidence = tuple(
         Evidence(key_of(each.passage), each.passage, quote(each.passage, 0, len(each.passage.text)), 5.0, "q")
         for each in {each.passage.id: each for each in found}.values()
     )
-    return replace(desk, found=found, evidence=evidence)
+    return replace(tool_context, found=found, evidence=evidence)
 
 
 def names_found(result: Result, library: Library) -> set[str]:
-    uris = {each.id: each.name for each in library.desk(ANN).sources()}
+    uris = {each.id: each.name for each in library.tool_context(ANN).sources()}
     return {uris[each.passage.doc_id] for each in result.found}

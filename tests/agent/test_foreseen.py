@@ -107,7 +107,9 @@ def rows(workspace: Workspace) -> list[Any]:
 
 
 async def answered(workspace: Workspace) -> str:
-    return [run.id async for run, _ in workspace.ask("How tall is tower 2?", AskOptions(mode=Mode.quick, model=False))][-1]
+    return [run.id async for run, _ in workspace.ask("How tall is tower 2?", AskOptions(mode=Mode.quick, model=False))][
+        -1
+    ]
 
 
 async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its_end(folder: Path):

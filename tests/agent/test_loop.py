@@ -37,7 +37,7 @@ def asked(question: str = QUESTION) -> Run:
     return Run("r1", (Asked(question, "local", "2026-01-01"),))
 
 
-def kit(opened: Workspace) -> RunContext:
+def context(opened: Workspace) -> RunContext:
     return replace(asyncio.run(run_context_for(opened, asked())), record=Run.then)
 
 
@@ -57,15 +57,15 @@ def test_what_comes_next_follows_from_the_events_alone():
 
 
 def test_a_limit_ends_the_search_and_not_the_run(filled: Workspace):
-    run = asyncio.run(play(asked(), replace(kit(filled), limits=Limits(rounds=1))))
+    run = asyncio.run(play(asked(), replace(context(filled), limits=Limits(rounds=1))))
     assert run.stopped and run.stopped.reason is StopReason.rounds
     assert run.answer is not None and run.rounds == 1
 
 
 def test_a_run_carried_on_from_any_of_its_events_ends_in_the_same_answer(filled: Workspace):
-    whole = asyncio.run(play(asked(), kit(filled)))
+    whole = asyncio.run(play(asked(), context(filled)))
     for length in range(1, len(whole.events)):
-        again = asyncio.run(play(Run("r1", whole.events[:length]), kit(filled)))  # nothing is remembered
+        again = asyncio.run(play(Run("r1", whole.events[:length]), context(filled)))  # nothing is remembered
         assert again.answer == whole.answer, whole.kinds[:length]
 
 
@@ -76,7 +76,7 @@ def test_every_event_is_recorded_before_it_is_seen(filled: Workspace):
         order.append("recorded")
         return run.then(event)
 
-    watched = replace(kit(filled), record=record)
+    watched = replace(context(filled), record=record)
 
     async def watch() -> None:
         async for _ in carry_on(asked(), watched):
@@ -91,14 +91,14 @@ def test_a_tool_that_does_not_exist_is_refused_with_the_list_of_tools(filled: Wo
     run = run.then(
         Decided((Call("c1", "delete_everything", {}), Call("c2", "search", {"query": "alarm", "colour": "red"})), "")
     )
-    run = asyncio.run(play(run, kit(filled)))
+    run = asyncio.run(play(run, context(filled)))
     assert "There are: compare_documents, " in run.results["c1"].error
     assert "takes no argument 'colour'" in run.results["c2"].error
     assert run.answer is not None
 
 
 def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Workspace):
-    run = asyncio.run(play(asked(), kit(filled)))
+    run = asyncio.run(play(asked(), context(filled)))
     evidence = run.evidence[0]
     inside = evidence.passage
     liar = Quote(inside.doc_id, inside.start, inside.start + 13, "Pigs can fly.")
@@ -122,7 +122,7 @@ def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Work
 
 
 def test_an_answer_cites_only_what_was_gathered_and_quotes_only_what_stands_there(filled: Workspace):
-    run = asyncio.run(play(asked(), kit(filled)))
+    run = asyncio.run(play(asked(), context(filled)))
     assert run.answer is not None and run.answer.claims
     assert run.answer.cited_keys <= {evidence.key for evidence in run.evidence}
     for claim in run.answer.claims:
@@ -133,7 +133,7 @@ def test_an_answer_cites_only_what_was_gathered_and_quotes_only_what_stands_ther
 
 def test_a_question_about_last_year_is_limited_to_last_year(filled: Workspace):
     run = asked("What did the monthly reports of last year say about nitrate?")
-    run = asyncio.run(play(run, replace(kit(filled))))
+    run = asyncio.run(play(run, replace(context(filled))))
     routed = next(event for event in run.events if isinstance(event, Routed))
     assert (routed.since, routed.until) == ("2025-01-01", "2025-12-31")
     dates = {filled.document(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
@@ -157,12 +157,12 @@ async def test_a_run_that_was_stopped_is_resumed_from_its_records(filled: Worksp
     "question", ["?", "…", "the of and", "'; DROP TABLE documents; --", "\x00", "a" * 20_000, "🙂", "()[]*~^:\\"]
 )
 def test_whatever_is_asked_ends_in_an_answer(filled: Workspace, question: str):
-    run = asyncio.run(play(asked(question), kit(filled)))
+    run = asyncio.run(play(asked(question), context(filled)))
     assert run.answer is not None
 
 
 def test_what_came_near_is_checked_like_any_claim(filled: Workspace):
-    run = asyncio.run(play(asked("What is the boiling point of tungsten?"), kit(filled)))
+    run = asyncio.run(play(asked("What is the boiling point of tungsten?"), context(filled)))
     assert run.answer is not None and run.answer.outcome is Outcome.abstained
     key = run.evidence[0].key
     forged = replace(

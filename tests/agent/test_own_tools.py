@@ -23,7 +23,7 @@ from assay.core.types import Passage
 
 
 @tool
-async def glossary(desk: ToolContext, word: str) -> str:
+async def glossary(tool_context: ToolContext, word: str) -> str:
     """Say what a word means here.
 
     word: the word
@@ -32,23 +32,23 @@ async def glossary(desk: ToolContext, word: str) -> str:
 
 
 @tool
-def plain(desk: ToolContext, word: str) -> Result:
+def plain(tool_context: ToolContext, word: str) -> Result:
     """Not async."""
-    return Result(note=f"{word}: {len(desk.sources())} documents")
+    return Result(note=f"{word}: {len(tool_context.sources())} documents")
 
 
 def test_a_tool_of_somebodys_own_stands_beside_the_others(plant: Library):
     tools = tools_for(["search"], own=[glossary, plain])
     assert list(tools) == ["search", "glossary", "plain"]
-    assert asyncio.run(tools["glossary"](plant.desk(), {"word": "P7"})) == Result((), "P7 means pump")
-    assert asyncio.run(tools["plain"](plant.desk(BOB), {"word": "P7"})).note == "P7: 2 documents"
+    assert asyncio.run(tools["glossary"](plant.tool_context(), {"word": "P7"})) == Result((), "P7 means pump")
+    assert asyncio.run(tools["plain"](plant.tool_context(BOB), {"word": "P7"})).note == "P7: 2 documents"
     with pytest.raises(ToolError, match=r"glossary needs the argument 'word'\."):
-        asyncio.run(tools["glossary"](plant.desk(), {}))
+        asyncio.run(tools["glossary"](plant.tool_context(), {}))
 
 
-def own(body: Callable[..., Any], desk: ToolContext, seconds: float = 5.0) -> Result:
+def own(body: Callable[..., Any], tool_context: ToolContext, seconds: float = 5.0) -> Result:
     made = tool(body)
-    return asyncio.run(guarded(replace(made, name="mine", about="Mine."), seconds)(desk, {}))
+    return asyncio.run(guarded(replace(made, name="mine", about="Mine."), seconds)(tool_context, {}))
 
 
 class Odd(BaseException):
@@ -62,27 +62,27 @@ class Odd(BaseException):
 def test_whatever_an_own_tool_raises_is_a_result_and_not_a_crash(
     plant: Library, error: BaseException, asynchronous: bool
 ):
-    async def fails(desk: ToolContext) -> Result:
+    async def fails(tool_context: ToolContext) -> Result:
         raise error
 
-    def breaks(desk: ToolContext) -> Result:
+    def breaks(tool_context: ToolContext) -> Result:
         raise error
 
     with pytest.raises(ToolError, match=f"^mine failed: {type(error).__name__}: ") as said:
-        own(fails if asynchronous else breaks, plant.desk())
+        own(fails if asynchronous else breaks, plant.tool_context())
     assert "\x07" not in str(said.value)
 
 
 def test_an_own_tool_that_refuses_is_taken_at_its_word(plant: Library):
-    async def refuses(desk: ToolContext) -> Result:
+    async def refuses(tool_context: ToolContext) -> Result:
         raise ToolError("There is no such word.")
 
     with pytest.raises(ToolError, match=r"^There is no such word\.$"):
-        own(refuses, plant.desk())
+        own(refuses, plant.tool_context())
 
 
 def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
-    async def stubborn(desk: ToolContext) -> Result:
+    async def stubborn(tool_context: ToolContext) -> Result:
         while True:
             try:
                 await asyncio.sleep(0.05)
@@ -90,20 +90,20 @@ def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
                 if time.monotonic() - began > 0.5:
                     raise
 
-    def blocks(desk: ToolContext) -> str:
+    def blocks(tool_context: ToolContext) -> str:
         time.sleep(1.0)
         return "late"
 
     for body in (stubborn, blocks):
         began = time.monotonic()
         with pytest.raises(ToolError, match=r"^mine took longer than 0\.1 seconds\.$"):
-            asyncio.run(_stopped(body, plant.desk()))
+            asyncio.run(_stopped(body, plant.tool_context()))
 
 
-async def _stopped(body: Callable[..., Any], desk: ToolContext) -> Result:
+async def _stopped(body: Callable[..., Any], tool_context: ToolContext) -> Result:
     began = time.monotonic()
     try:
-        return await guarded(replace(tool(body), name="mine"), 0.1)(desk, {})
+        return await guarded(replace(tool(body), name="mine"), 0.1)(tool_context, {})
     finally:
         assert time.monotonic() - began < 0.4
         await asyncio.sleep(0.6)  # long enough for the stubborn one to give in
@@ -111,27 +111,27 @@ async def _stopped(body: Callable[..., Any], desk: ToolContext) -> Result:
 
 @pytest.mark.parametrize("value", [None, 5, {"note": "x"}])
 def test_an_own_tool_gives_back_a_result_or_text_and_nothing_else(plant: Library, value: Any):
-    async def gives(desk: ToolContext) -> Any:
+    async def gives(tool_context: ToolContext) -> Any:
         return value
 
     with pytest.raises(ToolError, match=f"it gave back {type(value).__name__}, not a Result or text"):
-        own(gives, plant.desk())
+        own(gives, plant.tool_context())
 
 
 def test_an_own_tool_can_neither_invent_a_passage_nor_show_one_that_is_not_theirs(plant: Library):
-    secret = next(entry for entry in plant.desk(ANN).sources() if "contract" in entry.name)
-    pumps = next(entry for entry in plant.desk(ANN).sources() if entry.name == "pumps.txt")
+    secret = next(entry for entry in plant.tool_context(ANN).sources() if "contract" in entry.name)
+    pumps = next(entry for entry in plant.tool_context(ANN).sources() if entry.name == "pumps.txt")
     hidden = Passage("p", secret.id, SECRET[:20], 0, 20)
     invented = Passage("p", pumps.id, "Pigs can fly.", 0, 13)
     true = Passage("p", pumps.id, PUMPS[:20], 0, 20)
 
     def giving(passage: Passage) -> Callable[..., Any]:
-        async def gives(desk: ToolContext) -> Result:
+        async def gives(tool_context: ToolContext) -> Result:
             return Result((Found(passage, 1, 1.0),), "", (secret.id, pumps.id, "nonsense"), left=-5)
 
         return gives
 
-    bob = plant.desk(BOB)
+    bob = plant.tool_context(BOB)
     for passage in (hidden, invented):
         with pytest.raises(ToolError, match="does not stand in a document"):
             own(giving(passage), bob)
@@ -140,18 +140,18 @@ def test_an_own_tool_can_neither_invent_a_passage_nor_show_one_that_is_not_their
 
 
 @tool
-async def search(desk: ToolContext, query: str) -> str:
+async def search(tool_context: ToolContext, query: str) -> str:
     """Take the place of search."""
     return ""
 
 
 @tool
-async def silent(desk: ToolContext, query: str) -> str:
+async def silent(tool_context: ToolContext, query: str) -> str:
     return ""
 
 
 @tool
-async def untyped(desk: ToolContext, query) -> str:
+async def untyped(tool_context: ToolContext, query) -> str:
     """No type."""
     return ""
 
@@ -163,7 +163,7 @@ async def deskless(query: str) -> str:
 
 
 @tool
-async def greedy(desk: ToolContext, **rest: str) -> str:
+async def greedy(tool_context: ToolContext, **rest: str) -> str:
     """Takes anything."""
     return ""
 

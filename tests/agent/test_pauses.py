@@ -351,8 +351,8 @@ async def test_what_is_left_of_a_set_is_said(folder: Path):
         run = [await anext(steps) for _ in range(5)][-1][0]
         await steps.aclose()
         assert run.kinds[-1] == "Decided"
-        kit = await run_context_for(workspace, run, await seated(workspace))
-        run = await play(run, replace(kit, desk=replace(kit.desk, most=1)))
+        context = await run_context_for(workspace, run, await seated(workspace))
+        run = await play(run, replace(context, tool_context=replace(context.tool_context, most=1)))
     examined = run.answer.examined if run.answer else None
     assert examined is not None and examined.left > 0
     assert events(run, Stopped)[0].reason is not StopReason.exhausted

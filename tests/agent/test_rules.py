@@ -29,15 +29,15 @@ def vector(words: str) -> np.ndarray:
     return bag / (np.linalg.norm(bag) or 1.0)
 
 
-def search(lead: Lead, shelf: dict[str, str]) -> Ran:
+def search(lead: Lead, search_context: dict[str, str]) -> Ran:
     asked = set(text.terms(lead.query))
-    scores = {title: len(asked & set(text.terms(f"{title} {body}"))) for title, body in shelf.items()}
+    scores = {title: len(asked & set(text.terms(f"{title} {body}"))) for title, body in search_context.items()}
     best = max(scores.values()) or 1
-    found = sorted((title for title in shelf if scores[title]), key=lambda title: -scores[title])[: lead.k]
+    found = sorted((title for title in search_context if scores[title]), key=lambda title: -scores[title])[: lead.k]
     hits = (
         Hit(
-            Passage(title, title, shelf[title], 0, len(shelf[title])),
-            vector(f"{title} {shelf[title]}"),
+            Passage(title, title, search_context[title], 0, len(search_context[title])),
+            vector(f"{title} {search_context[title]}"),
             {"fused": scores[title] / best},
             rank,
             title,
@@ -47,15 +47,15 @@ def search(lead: Lead, shelf: dict[str, str]) -> Ran:
     return Ran(lead, vector(lead.query), tuple(hits))
 
 
-def play(question: str, how: Hops, shelf: dict[str, str] = SHELF) -> tuple[list[Ran], str]:
+def play(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> tuple[list[Ran], str]:
     ran: list[Ran] = []
     while (following := rules.next_searches(question, ran, how)).leads:
-        ran += [search(lead, shelf) for lead in following.leads]
+        ran += [search(lead, search_context) for lead in following.leads]
     return ran, following.stop
 
 
-def titles(question: str, how: Hops, shelf: dict[str, str] = SHELF) -> list[str]:
-    return [ranked.hit.title for ranked in hops.order(question, play(question, how, shelf)[0], how)]
+def titles(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> list[str]:
+    return [ranked.hit.title for ranked in hops.order(question, play(question, how, search_context)[0], how)]
 
 
 def test_the_first_search_is_the_question_itself():
@@ -71,11 +71,11 @@ def test_without_hops_the_chain_is_not_found():
     assert not {"Ida Torvald", "Lindhavn"} <= set(titles(QUESTION, Hops(rounds=()))[:3])
 
 
-def torvald(shelf: dict[str, str]) -> hops.Link:
+def torvald(search_context: dict[str, str]) -> hops.Link:
     """The link under her name, after a search for the question in a shelf that cannot find her by its words."""
     first = search(rules.plan(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
     lead = next(each for each in rules.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
-    return hops.score(QUESTION, [first, search(lead, shelf)], Hops()).links["Ida Torvald"]
+    return hops.score(QUESTION, [first, search(lead, search_context)], Hops()).links["Ida Torvald"]
 
 
 def test_a_link_says_which_name_led_from_which_passage():
@@ -126,8 +126,11 @@ def test_a_name_of_the_question_that_nothing_holds_is_asked_for_alone():
 
 
 def test_a_passage_about_a_name_in_the_question_comes_before_one_that_only_mentions_it():
-    shelf = {"Notes on ports": "Lindhavn and its port and its fishing.", "Lindhavn": "Lindhavn is a port for fishing."}
-    assert titles("Is the fishing port Lindhavn old?", Hops(rounds=()), shelf)[0] == "Lindhavn"
+    search_context = {
+        "Notes on ports": "Lindhavn and its port and its fishing.",
+        "Lindhavn": "Lindhavn is a port for fishing.",
+    }
+    assert titles("Is the fishing port Lindhavn old?", Hops(rounds=()), search_context)[0] == "Lindhavn"
 
 
 def test_titles_that_are_no_names_do_not_stop_a_chain():

@@ -30,12 +30,12 @@ from island import script as scripted
 
 from assay.agent.context import RunContext
 from assay.agent.loop import play
-from assay.core.events import Asked, StepAnswered, Decided, Gathered, Mode, Planned, Routed, RoleModel
+from assay.core.events import Asked, Decided, Gathered, Mode, Planned, RoleModel, Routed, StepAnswered
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Usage
 from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
@@ -186,8 +186,8 @@ async def test_a_run_replays_from_a_file_with_no_workspace_at_all(folder: Path):
     with opened(folder) as workspace:
         saved = save(run, workspace.document)
     shutil.rmtree(folder)
-    loaded, kit = load(saved)
-    replayed = await replay(loaded, kit, searchable=False)
+    loaded, context = load(saved)
+    replayed = await replay(loaded, context, searchable=False)
     assert loaded == run and replayed.differences == () and replayed.answer == run.answer
 
 

@@ -20,23 +20,23 @@ from assay.agent.steps.registry import Step, call
 from assay.agent.steps.sift import sift_due
 from assay.agent.steps.sufficiency import Found as Answering
 from assay.agent.steps.sufficiency import Sufficiency, bindings
-from assay.agent.tool import Brief, ToolContext, Result, tool
+from assay.agent.tool import Brief, Result, ToolContext, tool
 from assay.core.errors import ModelError
 from assay.core.events import (
     Asked,
-    StepAnswered,
     Call,
-    ModelReplied,
     Decided,
     Failed,
     Found,
     Gathered,
     Judged,
+    ModelReplied,
     Planned,
     Resumed,
+    RoleModel,
     Route,
     Routed,
-    RoleModel,
+    StepAnswered,
     ToolRan,
 )
 from assay.core.run import Run
@@ -47,7 +47,7 @@ from assay.evidence.assess import Weight, Width
 from assay.evidence.quotation import within
 from assay.evidence.weigh import key_of
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.testing import passages_in, schema_of
 from assay.testing.protocol import body_of
 
@@ -144,16 +144,20 @@ class Weigher:
         return Reply(json.dumps({"passages": weights}))
 
 
-def kit(model: Any, *, small: bool = False, **more: Any) -> RunContext:
+def context(model: Any, *, small: bool = False, **more: Any) -> RunContext:
     seats = {Role.weigh: (ConnectedModel(model, RoleModel("weigh", "weigher", not small, True, True, small=small)),)}
     nowhere: Any = None
     meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
-    return RunContext(ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more)
+    return RunContext(
+        ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more
+    )
 
 
 def searched(*found: Sequence[Passage]) -> Run:
     """A run whose searches have come back with these."""
-    run = Run("r1", (Asked("How tall is it?", "local", "2026-01-01", seats=(RoleModel("weigh", "weigher", True, True),)),))
+    run = Run(
+        "r1", (Asked("How tall is it?", "local", "2026-01-01", seats=(RoleModel("weigh", "weigher", True, True),)),)
+    )
     run = run.then(Routed(Route.research, "")).then(Planned(Plan((PlanStep("s1", "How tall is it?"),))))
     run = run.then(Decided(tuple(Call(f"c{n}", "search", {"query": f"q{n}"}) for n, _ in enumerate(found)), ""))
     for n, passages in enumerate(found):
@@ -161,8 +165,8 @@ def searched(*found: Sequence[Passage]) -> Run:
     return run.then(Gathered((), skipped=()))  # sifted: nothing is passed over
 
 
-async def weighed(run: Run, kit: RunContext) -> Run:
-    async for event in gathering.gather(run, kit):
+async def weighed(run: Run, context: RunContext) -> Run:
+    async for event in gathering.gather(run, context):
         run = run.then(event)
     return run
 
@@ -172,7 +176,7 @@ NOTES = [passage(f"The tower of yard {n} is {n} metres tall.", f"n{n:02}") for n
 
 async def test_a_passage_that_several_searches_bring_up_is_weighed_once():
     model = Weigher()
-    run = await weighed(searched(NOTES[:6], NOTES[3:9], NOTES[:2]), kit(model))
+    run = await weighed(searched(NOTES[:6], NOTES[3:9], NOTES[:2]), context(model))
     assert sorted(words for request in model.shown for words in request) == [each.text for each in NOTES[:9]]
     assert run.unweighed == () and len(run.evidence) == 9
     run = run.then(Decided((Call("c9", "search", {"query": "more"}),), "")).then(
@@ -195,7 +199,7 @@ async def test_short_passages_share_a_request_unless_the_model_is_small_or_the_s
     small: bool, width: Width, most: int
 ):
     model = Weigher()
-    run = await weighed(searched(NOTES), kit(model, small=small, width=width))
+    run = await weighed(searched(NOTES), context(model, small=small, width=width))
     assert max(map(len, model.shown)) == most and len(model.shown) == -(-len(NOTES) // most)
     assert len(run.evidence) == len(NOTES)
 
@@ -208,7 +212,7 @@ async def test_weighing_that_was_broken_off_is_carried_on_in_the_same_requests(e
     """Otherwise a reply that is recorded, to a request whose result is not, would be asked for again."""
     whole = Weigher()
     run = searched(LONG)
-    await weighed(run, kit(whole))
+    await weighed(run, context(whole))
     assert len(whole.shown) >= 3  # none shares with its neighbour, and some would with what comes after it
     for place, done in enumerate(whole.shown):
         own = [each for each in LONG if each.text in done]
@@ -217,7 +221,7 @@ async def test_weighing_that_was_broken_off_is_carried_on_in_the_same_requests(e
             part = part.then(event)
         model = Weigher()
         assert not sift_due(part)
-        await weighed(part, kit(model))
+        await weighed(part, context(model))
         assert sorted(model.shown) == sorted(whole.shown[:place] + whole.shown[place + 1 :])
 
 
@@ -234,7 +238,7 @@ async def test_an_assessor_of_ones_own_takes_the_models_place_and_what_it_quotes
         ]
 
     run = await weighed(
-        searched(NOTES[:4]), replace(kit(model), assess=own, titled=lambda ids: dict.fromkeys(ids, "Yard"))
+        searched(NOTES[:4]), replace(context(model), assess=own, titled=lambda ids: dict.fromkeys(ids, "Yard"))
     )
     assert model.shown == [] and seen == [("How tall is it?", ["n00", "n01", "n02", "n03"], ["Yard"] * 4)]
     (gathered,) = [event for event in run.events if isinstance(event, Gathered) and event.evidence]
@@ -247,13 +251,13 @@ async def test_an_assessor_that_fails_leaves_a_run_that_can_be_resumed():
     async def broken(*_: Any) -> Sequence[Weight]:
         raise ZeroDivisionError("oh")
 
-    run = await play(searched(NOTES[:2]), replace(kit(Weigher()), assess=broken))
+    run = await play(searched(NOTES[:2]), replace(context(Weigher()), assess=broken))
     assert run.failed is not None and "The assessor failed (ZeroDivisionError: oh)" in run.failed.detail
     assert next_step(run.then(Resumed(by="local")), Limits()) is Step.GATHER
 
 
 async def test_an_endpoint_that_fails_half_way_keeps_what_was_weighed():
-    run = await play(searched(LONG), kit(Weigher(fails_at=1)))
+    run = await play(searched(LONG), context(Weigher(fails_at=1)))
     assert run.failed is not None and 0 < len(run.evidence) < len(LONG)
 
 
@@ -261,19 +265,19 @@ async def test_an_endpoint_that_fails_half_way_keeps_what_was_weighed():
 
 
 @tool
-async def counts(desk: ToolContext, of: Brief) -> Result:
+async def counts(tool_context: ToolContext, of: Brief) -> Result:
     """Count what was found so far.
 
     of: anything
     """
-    return Result((), f"{len(desk.found)} passages")
+    return Result((), f"{len(tool_context.found)} passages")
 
 
 async def test_calls_of_one_decision_see_nothing_of_each_other_also_when_only_some_are_left():
     run = searched(NOTES[:3])
     made = (Call("x1", "counts", {"of": "a"}), Call("x2", "counts", {"of": "b"}))
     run = run.then(Decided(made, ""))
-    with_tool = replace(kit(Weigher()), tools={"counts": counts})
+    with_tool = replace(context(Weigher()), tools={"counts": counts})
     both = [event async for event in call(run, with_tool)]
     assert [event.note for event in both] == ["3 passages", "3 passages"]  # type: ignore[union-attr]
     run = run.then(ToolRan("x1", tuple(Found(each, 0, 1.0) for each in NOTES[3:])))
@@ -289,7 +293,8 @@ def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evid
     weighed = assess.read([Weight(id="t", score=9), Weight(id="l", score=9)], {"t": tall, "l": lit}, "q", 3.0)
     plan = Plan((PlanStep("s1", "How tall?"), PlanStep("s2", "Who lights it?"), PlanStep("s3", "When?")))
     run = Run(
-        "r1", (Asked("q", "local", "2026-01-01"), Planned(plan), Gathered(weighed.evidence), StepAnswered("s3", "1871", ()))
+        "r1",
+        (Asked("q", "local", "2026-01-01"), Planned(plan), Gathered(weighed.evidence), StepAnswered("s3", "1871", ())),
     )
     said = [
         ("s1", "32 metres", key_of(tall)),

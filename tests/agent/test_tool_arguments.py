@@ -76,7 +76,7 @@ ROOT = Path(__file__).parent.parent.parent
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_with_exact_words(plant: Library, name: str, arguments: Any, words: str):
-    assert refused(plant.desk(), name, arguments) == words
+    assert refused(plant.tool_context(), name, arguments) == words
 
 
 def test_an_optional_argument_may_be_null_and_lists_become_tuples():
@@ -107,12 +107,12 @@ def nearly(name: str) -> st.SearchStrategy[dict[str, Any]]:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_a_model_writes_as_arguments_is_a_result_or_a_tool_error(plant: Library, data: st.DataObject):
-    desk = plant.desk()
-    desk = after(desk, call(desk, "search", query="pump", k=2))
+    tool_context = plant.tool_context()
+    tool_context = after(tool_context, call(tool_context, "search", query="pump", k=2))
     name = data.draw(st.sampled_from(sorted(TOOLS)))
     arguments = data.draw(nearly(name) | JSON)
     try:
-        result = asyncio.run(TOOLS[name](desk, arguments))
+        result = asyncio.run(TOOLS[name](tool_context, arguments))
     except ToolError as error:
         assert str(error).isprintable() and len(str(error)) < 1200
     else:
@@ -135,7 +135,7 @@ def test_a_call_with_a_list_of_names_survives_its_record():
 def test_the_schema_comes_from_the_signature_and_the_docstring():
     @tool
     async def sample(
-        desk: ToolContext,
+        tool_context: ToolContext,
         query: str,
         names: Annotated[list[str], Within(2, 3)],
         k: int = 5,
@@ -209,16 +209,16 @@ def test_all_tools_are_there_unless_some_are_named():
 
 def test_there_can_be_one_search_per_knowledge_base(plant: Library):
     plant.add(plant.base("HR & pay!", ANN, "wages\nand leave"), "pay.txt", "The pay of the pump team.")
-    desk = plant.desk()
-    tools = tools_for(bases=desk.bases, per_base=True)
+    tool_context = plant.tool_context()
+    tools = tools_for(bases=tool_context.bases, per_base=True)
     assert "search" not in tools and {"search_plant", "search_hr_pay", "search_all"} <= tools.keys()
     spec = schema_of(tools["search_hr_pay"])
     assert spec.about == "Search the knowledge base 'HR & pay!' by words and by meaning. wages and leave"
     assert list(spec.parameters["properties"]) == ["query", "k", "since", "until", "type"]
-    result = asyncio.run(tools["search_hr_pay"](desk, {"query": "pump"}))
+    result = asyncio.run(tools["search_hr_pay"](tool_context, {"query": "pump"}))
     assert names_found(result, plant) == {"pay.txt"}
     with pytest.raises(ToolError, match="There is no knowledge base called"):
-        asyncio.run(tools["search_hr_pay"](plant.desk(BOB), {"query": "pump"}))
+        asyncio.run(tools["search_hr_pay"](plant.tool_context(BOB), {"query": "pump"}))
 
 
 def test_bases_whose_names_look_alike_get_tools_of_their_own():

@@ -39,15 +39,15 @@ FITTING = {"string": "pump", "integer": 2, "array": ["pump", "valve"]}
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_no_argument_of_any_tool_is_too_much_for_it(plant: Library, name: str):
-    desk = plant.desk()
-    desk = after(desk, call(desk, "search", query="pump", k=2))
+    tool_context = plant.tool_context()
+    tool_context = after(tool_context, call(tool_context, "search", query="pump", k=2))
     properties = schema_of(TOOLS[name]).parameters["properties"]
     good = {each: of["enum"][0] if "enum" in of else FITTING[of["type"]] for each, of in properties.items()}
     for argument in properties:
         for value in HUGE.values():
             begun = time.thread_time()
             with pytest.raises(ToolError) as refused:
-                asyncio.run(TOOLS[name](desk, {**good, argument: value}))
+                asyncio.run(TOOLS[name](tool_context, {**good, argument: value}))
             assert time.thread_time() - begun < 0.5
             assert len(str(refused.value)) < 1_200 and "\n" not in str(refused.value)
 
@@ -55,5 +55,5 @@ def test_no_argument_of_any_tool_is_too_much_for_it(plant: Library, name: str):
 @pytest.mark.parametrize("arguments", [deep(100_000), {f"a{n}": 1 for n in range(200_000)}, "x" * 10_000_000])
 def test_arguments_that_are_none_at_all_are_refused_as_well(plant: Library, arguments: Any):
     with pytest.raises(ToolError) as refused:
-        asyncio.run(TOOLS["search"](plant.desk(), arguments))
+        asyncio.run(TOOLS["search"](plant.tool_context(), arguments))
     assert len(str(refused.value)) < 1_200

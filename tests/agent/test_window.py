@@ -12,7 +12,6 @@ from assay.agent import prompt_window
 from assay.agent.steps.decide import alike, made_before
 from assay.core.events import (
     Asked,
-    StepAnswered,
     Call,
     Compacted,
     Decided,
@@ -21,6 +20,7 @@ from assay.core.events import (
     Judged,
     Planned,
     Resumed,
+    StepAnswered,
     ToolRan,
 )
 from assay.core.run import Run

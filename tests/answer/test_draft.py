@@ -36,7 +36,7 @@ EVIDENCE = tuple(piece(number, words) for number, words in enumerate(TEXTS))
 
 
 def laid(room: int, **more) -> dict[str, str]:
-    return draft.lay_out(QUESTION, EVIDENCE, SOURCES, MARK, room, **more)
+    return draft.build_prompt(QUESTION, EVIDENCE, SOURCES, MARK, room, **more)
 
 
 # --- what the model is shown ----------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def test_whatever_the_evidence_is_it_stays_within_its_room(room: int, texts: lis
         Evidence(f"{n:08x}", Passage(f"p{n}", "d0", words, 0, len(words)), Quote("d0", 0, len(words), words), 1.0, "q")
         for n, words in enumerate(texts)
     )
-    values = draft.lay_out(QUESTION, found, Sources(), MARK, room)
+    values = draft.build_prompt(QUESTION, found, Sources(), MARK, room)
     assert sum(estimate_tokens(each) for each in values.values()) <= room + 4
 
 

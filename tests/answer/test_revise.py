@@ -122,7 +122,7 @@ def test_it_is_put_right_from_what_it_cites_first_and_then_from_what_speaks_of_t
 
 @pytest.mark.parametrize("room", [150, 250, 400])
 def test_what_is_shown_stays_within_its_room(room: int):
-    values = revise.lay_out("When was the dam built? " * 30, FAILED, EVIDENCE, Sources(), "0f0f0f0f0f0f", room)
+    values = revise.build_prompt("When was the dam built? " * 30, FAILED, EVIDENCE, Sources(), "0f0f0f0f0f0f", room)
     assert sum(estimate_tokens(each) for each in values.values()) <= room
 
 

@@ -18,14 +18,14 @@ from assay.core.errors import UserError
 from assay.core.events import (
     Answered,
     Asked,
+    AwaitingReview,
     Checked,
     Checkpoint,
-    ModelReplied,
     Decision,
     Drafted,
     Failed,
-    AwaitingReview,
     Mode,
+    ModelReplied,
     Paused,
     Resumed,
     Reviewed,
@@ -269,7 +269,9 @@ def test_a_branch_never_takes_over_a_decision_on_an_answer():
     question, answer = Asked("What?", "me", "2026-01-01"), ANSWER
     run = Run("r1", (question, Drafted((), Shape.prose)))
     seal = seal_of(run, answer)
-    run = Run("r1", (*run.events, AwaitingReview(answer, seal, ("high stakes",)), Reviewed(Decision.approve, seal, "boss")))
+    run = Run(
+        "r1", (*run.events, AwaitingReview(answer, seal, ("high stakes",)), Reviewed(Decision.approve, seal, "boss"))
+    )
     run = run.then(Answered(answer, seal))
     for place in range(2, 5):
         first = step_begins(run, place)

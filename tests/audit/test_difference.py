@@ -9,18 +9,18 @@ import pytest
 from assay.core.events import (
     Answered,
     Asked,
+    AwaitingReview,
     Call,
-    ModelReplied,
     Decided,
     Drafted,
     Event,
     Gathered,
-    AwaitingReview,
     Mode,
+    ModelReplied,
     Planned,
+    RoleModel,
     Route,
     Routed,
-    RoleModel,
     ToolRan,
 )
 from assay.core.run import Run, seal_of
@@ -85,8 +85,14 @@ def test_a_run_does_not_differ_from_itself():
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        ("question", {"asked": Asked("How wide?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "small"),))}),
-        ("question", {"asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "large"),))}),
+        (
+            "question",
+            {"asked": Asked("How wide?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "small"),))},
+        ),
+        (
+            "question",
+            {"asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "large"),))},
+        ),
         ("route", {"routed": Routed(Route.research, "several things")}),
         ("plan", {"planned": Planned(Plan((Step("s1", "How wide is the tower?"),)))}),
         ("searches", {"decided": Decided((Call("c1", "search", {"query": "lighthouse"}),), "first")}),

@@ -14,7 +14,7 @@ import pytest
 from notes import filled, opened
 
 from assay.core.codec import dumps
-from assay.core.events import Asked, Call, ModelReplied, Decided, Failed, Mode, ToolRan
+from assay.core.events import Asked, Call, Decided, Failed, Mode, ModelReplied, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.governance.tracing.export import address

@@ -12,7 +12,7 @@ from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, r
 
 from assay.cli.setup import consent
 from assay.cli.view.advice import REMARK, never_needed_the_loop
-from assay.core.events import Asked, Mode, Route, Routed, RoleModel
+from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.core.settings import load_settings
 from assay.store import facts
 from assay.store.runs import records

@@ -18,12 +18,12 @@ from assay.core.events import (
     Checked,
     Covered,
     Described,
-    InsightsDrawn,
     Event,
     Gathered,
-    PassagesChosen,
+    InsightsDrawn,
     Merged,
     Paired,
+    PassagesChosen,
     Questioned,
     Related,
     SpineWritten,
@@ -78,7 +78,9 @@ def test_relations_are_shown_with_their_labels_and_contradictions_first():
 
 def test_the_last_line_says_what_is_going_on_and_what_it_took():
     assert shown(upto(Described)).splitlines()[-1] == "asking questions · 1 request · 1,500 tokens · $0.0123 · 12 s"
-    order = [doing(upto(kind)) for kind in (Described, Merged, PassagesChosen, InsightsDrawn, Paired, SpineWritten, Checked)]
+    order = [
+        doing(upto(kind)) for kind in (Described, Merged, PassagesChosen, InsightsDrawn, Paired, SpineWritten, Checked)
+    ]
     assert order == [
         "asking questions",
         "searching",

@@ -309,9 +309,9 @@ def test_ctrl_c_names_the_run_and_the_way_back(typed: Typed, noted: Workspace, m
     from assay.synthesis import pipeline
     from assay.synthesis.stages import coverage
 
-    async def pressed(run, kit):
+    async def pressed(run, context):
         os.kill(os.getpid(), signal.SIGINT)
-        async for event in coverage.cover(run, kit):
+        async for event in coverage.cover(run, context):
             yield event
 
     with monkeypatch.context() as patched:

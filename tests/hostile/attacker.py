@@ -14,7 +14,7 @@ import httpx
 import pytest
 from worlds import EDITOR, QUESTION, READER, World, asked, operations
 
-from assay.agent.tool import ToolContext, Parameter, parameters_of
+from assay.agent.tool import Parameter, ToolContext, parameters_of
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError
@@ -128,12 +128,12 @@ class Attack:
     async def tool(self) -> None:
         """What a model that obeys the attacker can call, with whatever arguments."""
         seen = self.made.as_(READER)
-        shelf = await seen.shelf(seen.scope())
-        desk = ToolContext(shelf, seen.scope, today="2026-03-01")
+        search_context = await seen.search_context(seen.scope())
+        tool_context = ToolContext(search_context, seen.scope, today="2026-03-01")
         name = self.random.choice(sorted(TOOLS))
         tool = TOOLS[name]
         given = {each.name: self.argument(each) for each in parameters_of(tool.body)}
-        await self.told(name, lambda: tool(desk, given), dumps(given))
+        await self.told(name, lambda: tool(tool_context, given), dumps(given))
 
     def argument(self, of: Parameter) -> Any:
         if of.choices:

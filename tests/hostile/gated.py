@@ -25,6 +25,7 @@ from assay.core.events import (
     KINDS,
     Answered,
     Asked,
+    AwaitingReview,
     Block,
     Decided,
     Decision,
@@ -33,14 +34,13 @@ from assay.core.events import (
     Event,
     Failed,
     Gathered,
-    AwaitingReview,
     Mode,
     Resumed,
     Reviewed,
     Revised,
+    RoleModel,
     Route,
     Routed,
-    RoleModel,
     Shape,
     Stakes,
     Stopped,
@@ -50,7 +50,7 @@ from assay.core.run import Run, seal_of
 from assay.core.settings import Settings
 from assay.core.types import Claim, Evidence, Passage, Quote, Verdict
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.store.database import Store, engine_for, open_store
 from assay.store.runs import records, reviews
 from assay.store.schema import bases, documents, grants, payloads, texts
@@ -109,7 +109,10 @@ class Yes:
         return Reply(f'{{"rulings":[{rulings}]}}')
 
 
-SEATS = (RoleModel(Role.check.value, "yes", schema=True, json=True), RoleModel(Role.write.value, "yes", schema=True, json=True))
+SEATS = (
+    RoleModel(Role.check.value, "yes", schema=True, json=True),
+    RoleModel(Role.write.value, "yes", schema=True, json=True),
+)
 
 
 @dataclass
@@ -220,15 +223,15 @@ class Attack:
     def bench(self, who: str) -> ReviewContext:
         return ReviewContext(self.as_(who), False, lambda run, asker: Principal(asker))
 
-    def kit(self, store: Store) -> RunContext:
+    def context(self, store: Store) -> RunContext:
         """As `asking.kit_for` makes one, but for the index, which nothing after the draft needs."""
         workspace = self.as_("asker", store)
         nowhere: Any = None
-        desk = ToolContext(nowhere, workspace.scope)
+        tool_context = ToolContext(nowhere, workspace.scope)
         seats = {Role(seat.role): (ConnectedModel(Yes(), seat),) for seat in SEATS}
         meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
         return RunContext(
-            desk=desk,
+            tool_context=tool_context,
             record=lambda run, event: recorded(workspace, run, event),
             document=workspace.document,
             meter=meter,
@@ -245,7 +248,7 @@ class Attack:
         if run.failed:
             run = recorded(self.as_("asker", store), run, Resumed(by="asker"))
         lives = lives or self.rng.choice([1, 2, 3, 9, 9, 9, 9, 9])
-        steps = carry_on(run, self.kit(store))
+        steps = carry_on(run, self.context(store))
         async for _ in steps:
             lives -= 1
             if not lives:
@@ -279,7 +282,9 @@ class Attack:
         every document that the answer which waits rests on."""
         if who == "stranger" or (who == "asker" and self.four_eyes):
             return False
-        held = next((each for each in reversed(self.events("AwaitingReview")) if isinstance(each, AwaitingReview)), None)
+        held = next(
+            (each for each in reversed(self.events("AwaitingReview")) if isinstance(each, AwaitingReview)), None
+        )
         if held is None:
             return False
         keys = {key for claim in (*held.answer.claims, *held.answer.near) for key in claim.cites}

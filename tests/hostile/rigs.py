@@ -14,7 +14,7 @@ from sqlalchemy import event
 
 from assay.answer.compose import faults as faults_of_answer
 from assay.core.codec import dumps, from_json, to_json
-from assay.core.events import Answered, Checked, ModelReplied, Event, Failed, Mode, Paused
+from assay.core.events import Answered, Checked, Event, Failed, Mode, ModelReplied, Paused
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.models.capability import Capability

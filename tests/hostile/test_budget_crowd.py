@@ -17,7 +17,7 @@ import crowd
 import pytest
 from sqlalchemy import select
 
-from assay.core.events import RULES, ModelReplied, Mode, Route, Stopped
+from assay.core.events import RULES, Mode, ModelReplied, Route, Stopped
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance import replay
@@ -123,7 +123,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, endpoint: ChatServer) -> Pa
 
 
 @pytest.fixture
-def desk(folder: Path, endpoint: ChatServer):
+def tool_context(folder: Path, endpoint: ChatServer):
     """`desk(budget_day_tokens=9)` is the workspace under that ceiling, on a day on which nobody has asked anything."""
     made: list[Workspace] = []
 
@@ -170,11 +170,11 @@ CROWDED = [
 @pytest.mark.timeout(900 if SOAK else 120)
 @pytest.mark.parametrize(("ceiling", "most"), CROWDED)
 async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answer(
-    desk, endpoint: ChatServer, ceiling: str, most: float
+    tool_context, endpoint: ChatServer, ceiling: str, most: float
 ):
     what = ceiling.rpartition("_")[2]
     highest: list[float] = []
-    workspace = desk(**{ceiling: most})
+    workspace = tool_context(**{ceiling: most})
 
     async def one() -> Run:
         run = None
@@ -210,8 +210,8 @@ def _cut_short(run: Run) -> bool:
     return run.stopped is not None and run.stopped.reason in {"calls", "tokens", "money"}
 
 
-async def test_the_price_of_the_draft_is_set_aside_before_anything_is_asked(desk, endpoint: ChatServer):
-    workspace = desk(budget_run_tokens=ASIDE + 700)
+async def test_the_price_of_the_draft_is_set_aside_before_anything_is_asked(tool_context, endpoint: ChatServer):
+    workspace = tool_context(budget_run_tokens=ASIDE + 700)
     steps = workspace.ask(QUESTION, mode=Mode.quick, route=Route.research)
     await anext(steps)
     await anext(steps)  # the route was said: nobody was asked yet
@@ -239,9 +239,9 @@ async def test_the_price_of_the_draft_is_set_aside_before_anything_is_asked(desk
     ],
 )
 async def test_a_ceiling_is_an_outcome_and_the_words_say_whose_it_is(
-    desk, endpoint: ChatServer, ceiling: dict[str, Any], reason: str, whose: str
+    tool_context, endpoint: ChatServer, ceiling: dict[str, Any], reason: str, whose: str
 ):
-    workspace = desk(**ceiling)
+    workspace = tool_context(**ceiling)
     run = await answered(workspace, route=Route.research)
     spent = budgets.spent_by_run(workspace.store, run.id)
     assert run.stopped is not None and run.stopped.reason == reason, run.stopped

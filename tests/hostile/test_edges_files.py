@@ -110,8 +110,8 @@ def pdf_behind(blanks: int) -> bytes:
 @pytest.mark.skipif(not SOAK, reason="takes a while")
 @pytest.mark.parametrize(("memory", "told"), [(4_000_000_000, "Seen."), (1_000_000_000, Status.out_of_memory)])
 def test_a_pdf_whose_page_unpacks_to_a_gigabyte_is_read_or_refused_as_its_limits_say(memory: int, told: str):
-    with Sandbox(Limits(memory=memory, seconds=20.0)) as jail:
-        large, next_one = (jail.read_now(pdf_behind(blanks), "x.pdf") for blanks in (1_000, 1))
+    with Sandbox(Limits(memory=memory, seconds=20.0)) as sandbox:
+        large, next_one = (sandbox.read_now(pdf_behind(blanks), "x.pdf") for blanks in (1_000, 1))
     assert (large.status if isinstance(large, Unreadable) else large.text) == told
     assert isinstance(next_one, Parsed) and next_one.text == "Seen."  # whatever became of the one before it
 

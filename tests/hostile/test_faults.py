@@ -13,7 +13,7 @@ import pytest
 from rigs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
 
 from assay.core.codec import dumps
-from assay.core.events import Answered, ModelReplied, Drafted, Failed, Gathered, Stopped, ToolRan
+from assay.core.events import Answered, Drafted, Failed, Gathered, ModelReplied, Stopped, ToolRan
 from assay.core.types import Outcome
 from assay.testing import (
     ChatServer,

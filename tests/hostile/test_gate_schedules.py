@@ -14,7 +14,7 @@ import pytest
 from gated import Attack, World
 
 from assay.core.errors import AssayError
-from assay.core.events import Answered, Event, Failed, AwaitingReview, Reviewed
+from assay.core.events import Answered, AwaitingReview, Event, Failed, Reviewed
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 SCHEDULES = 5000 if SOAK else 48

@@ -21,7 +21,7 @@ from assay.agent.toolbox import TOOLS
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import StoreError, UserError
-from assay.core.events import Answered, Asked, Decided, Decision, AwaitingReview, Mode, Reviewed, Stakes, ToolRan
+from assay.core.events import Answered, Asked, AwaitingReview, Decided, Decision, Mode, Reviewed, Stakes, ToolRan
 from assay.core.types import Answer, Outcome, Shape, Verdict
 from assay.index.retrieve import readable, retrieve
 from assay.prompts.fence import commands
@@ -277,9 +277,9 @@ class Spy:
 async def test_an_index_is_never_asked_for_more_than_the_person_may_read(shared: tuple[Workspace, str]):
     opened, _ = shared
     scope = opened.scope()
-    shelf = await opened.shelf(scope)
-    spies = {base: Spy(index) for base, index in shelf.indexes.items()}
-    assert await retrieve(replace(shelf, indexes=spies), "Varn dam", 3, scope)
+    search_context = await opened.search_context(scope)
+    spies = {base: Spy(index) for base, index in search_context.indexes.items()}
+    assert await retrieve(replace(search_context, indexes=spies), "Varn dam", 3, scope)
     asked_for = [where for spy in spies.values() for where in spy.asked]
     assert asked_for and all(str(readable(scope))[4:-1] in str(where) for where in asked_for)
 

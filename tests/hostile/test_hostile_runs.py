@@ -14,7 +14,7 @@ from assay.agent.limits import ROUNDS
 from assay.agent.steps.decide import AT_ONCE, alike
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
-from assay.core.events import Answered, ModelReplied, Critiqued, Decided, Drafted, Mode, Planned, Route, StopReason
+from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, ModelReplied, Planned, Route, StopReason
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.prompts.fence import commands, mark_of

@@ -7,7 +7,7 @@ from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, s
 from rigs import of
 
 from assay.agent.toolbox import TOOLS
-from assay.core.events import Checked, Compacted, ModelReplied, Critiqued, Decided, Mode, StopReason, ToolRan
+from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan
 from assay.core.types import Outcome, Verdict
 from assay.models.llm import Message, Prompt
 from assay.models.token_estimate import prompt_tokens

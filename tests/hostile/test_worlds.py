@@ -58,7 +58,9 @@ class Other:
         if self.random.random() < 0.5:
             await asked(seen, mode=Mode.quick)
         else:
-            async for _ in seen.chat("How tall is it?", "", AskOptions(model=False, mode=Mode.quick, today="2026-03-01")):
+            async for _ in seen.chat(
+                "How tall is it?", "", AskOptions(model=False, mode=Mode.quick, today="2026-03-01")
+            ):
                 pass
 
     async def shares(self, seen: Any) -> None:

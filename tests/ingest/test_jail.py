@@ -14,7 +14,7 @@ import pytest
 
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import protocol
-from assay.ingest.sandbox.runner import Child, Sandbox, Request, checked, limits_here, load
+from assay.ingest.sandbox.runner import Child, Request, Sandbox, checked, limits_here, load
 
 LINUX = sys.platform.startswith("linux")
 READER = textwrap.dedent(
@@ -137,86 +137,88 @@ def reader(tmp_path: Path) -> Path:
 
 
 def jail_of(folder: Path, workers: int = 1, **limits: float) -> Sandbox:
-    return Sandbox(Limits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),))  # type: ignore[arg-type]
+    return Sandbox(
+        Limits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),)
+    )  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def jail(reader: Path):
+def sandbox(reader: Path):
     with jail_of(reader) as made:
         yield made
 
 
-async def test_a_document_comes_back_from_the_other_process(jail: Sandbox) -> None:
-    assert await jail.read("Grüße, 世界".encode(), "says") == Parsed("Grüße, 世界", "text")
+async def test_a_document_comes_back_from_the_other_process(sandbox: Sandbox) -> None:
+    assert await sandbox.read("Grüße, 世界".encode(), "says") == Parsed("Grüße, 世界", "text")
 
 
-async def test_one_process_serves_many_files(jail: Sandbox) -> None:
-    seen = {(await jail.read(b"", "pid")).text for _ in range(5)}  # type: ignore[union-attr]
+async def test_one_process_serves_many_files(sandbox: Sandbox) -> None:
+    seen = {(await sandbox.read(b"", "pid")).text for _ in range(5)}  # type: ignore[union-attr]
     assert len(seen) == 1 and str(os.getpid()) not in seen
 
 
-async def test_a_parsers_refusal_arrives_as_it_was_said(jail: Sandbox) -> None:
-    assert await jail.read(b"", "refuses") == Unreadable(Status.encrypted, "It is locked.")
+async def test_a_parsers_refusal_arrives_as_it_was_said(sandbox: Sandbox) -> None:
+    assert await sandbox.read(b"", "refuses") == Unreadable(Status.encrypted, "It is locked.")
 
 
-async def test_an_error_in_a_parser_means_the_file_is_damaged(jail: Sandbox) -> None:
-    answer = await jail.read(b"", "raises")
+async def test_an_error_in_a_parser_means_the_file_is_damaged(sandbox: Sandbox) -> None:
+    answer = await sandbox.read(b"", "raises")
     assert isinstance(answer, Unreadable) and answer.status is Status.corrupt and "KeyError" in answer.why
 
 
 @pytest.mark.parametrize("crash", ["aborts", "segfaults", "exits"])
-async def test_a_crash_is_survived_and_the_next_file_is_read(jail: Sandbox, crash: str) -> None:
-    answer = await jail.read(b"", crash)
+async def test_a_crash_is_survived_and_the_next_file_is_read(sandbox: Sandbox, crash: str) -> None:
+    answer = await sandbox.read(b"", crash)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed
-    assert await jail.read(b"after", "says") == Parsed("after", "text")
+    assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
 @pytest.mark.skipif(not LINUX, reason="processor time is limited where the system can")
 async def test_an_endless_loop_is_cut_by_its_processor_time(reader: Path) -> None:
-    with jail_of(reader, seconds=1.0) as jail:
+    with jail_of(reader, seconds=1.0) as sandbox:
         begun = time.monotonic()
-        answer = await jail.read(b"", "spins")
+        answer = await sandbox.read(b"", "spins")
         assert isinstance(answer, Unreadable) and answer.status is Status.too_slow
         assert time.monotonic() - begun < 30
-        assert await jail.read(b"after", "says") == Parsed("after", "text")
+        assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
 async def test_a_parser_that_waits_for_ever_is_cut_by_the_clock(reader: Path) -> None:
-    with jail_of(reader, seconds=1.0) as jail:
-        await jail.read(b"warm", "says")
+    with jail_of(reader, seconds=1.0) as sandbox:
+        await sandbox.read(b"warm", "says")
         begun = time.monotonic()
-        answer = await jail.read(b"", "sleeps")
+        answer = await sandbox.read(b"", "sleeps")
         assert isinstance(answer, Unreadable) and answer.status is Status.too_slow
         assert time.monotonic() - begun < 10
 
 
 @pytest.mark.skipif(not LINUX, reason="memory is limited where the system can")
 async def test_a_parser_that_hoards_memory_is_stopped(reader: Path) -> None:
-    with jail_of(reader, memory=1_500_000_000) as jail:
-        answer = await jail.read(b"", "hoards")
+    with jail_of(reader, memory=1_500_000_000) as sandbox:
+        answer = await sandbox.read(b"", "hoards")
         assert isinstance(answer, Unreadable) and answer.status is Status.out_of_memory
-        assert await jail.read(b"after", "says") == Parsed("after", "text")
+        assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
-async def test_endless_nesting_is_a_status(jail: Sandbox) -> None:
-    answer = await jail.read(b"", "recurses")
+async def test_endless_nesting_is_a_status(sandbox: Sandbox) -> None:
+    answer = await sandbox.read(b"", "recurses")
     assert isinstance(answer, Unreadable) and answer.status is Status.corrupt
 
 
-async def test_what_a_library_prints_does_not_reach_the_parent(jail: Sandbox) -> None:
-    assert await jail.read(b"", "prints") == Parsed("quiet", "text")
+async def test_what_a_library_prints_does_not_reach_the_parent(sandbox: Sandbox) -> None:
+    assert await sandbox.read(b"", "prints") == Parsed("quiet", "text")
 
 
 @pytest.mark.parametrize("taken_over", ["babbles", "lies"])
-async def test_a_process_that_talks_nonsense_is_killed_and_replaced(jail: Sandbox, taken_over: str) -> None:
+async def test_a_process_that_talks_nonsense_is_killed_and_replaced(sandbox: Sandbox, taken_over: str) -> None:
     begun = time.monotonic()
-    answer = await jail.read(b"", taken_over)
+    answer = await sandbox.read(b"", taken_over)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed
     assert time.monotonic() - begun < 20
-    assert await jail.read(b"after", "says") == Parsed("after", "text")
+    assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
-async def test_the_network_is_out_of_reach(jail: Sandbox) -> None:
+async def test_the_network_is_out_of_reach(sandbox: Sandbox) -> None:
     async def answers(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -225,25 +227,25 @@ async def test_the_network_is_out_of_reach(jail: Sandbox) -> None:
     async with server:
         attempts = ["connects", "connects_natively"] if LINUX else ["connects"]
         for attempt in attempts:
-            answer = await jail.read(port, attempt)
+            answer = await sandbox.read(port, attempt)
             assert isinstance(answer, Parsed) and answer.text.startswith("refused"), attempt
 
 
-async def test_files_cannot_be_written_and_programs_cannot_be_run(jail: Sandbox, tmp_path: Path) -> None:
+async def test_files_cannot_be_written_and_programs_cannot_be_run(sandbox: Sandbox, tmp_path: Path) -> None:
     attempts = ["writes", "runs"]
     if LINUX and not limits_here():
         attempts += ["writes_natively", "forks_natively"]
     for attempt in attempts:
-        answer = await jail.read(str(tmp_path / "made").encode(), attempt)
+        answer = await sandbox.read(str(tmp_path / "made").encode(), attempt)
         assert isinstance(answer, Parsed) and answer.text.startswith("refused"), attempt
     assert not (tmp_path / "made").exists()
 
 
 async def test_the_parents_secrets_are_not_in_the_childs_environment(
-    jail: Sandbox, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_API_KEY", "secret")
-    answer = await jail.read(b"", "environment")
+    answer = await sandbox.read(b"", "environment")
     assert isinstance(answer, Parsed) and "ASSAY" not in answer.text and "HOME" not in answer.text
 
 
@@ -256,46 +258,46 @@ async def test_a_pdfs_text_boxes_and_pictures_come_from_the_jail() -> None:
     canvas = Canvas(out)
     canvas.drawString(100, 700, "evidence before writing")
     canvas.save()
-    with Sandbox() as jail:
-        parsed = await jail.read(out.getvalue(), "x.pdf")
+    with Sandbox() as sandbox:
+        parsed = await sandbox.read(out.getvalue(), "x.pdf")
         assert isinstance(parsed, Parsed) and parsed.text == "evidence before writing" and parsed.kind == "pdf"
         for start, end in ((0, 8), (9, 15)):
-            found = await jail.boxes(out.getvalue(), start, end)
+            found = await sandbox.boxes(out.getvalue(), start, end)
             assert isinstance(found, list) and len(found) == 1 and found[0].page == 1
-        picture = await jail.picture(out.getvalue(), 1, 1.0)
+        picture = await sandbox.picture(out.getvalue(), 1, 1.0)
         assert isinstance(picture, bytes) and picture.startswith(b"\x89PNG")
-        assert await jail.pages(out.getvalue()) == 1
-        wrong = await jail.picture(b"%PDF-1.4 nothing", 1)
+        assert await sandbox.pages(out.getvalue()) == 1
+        wrong = await sandbox.picture(b"%PDF-1.4 nothing", 1)
         assert isinstance(wrong, Unreadable) and wrong.status is Status.corrupt
 
 
 async def test_several_processes_read_side_by_side(reader: Path) -> None:
-    with jail_of(reader, workers=3) as jail:
-        answers = await asyncio.gather(*[jail.read(str(number).encode(), "says") for number in range(20)])
+    with jail_of(reader, workers=3) as sandbox:
+        answers = await asyncio.gather(*[sandbox.read(str(number).encode(), "says") for number in range(20)])
         assert [answer.text for answer in answers if isinstance(answer, Parsed)] == [str(n) for n in range(20)]
 
 
-async def test_a_cancelled_read_frees_its_process_at_once(jail: Sandbox) -> None:
-    await jail.read(b"warm", "says")
-    task = asyncio.create_task(jail.read(b"", "sleeps"))
+async def test_a_cancelled_read_frees_its_process_at_once(sandbox: Sandbox) -> None:
+    await sandbox.read(b"warm", "says")
+    task = asyncio.create_task(sandbox.read(b"", "sleeps"))
     await asyncio.sleep(0.3)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     begun = time.monotonic()
-    assert await jail.read(b"after", "says") == Parsed("after", "text")
+    assert await sandbox.read(b"after", "says") == Parsed("after", "text")
     assert time.monotonic() - begun < 15
 
 
-def test_threads_can_read_without_an_event_loop(jail: Sandbox) -> None:
-    assert jail.read_now(b"plain", "says") == Parsed("plain", "text")
+def test_threads_can_read_without_an_event_loop(sandbox: Sandbox) -> None:
+    assert sandbox.read_now(b"plain", "says") == Parsed("plain", "text")
 
 
 def test_closing_leaves_no_process_behind(reader: Path) -> None:
-    jail = jail_of(reader)
-    answer = jail.read_now(b"", "pid")
+    sandbox = jail_of(reader)
+    answer = sandbox.read_now(b"", "pid")
     assert isinstance(answer, Parsed)
-    jail.close()
+    sandbox.close()
     with pytest.raises(ProcessLookupError):
         os.kill(int(answer.text), 0)
 
@@ -306,9 +308,9 @@ def test_a_parser_never_outlives_a_killed_parent(reader: Path) -> None:
         f"""
         import os, sys, threading, time
         from assay.ingest.sandbox.runner import Sandbox
-        jail = Jail(reader="odd_reader:read", path=({str(reader)!r},))
-        child = jail.read_now(b"", "pid").text
-        threading.Thread(target=jail.read_now, args=(b"", "sleeps")).start()
+        sandbox = Sandbox(reader="odd_reader:read", path=({str(reader)!r},))
+        child = sandbox.read_now(b"", "pid").text
+        threading.Thread(target=sandbox.read_now, args=(b"", "sleeps")).start()
         time.sleep(0.5)
         print(child, flush=True)
         """
@@ -325,10 +327,10 @@ def test_a_parser_never_outlives_a_killed_parent(reader: Path) -> None:
     pytest.fail("the parser is still there")
 
 
-async def test_a_file_that_cannot_be_opened_is_a_status(jail: Sandbox, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_opened_is_a_status(sandbox: Sandbox, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe") if hasattr(os, "mkfifo") else None
     for path in [tmp_path / "absent.pdf", tmp_path, *([tmp_path / "pipe"] if hasattr(os, "mkfifo") else [])]:
-        answer = await jail.read(path)
+        answer = await sandbox.read(path)
         assert isinstance(answer, Unreadable) and answer.status is Status.unreadable, path
 
 

@@ -45,7 +45,7 @@ def scan(pages: int = 1, words: str = "Evidence before writing") -> bytes:
 
 
 @pytest.fixture
-def jail():
+def sandbox():
     with Sandbox(Limits(seconds=60)) as made:
         yield made
 
@@ -63,29 +63,31 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-async def test_without_the_program_the_status_says_what_to_install(jail: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_program_the_status_says_what_to_install(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ocr, "program", lambda: None)
-    answer = await ocr.read(jail, scan(), "scan.pdf")
+    answer = await ocr.read(sandbox, scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is Status.scanned and "install tesseract" in answer.why
 
 
-async def test_a_document_with_text_never_meets_the_program(jail: Sandbox, pretend) -> None:
+async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pretend) -> None:
     pretend("raise SystemExit(3)")
-    answer = await ocr.read(jail, b"Some plain text.", "note.txt")
+    answer = await ocr.read(sandbox, b"Some plain text.", "note.txt")
     assert isinstance(answer, Parsed) and answer.text == "Some plain text."
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a script that can be run")
-async def test_a_scan_becomes_text_with_pages_and_boxes(jail: Sandbox, pretend) -> None:
+async def test_a_scan_becomes_text_with_pages_and_boxes(sandbox: Sandbox, pretend) -> None:
     pretend(f"assert sys.stdin.buffer.read(4) == b'\\x89PNG'\nsys.stdin.buffer.read()\nsys.stdout.write({TABLE!r})")
     data = scan(pages=2)
-    parsed = await ocr.read(jail, data, "scan.pdf")
+    parsed = await ocr.read(sandbox, data, "scan.pdf")
     assert isinstance(parsed, Parsed)
     assert parsed.text == "Evidence before\n\nWriting.\n\nEvidence before\n\nWriting."
     assert parsed.pages == (0, parsed.text.index("Evidence", 5)) and parsed.meta["ocr"] == "eng"
     assert any("OCR" in warning for warning in parsed.warnings)
     start = parsed.text.rindex("before")
-    boxes = await ocr.boxes(jail, data, parsed.pages, start, start + 6)
+    boxes = await ocr.boxes(sandbox, data, parsed.pages, start, start + 6)
     assert isinstance(boxes, list)
     assert [(box.page, box.x0, box.y0) for box in boxes] == [(2, 0.32, 0.1), (2, 0.1, 0.13)]
 
@@ -104,11 +106,11 @@ async def test_a_scan_becomes_text_with_pages_and_boxes(jail: Sandbox, pretend) 
     ],
 )
 async def test_whatever_the_program_does_is_a_status(
-    jail: Sandbox, pretend, monkeypatch: pytest.MonkeyPatch, body: str, status: Status
+    sandbox: Sandbox, pretend, monkeypatch: pytest.MonkeyPatch, body: str, status: Status
 ) -> None:
     monkeypatch.setattr(ocr, "PAGE_SECONDS", 3.0)
     pretend(body)
-    answer = await ocr.read(jail, scan(), "scan.pdf")
+    answer = await ocr.read(sandbox, scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is status
 
 
@@ -123,6 +125,6 @@ def test_words_that_are_hardly_read_are_left_out() -> None:
 
 
 @pytest.mark.skipif(ocr.program() is None, reason="the tesseract program is not installed here")
-async def test_the_real_program_reads_a_scan(jail: Sandbox) -> None:
-    parsed = await ocr.read(jail, scan(), "scan.pdf")
+async def test_the_real_program_reads_a_scan(sandbox: Sandbox) -> None:
+    parsed = await ocr.read(sandbox, scan(), "scan.pdf")
     assert isinstance(parsed, Parsed) and "Evidence before writing" in parsed.text

@@ -14,7 +14,7 @@ from assay.core.events import ModelReplied, RoleModel
 from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
-from assay.models.meter import FreeLedger, Meter, NoReply, ConnectedModel, Why
+from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply, Why
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.models.wire.tool_calls import Choice, Wish
 
@@ -94,8 +94,8 @@ def filling(room: int) -> dict[str, str]:
     return {"task": "it", "matter": "word " * int(room * 0.7)}
 
 
-async def judged(meter: Meter, lay_out: Callable[[int], Mapping[str, str]] = plain, **how):
-    return await ask(meter, Role.judge, "judge", Verdict, lay_out, **how)
+async def judged(meter: Meter, build_prompt: Callable[[int], Mapping[str, str]] = plain, **how):
+    return await ask(meter, Role.judge, "judge", Verdict, build_prompt, **how)
 
 
 async def test_a_value_of_the_wanted_type_comes_back_with_who_gave_it():

@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import ModelReplied, RoleModel, RawToolCall
+from assay.core.events import ModelReplied, RawToolCall, RoleModel
 from assay.core.types import Usage
 from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
-from assay.models.meter import FreeLedger, ConcurrencyLimit, Meter, NoReply, ConnectedModel, StoreLedger, Why, request_of
+from assay.models.meter import (
+    ConcurrencyLimit,
+    ConnectedModel,
+    FreeLedger,
+    Meter,
+    NoReply,
+    StoreLedger,
+    Why,
+    request_of,
+)
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets
 from assay.store.runs.budgets import Ceilings, Place

@@ -64,8 +64,8 @@ async def asked(workspace: Workspace, **how: Any) -> Run:
     return [run async for run, _ in workspace.ask(QUESTION, **how)][-1]
 
 
-async def carried(desk: ReviewContext, run: str) -> Run:
-    return [now async for now, _ in reviewing.carried_on(desk, run)][-1]
+async def carried(tool_context: ReviewContext, run: str) -> Run:
+    return [now async for now, _ in reviewing.carried_on(tool_context, run)][-1]
 
 
 def model(**other: Any) -> ChatServer:
@@ -86,18 +86,18 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
     with model() as served, team(stocked, served) as mine:
         run = await asked(mine)
         assert run.held and run.held.reasons == ("every answer is looked at here",) and not run.delivered
-        desk = bench(mine)
-        first = reviewing.shown(desk, run.id)
+        tool_context = bench(mine)
+        first = reviewing.shown(tool_context, run.id)
         assert [each.claim.words for each in first.claims] == ["The tower at Carrow Point is 31 metres tall."]
         reviewing.decide(
-            desk, run.id, Decision.edit, first.seal, edits=[Edit(0, "The tower is 31 metres tall and leans.")]
+            tool_context, run.id, Decision.edit, first.seal, edits=[Edit(0, "The tower is 31 metres tall and leans.")]
         )
-        again = await carried(desk, run.id)
-        second = reviewing.shown(desk, run.id)
+        again = await carried(tool_context, run.id)
+        second = reviewing.shown(tool_context, run.id)
         assert again.held and second.seal != first.seal
         assert [(each.claim.edited, each.claim.verdict) for each in second.claims] == [("reviewer", Verdict.supported)]
-        reviewing.decide(desk, run.id, Decision.approve, second.seal)
-        done = await carried(desk, run.id)
+        reviewing.decide(tool_context, run.id, Decision.approve, second.seal)
+        done = await carried(tool_context, run.id)
         told = done.events[-1]
         assert isinstance(told, Answered) and told.seal == second.seal
         assert [claim.words for claim in told.answer.claims] == ["The tower is 31 metres tall and leans."]
@@ -108,37 +108,39 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
 async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_delivered(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        seal = reviewing.shown(desk, run.id).seal
-        reviewing.decide(desk, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 400 metres tall.")])
-        await carried(desk, run.id)
-        sheet = reviewing.shown(desk, run.id)
+        tool_context = bench(mine)
+        seal = reviewing.shown(tool_context, run.id).seal
+        reviewing.decide(tool_context, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 400 metres tall.")])
+        await carried(tool_context, run.id)
+        sheet = reviewing.shown(tool_context, run.id)
         (written,) = sheet.claims
         assert (
             written.claim.verdict is not Verdict.supported and not written.told and written.claim.edited == "reviewer"
         )
-        reviewing.decide(desk, run.id, Decision.approve, sheet.seal)
-        done = await carried(desk, run.id)
+        reviewing.decide(tool_context, run.id, Decision.approve, sheet.seal)
+        done = await carried(tool_context, run.id)
         assert done.answer is not None and "400" not in dumps(to_json(done.answer.blocks))
 
 
 async def test_a_claim_can_be_dropped(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        reviewing.decide(desk, run.id, Decision.edit, reviewing.shown(desk, run.id).seal, edits=[Edit(0)])
-        await carried(desk, run.id)
-        assert reviewing.shown(desk, run.id).claims == ()
+        tool_context = bench(mine)
+        reviewing.decide(
+            tool_context, run.id, Decision.edit, reviewing.shown(tool_context, run.id).seal, edits=[Edit(0)]
+        )
+        await carried(tool_context, run.id)
+        assert reviewing.shown(tool_context, run.id).claims == ()
 
 
 async def test_a_rejected_answer_is_never_delivered_and_whoever_asked_is_told_why(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        seal = reviewing.shown(desk, run.id).seal
+        tool_context = bench(mine)
+        seal = reviewing.shown(tool_context, run.id).seal
         with pytest.raises(UserError, match="Say why"):
-            reviewing.decide(desk, run.id, Decision.reject, seal)
-        reviewing.decide(desk, run.id, Decision.reject, seal, "It is out of date.")
+            reviewing.decide(tool_context, run.id, Decision.reject, seal)
+        reviewing.decide(tool_context, run.id, Decision.reject, seal, "It is out of date.")
         found = mine.run(run.id)
         assert found.rejected and found.rejected.note == "It is out of date."
         assert [each async for each in mine.resume(run.id)] == []
@@ -175,36 +177,36 @@ async def test_whoever_may_not_review_is_told_the_same_as_if_there_were_no_such_
     with team(stocked) as mine:
         run = await asked(mine)
         for who, admin in ((STRANGER, False), (STRANGER, True), (ASKER, True)):
-            desk = bench(mine, who, admin=admin)
+            tool_context = bench(mine, who, admin=admin)
             with pytest.raises(Missing) as there:
-                reviewing.shown(desk, run.id)
+                reviewing.shown(tool_context, run.id)
             with pytest.raises(Missing) as not_there:
-                reviewing.shown(desk, "r0000000000000000")
+                reviewing.shown(tool_context, "r0000000000000000")
             assert str(there.value).replace(run.id, "R") == str(not_there.value).replace("r0000000000000000", "R")
             with pytest.raises(Missing):
-                reviewing.decide(desk, run.id, Decision.approve, run.held.seal)  # pyright: ignore
+                reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)  # pyright: ignore
             with pytest.raises(Missing):
-                reviewing.trace(desk, run.id)
-            assert reviewing.queue(desk) == ([], "")
+                reviewing.trace(tool_context, run.id)
+            assert reviewing.queue(tool_context) == ([], "")
 
 
 async def test_a_reviewer_reads_every_document_that_the_answer_cites_or_there_is_nothing_to_review(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        desk = bench(mine)
+        tool_context = bench(mine)
         (cited,) = {each.passage.doc_id for each in run.evidence if each.key in run.held.answer.cited_keys}
         with mine.store.write() as connection:
             connection.execute(update(documents).where(documents.c.id == cited).values(label="closed"))
             base = connection.exec_driver_sql("SELECT base FROM documents LIMIT 1").scalar()
             connection.exec_driver_sql("INSERT INTO grants (label, name) VALUES ('closed', 'user:asker')")
         try:
-            assert run.id not in [each.review.run for each in reviewing.queue(desk)[0]]
+            assert run.id not in [each.review.run for each in reviewing.queue(tool_context)[0]]
             for look in (reviewing.shown, reviewing.trace):
                 with pytest.raises(Missing):
-                    look(desk, run.id)
+                    look(tool_context, run.id)
             with pytest.raises(Missing):
-                reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
+                reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)
         finally:
             with mine.store.write() as connection:
                 connection.execute(update(documents).where(documents.c.id == cited).values(label=base))
@@ -222,11 +224,11 @@ async def test_a_document_that_is_not_cited_and_not_theirs_is_not_in_what_a_revi
             connection.execute(update(documents).where(documents.c.id == lamp).values(label="closed"))
             connection.exec_driver_sql("INSERT INTO grants (label, name) VALUES ('closed', 'user:asker')")
         try:
-            desk = bench(mine)
-            sheet = reviewing.shown(desk, run.id)
+            tool_context = bench(mine)
+            sheet = reviewing.shown(tool_context, run.id)
             assert sheet.line.may_decide and [each.claim.words for each in sheet.claims]
             seen = dumps([to_json(each) for each in (sheet.answer, sheet.claims, sheet.evidence, sheet.history)])
-            seen += dumps([to_json(event) for _, event in reviewing.trace(desk, run.id)])
+            seen += dumps([to_json(event) for _, event in reviewing.trace(tool_context, run.id)])
             assert "orpiment" not in seen and lamp not in seen
         finally:
             with mine.store.write() as connection:
@@ -240,10 +242,10 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        desk, seen = bench(mine), reviewing._seen
+        tool_context, seen = bench(mine), reviewing._seen
 
-        def looked(desk: ReviewContext, review: reviews.Review) -> reviewing.Seen:
-            found = seen(desk, review)
+        def looked(tool_context: ReviewContext, review: reviews.Review) -> reviewing.Seen:
+            found = seen(tool_context, review)
             with mine.store.write() as connection:  # at that very moment
                 connection.exec_driver_sql("DELETE FROM grants WHERE name = 'user:reviewer'")
             return found
@@ -251,7 +253,7 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
         monkeypatch.setattr(reviewing, "_seen", looked)
         try:
             with pytest.raises(Missing):
-                reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
+                reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)
         finally:
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:reviewer")
@@ -326,14 +328,14 @@ def test_reviewers_are_named_as_users_and_groups():
 async def test_a_decision_on_what_no_longer_waits_is_refused_in_a_line(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        seal = reviewing.shown(desk, run.id).seal
+        tool_context = bench(mine)
+        seal = reviewing.shown(tool_context, run.id).seal
         with pytest.raises(UserError, match="no longer what you looked at"):
-            reviewing.decide(desk, run.id, Decision.approve, "0" * 64)
-        reviewing.decide(desk, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 31 metres tall.")])
-        await carried(desk, run.id)
+            reviewing.decide(tool_context, run.id, Decision.approve, "0" * 64)
+        reviewing.decide(tool_context, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 31 metres tall.")])
+        await carried(tool_context, run.id)
         with pytest.raises(UserError, match="no longer what you looked at"):
-            reviewing.decide(desk, run.id, Decision.approve, seal)
+            reviewing.decide(tool_context, run.id, Decision.approve, seal)
 
 
 async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: pytest.MonkeyPatch):
@@ -342,9 +344,9 @@ async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: 
         assert run.held
         first, second, seen = bench(mine), bench(mine, SECOND), reviewing._seen
 
-        def meanwhile(desk: ReviewContext, review: reviews.Review) -> reviewing.Seen:
-            found = seen(desk, review)
-            if desk is second:
+        def meanwhile(tool_context: ReviewContext, review: reviews.Review) -> reviewing.Seen:
+            found = seen(tool_context, review)
+            if tool_context is second:
                 reviewing.decide(first, run.id, Decision.approve, review.seal)
             return found
 
@@ -357,24 +359,24 @@ async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: 
 async def test_an_approval_that_has_lapsed_delivers_nothing_and_the_answer_waits_under_another_seal(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        seal = reviewing.shown(desk, run.id).seal
-        reviewing.decide(desk, run.id, Decision.approve, seal)
+        tool_context = bench(mine)
+        seal = reviewing.shown(tool_context, run.id).seal
+        reviewing.decide(tool_context, run.id, Decision.approve, seal)
         with mine.store.write() as connection:
             connection.exec_driver_sql(
                 "UPDATE reviews SET expires = '2020-01-01T00:00:00.000Z' WHERE run = ?", (run.id,)
             )
-        again = await carried(desk, run.id)
+        again = await carried(tool_context, run.id)
         assert again.held and not again.delivered and again.held.seal != seal
         with pytest.raises(UserError, match="no longer what you looked at"):
-            reviewing.decide(desk, run.id, Decision.approve, seal)  # the same words, sent once more
+            reviewing.decide(tool_context, run.id, Decision.approve, seal)  # the same words, sent once more
 
 
 async def test_a_process_that_dies_between_approval_and_delivery_leaves_a_run_that_is_delivered_once(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        reviewing.decide(desk, run.id, Decision.approve, reviewing.shown(desk, run.id).seal)
+        tool_context = bench(mine)
+        reviewing.decide(tool_context, run.id, Decision.approve, reviewing.shown(tool_context, run.id).seal)
         assert (run.id, "asker") in reviews.undelivered(mine.store)
     with team(stocked) as mine:  # another process
         assert (await carried(bench(mine), run.id)).delivered
@@ -390,12 +392,12 @@ async def test_what_is_delivered_under_a_seal_is_what_waited_under_it_whoever_wr
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        desk = bench(mine)
-        reviewing.decide(desk, run.id, Decision.approve, run.held.seal)
+        tool_context = bench(mine)
+        reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)
         other = replace(run.held.answer, blocks=())
         with pytest.raises(Exception, match="exactly this answer"):
             records.append(mine.store, run.id, len(run.events) + 1, Answered(other, run.held.seal))
-        assert (await carried(desk, run.id)).delivered
+        assert (await carried(tool_context, run.id)).delivered
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------
@@ -422,9 +424,11 @@ async def test_an_edit_that_makes_no_sense_is_said(stocked: Path, decision: Deci
 async def test_decisions_are_kept_with_what_was_asked_and_what_would_have_been_said(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
-        desk = bench(mine)
-        reviewing.decide(desk, run.id, Decision.reject, reviewing.shown(desk, run.id).seal, "Ask the harbour master.")
-        sheet, made = next(each for each in reviewing.kept(desk) if each[0].line.review.run == run.id)
+        tool_context = bench(mine)
+        reviewing.decide(
+            tool_context, run.id, Decision.reject, reviewing.shown(tool_context, run.id).seal, "Ask the harbour master."
+        )
+        sheet, made = next(each for each in reviewing.kept(tool_context) if each[0].line.review.run == run.id)
         assert (sheet.line.question, made.decision, made.note) == (QUESTION, Decision.reject, "Ask the harbour master.")
         assert "31 metres" in dumps(to_json(sheet.answer))
 
@@ -433,10 +437,10 @@ async def test_a_queue_is_paged_with_the_longest_waiting_first(stocked: Path):
     with team(stocked) as mine:
         for _ in range(3):
             await asked(mine)
-        desk, seen, after = bench(mine), list[str](), ""
-        whole = [each.review.run for each in reviewing.queue(desk)[0]]
+        tool_context, seen, after = bench(mine), list[str](), ""
+        whole = [each.review.run for each in reviewing.queue(tool_context)[0]]
         while True:
-            lines, after = reviewing.queue(desk, after=after, limit=2)
+            lines, after = reviewing.queue(tool_context, after=after, limit=2)
             seen += [each.review.run for each in lines]
             if not after:
                 break

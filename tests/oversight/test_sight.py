@@ -7,9 +7,9 @@ import pytest
 from assay.core.codec import dumps, to_json
 from assay.core.events import (
     Asked,
+    AwaitingReview,
     Call,
     Checked,
-    ModelReplied,
     Critiqued,
     Decided,
     Decision,
@@ -18,7 +18,7 @@ from assay.core.events import (
     Event,
     Failed,
     Gathered,
-    AwaitingReview,
+    ModelReplied,
     Reviewed,
     Revised,
     Route,

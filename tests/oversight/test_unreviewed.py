@@ -17,7 +17,7 @@ from sqlalchemy import insert, select
 from starlette.testclient import TestClient
 
 from assay.core.access import LOCAL, Principal
-from assay.core.events import Asked, Checked, Decision, AwaitingReview, Narrowed, ToolRan
+from assay.core.events import Asked, AwaitingReview, Checked, Decision, Narrowed, ToolRan
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome
 from assay.governance.audit import check

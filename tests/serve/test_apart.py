@@ -19,7 +19,7 @@ WORDS = ("Carrow", "orpiment", "tower", "lamp.txt", "beacon", "private")  # of t
 
 
 @pytest.fixture
-def desk(folder: Path):
+def tool_context(folder: Path):
     with team(folder) as made:
         yield made
 
@@ -79,8 +79,8 @@ MINE = {
 MINE |= {"/api/reports/{kind}"}  # each lists one's own
 
 
-def test_nothing_of_one_person_is_seen_by_another_on_any_route_that_reads(desk: Team):
-    with desk.as_("editor") as owner, desk.as_("reader") as other:
+def test_nothing_of_one_person_is_seen_by_another_on_any_route_that_reads(tool_context: Team):
+    with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:
         places = owned(owner)
         ids = {value for name, value in places.items() if name not in {"name", "n", "model", "kind"}}
         seen = 0
@@ -102,7 +102,7 @@ def test_nothing_of_one_person_is_seen_by_another_on_any_route_that_reads(desk: 
         assert seen >= 15, "the owner does see it"
 
 
-def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(desk: Team):
+def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(tool_context: Team):
     bodies = {
         "/api/bases/{name}": {"description": "mine"},
         "/api/threads/{thread}": {"title": "mine"},
@@ -114,7 +114,7 @@ def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(de
         "/api/people/{name}": {"admin": True},
     }
     files = {"files": ("a.txt", b"words")}
-    with desk.as_("editor") as owner, desk.as_("reader") as other:
+    with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:
         places = owned(owner)
         before = [owner.get(filled(path, places)).json() for path in sorted(MINE - {"/api/keys"})]
         tried = 0
@@ -131,13 +131,13 @@ def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(de
         assert [owner.get(filled(path, places)).json() for path in sorted(MINE - {"/api/keys"})] == before
 
 
-def test_a_search_and_a_question_of_one_person_find_nothing_of_another(desk: Team):
-    with desk.as_("reader") as other:
+def test_a_search_and_a_question_of_one_person_find_nothing_of_another(tool_context: Team):
+    with tool_context.as_("reader") as other:
         assert other.post("/api/search", json={"query": "tower Carrow Point"}).json()["hits"] == []
         assert other.post("/api/search", json={"query": "tower", "bases": ["default"]}).status_code == 404
         answer = other.post("/api/ask", json={"question": QUESTION}).json()
         assert answer["evidence"] == [] and "31" not in json.dumps(answer["answer"] or {})
-        document = desk.at.server.workspace.seen_by(Principal("editor")).sources()[0].id
+        document = tool_context.at.server.workspace.seen_by(Principal("editor")).sources()[0].id
         assert other.post("/api/synthesis", json={"documents": [document]}).status_code in {400, 404}
         completed = other.post(
             "/v1/chat/completions", json={"model": "assay", "messages": [{"role": "user", "content": QUESTION}]}
@@ -145,8 +145,8 @@ def test_a_search_and_a_question_of_one_person_find_nothing_of_another(desk: Tea
         assert "31 metres" not in completed.text
 
 
-def test_a_base_of_ones_own_may_be_called_like_somebody_elses_and_is_apart_from_it(desk: Team):
-    with desk.as_("editor") as owner, desk.as_("reader") as other:
+def test_a_base_of_ones_own_may_be_called_like_somebody_elses_and_is_apart_from_it(tool_context: Team):
+    with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:
         assert other.post("/api/bases", json={"name": "default"}).status_code == 201
         sent = other.post("/api/bases/default/documents", files={"files": ("own.txt", b"The pier is made of oak.")})
         until(lambda: other.get(f"/api/jobs/{sent.json()['id']}").json()["state"] == "done")
@@ -156,8 +156,8 @@ def test_a_base_of_ones_own_may_be_called_like_somebody_elses_and_is_apart_from_
         assert owner.get("/api/documents").json()["total"] == 3
 
 
-def test_deleting_ones_own_base_stops_nothing_that_fills_anothers_of_the_same_name(desk: Team):
-    with desk.as_("editor") as owner, desk.as_("reader") as other:
+def test_deleting_ones_own_base_stops_nothing_that_fills_anothers_of_the_same_name(tool_context: Team):
+    with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:
         other.post("/api/bases", json={"name": "default"})
         files = [("files", (f"{n}.txt", f"Step {n} of the stair is worn.".encode())) for n in range(40)]
         job = owner.post("/api/bases/default/documents", files=files).json()["id"]
@@ -166,10 +166,10 @@ def test_deleting_ones_own_base_stops_nothing_that_fills_anothers_of_the_same_na
         assert owner.get(f"/api/jobs/{job}").json()["state"] == "done"
 
 
-def test_both_bases_of_one_name_can_be_asked_where_one_of_them_is_shared(desk: Team):
-    store = desk.at.server.workspace.store
+def test_both_bases_of_one_name_can_be_asked_where_one_of_them_is_shared(tool_context: Team):
+    store = tool_context.at.server.workspace.store
     (base,) = grants.scope_of(store, Principal("editor")).bases
-    with desk.as_("reader") as other:
+    with tool_context.as_("reader") as other:
         sent = other.post("/api/bases/default/documents", files={"files": ("own.txt", b"My tower is made of cards.")})
         until(lambda: other.get(f"/api/jobs/{sent.json()['id']}").json()["state"] == "done")
         grants.share(store, base, "user:reader")

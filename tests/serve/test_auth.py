@@ -22,7 +22,7 @@ SIGN_IN = {"name": "reader", "password": PASSWORD}
 
 
 @pytest.fixture
-def desk(folder: Path):
+def tool_context(folder: Path):
     with team(folder) as made:
         yield made
 
@@ -49,8 +49,8 @@ def test_a_person_is_told_where_words_would_go_until_somebody_has_agreed(folder:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_lets_its_owner_in(desk: Team):
-    with desk.as_("reader") as client:
+def test_a_key_lets_its_owner_in(tool_context: Team):
+    with tool_context.as_("reader") as client:
         me = client.get("/api/me").json()
         assert (me["name"], me["admin"], me["auth"], me["csrf"]) == ("reader", False, "keys", "")
 
@@ -59,8 +59,8 @@ def test_a_key_lets_its_owner_in(desk: Team):
     "given",
     ["", "Bearer", "Bearer assay_" + "A" * 43, "Bearer x y", "Basic cmVhZGVyOnB3", "assay_x"],
 )
-def test_without_a_right_key_nothing_is_told(desk: Team, given: str):
-    with desk.at.client(Authorization=given) as client:
+def test_without_a_right_key_nothing_is_told(tool_context: Team, given: str):
+    with tool_context.at.client(Authorization=given) as client:
         for path in ("/api/me", "/api/bases", "/v1/models", "/mcp", "/api/no/such/route", "/docs"):
             reply = client.get(path)
             assert reply.status_code == 401, path
@@ -68,23 +68,23 @@ def test_without_a_right_key_nothing_is_told(desk: Team, given: str):
             assert set(reply.json()) == {"error", "detail"} and reply.json()["error"] == "sign-in"
 
 
-def test_a_key_that_is_taken_back_between_two_requests_opens_nothing_at_the_second(desk: Team):
-    store = desk.at.server.workspace.store
-    with desk.as_("reader") as client:
+def test_a_key_that_is_taken_back_between_two_requests_opens_nothing_at_the_second(tool_context: Team):
+    store = tool_context.at.server.workspace.store
+    with tool_context.as_("reader") as client:
         assert client.get("/api/bases").status_code == 200
         tokens.revoke(store, tokens.listing(store, "reader")[0].id)
         assert client.get("/api/bases").status_code == 401
 
 
-def test_a_member_who_is_removed_is_out_at_the_next_request(desk: Team):
-    with desk.as_("reader") as client, desk.signed_in("reader") as browser:
+def test_a_member_who_is_removed_is_out_at_the_next_request(tool_context: Team):
+    with tool_context.as_("reader") as client, tool_context.signed_in("reader") as browser:
         assert client.get("/api/me").status_code == browser.get("/api/me").status_code == 200
-        members.remove(desk.at.server.workspace.store, "reader")
+        members.remove(tool_context.at.server.workspace.store, "reader")
         assert client.get("/api/me").status_code == browser.get("/api/me").status_code == 401
 
 
-def test_what_everybody_may_see_needs_no_key(desk: Team):
-    with desk.at.client() as client:
+def test_what_everybody_may_see_needs_no_key(tool_context: Team):
+    with tool_context.at.client() as client:
         for path in ("/health", "/", "/static/app.js", "/openapi.json"):
             assert client.get(path).status_code == 200, path
 
@@ -92,8 +92,8 @@ def test_what_everybody_may_see_needs_no_key(desk: Team):
 # --- sessions -------------------------------------------------------------------------------------------------------
 
 
-def test_who_signs_in_is_in_until_they_sign_out(desk: Team):
-    with desk.signed_in("reader") as browser:
+def test_who_signs_in_is_in_until_they_sign_out(tool_context: Team):
+    with tool_context.signed_in("reader") as browser:
         assert browser.get("/api/me").json()["name"] == "reader"
         token = browser.cookies["assay_session"]
         assert browser.delete("/api/session").status_code == 204
@@ -101,19 +101,19 @@ def test_who_signs_in_is_in_until_they_sign_out(desk: Team):
         assert browser.get("/api/me", headers={"Cookie": f"assay_session={token}"}).status_code == 401
 
 
-def test_a_sessions_cookie_is_out_of_reach_of_scripts_and_of_other_sites(desk: Team):
-    with desk.at.client() as client:
+def test_a_sessions_cookie_is_out_of_reach_of_scripts_and_of_other_sites(tool_context: Team):
+    with tool_context.at.client() as client:
         cookie = client.post("/api/session", json=SIGN_IN).headers["Set-Cookie"].lower()
     assert "httponly" in cookie and "samesite=lax" in cookie and "path=/" in cookie and "; secure" not in cookie
 
 
 def test_a_cookie_is_kept_to_https_where_that_is_spoken(folder: Path):
-    with team(folder, serving=Serving(auth="keys", secure=True)) as desk, desk.at.client() as client:
+    with team(folder, serving=Serving(auth="keys", secure=True)) as tool_context, tool_context.at.client() as client:
         assert "; secure" in client.post("/api/session", json=SIGN_IN).headers["Set-Cookie"].lower()
 
 
-def test_a_change_with_a_cookie_needs_the_token_that_only_the_page_has(desk: Team):
-    with desk.signed_in("reader") as browser:
+def test_a_change_with_a_cookie_needs_the_token_that_only_the_page_has(tool_context: Team):
+    with tool_context.signed_in("reader") as browser:
         for wrong in ("", "guess"):
             reply = browser.post("/api/bases", json={"name": "notes"}, headers={"X-CSRF-Token": wrong})
             assert (reply.status_code, reply.json()["error"]) == (403, "forbidden")
@@ -121,21 +121,21 @@ def test_a_change_with_a_cookie_needs_the_token_that_only_the_page_has(desk: Tea
         assert browser.post("/api/bases", json={"name": "notes"}).status_code == 201
 
 
-def test_the_token_of_one_session_is_no_good_in_another(desk: Team):
-    with desk.signed_in("reader") as browser, desk.signed_in("editor") as other:
+def test_the_token_of_one_session_is_no_good_in_another(tool_context: Team):
+    with tool_context.signed_in("reader") as browser, tool_context.signed_in("editor") as other:
         stolen = other.headers["X-CSRF-Token"]
         assert browser.post("/api/bases", json={"name": "notes"}, headers={"X-CSRF-Token": stolen}).status_code == 403
 
 
 def test_a_session_that_has_run_out_is_over(folder: Path):
-    with team(folder, serve_session_hours=1 / 3600) as desk, desk.signed_in("reader") as browser:
+    with team(folder, serve_session_hours=1 / 3600) as tool_context, tool_context.signed_in("reader") as browser:
         token = browser.cookies["assay_session"]
         time.sleep(1.1)
         assert browser.get("/api/me", headers={"Cookie": f"assay_session={token}"}).status_code == 401
 
 
-def test_a_wrong_password_and_a_wrong_name_look_the_same(desk: Team):
-    with desk.at.client() as client:
+def test_a_wrong_password_and_a_wrong_name_look_the_same(tool_context: Team):
+    with tool_context.at.client() as client:
         replies = [
             client.post("/api/session", json={"name": name, "password": "wrong password"})
             for name in ("reader", "nobody")
@@ -147,8 +147,8 @@ def test_a_wrong_password_and_a_wrong_name_look_the_same(desk: Team):
 # --- guessing -------------------------------------------------------------------------------------------------------
 
 
-def test_guessing_is_slowed_until_it_is_useless_and_is_told_when_to_come_back(desk: Team):
-    with desk.at.client() as client:
+def test_guessing_is_slowed_until_it_is_useless_and_is_told_when_to_come_back(tool_context: Team):
+    with tool_context.at.client() as client:
         wrong = {"name": "reader", "password": "wrong password"}
         seen = [client.post("/api/session", json=wrong).status_code for _ in range(FREE_TRIES["name"] + 1)]
         assert seen == [401] * FREE_TRIES["name"] + [429]
@@ -156,15 +156,17 @@ def test_guessing_is_slowed_until_it_is_useless_and_is_told_when_to_come_back(de
         assert right.status_code == 429 and int(right.headers["Retry-After"]) >= 1
         assert right.json()["error"] == "too-many"
         assert client.post("/api/session", json={"name": "editor", "password": PASSWORD}).status_code == 200
-    with desk.as_("reader") as own:
+    with tool_context.as_("reader") as own:
         assert own.get("/api/me").status_code == 200, "who has a key is not shut out by somebody who guesses"
 
 
-def test_many_guesses_at_once_are_no_way_around(desk: Team):
+def test_many_guesses_at_once_are_no_way_around(tool_context: Team):
     from concurrent.futures import ThreadPoolExecutor
 
     def guess(n: int) -> int:
-        return httpx.post(desk.at.url + "/api/session", json={"name": "reader", "password": f"guess {n}"}).status_code
+        return httpx.post(
+            tool_context.at.url + "/api/session", json={"name": "reader", "password": f"guess {n}"}
+        ).status_code
 
     with ThreadPoolExecutor(16) as pool:
         seen = list(pool.map(guess, range(16)))
@@ -247,16 +249,16 @@ def test_a_proxy_that_does_not_say_clearly_who_it_is_lets_nobody_in(folder: Path
 
 
 def test_a_cookie_or_a_key_is_no_way_past_the_proxy(folder: Path):
-    with team(folder, serving=BEHIND) as desk, desk.as_("editor") as client:
+    with team(folder, serving=BEHIND) as tool_context, tool_context.as_("editor") as client:
         assert client.get("/api/me").status_code == 401
 
 
 def test_behind_a_proxy_a_member_keeps_the_rights_they_were_given(folder: Path):
-    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as desk:
-        store = desk.at.server.workspace.store
+    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as tool_context:
+        store = tool_context.at.server.workspace.store
         members.set_admin(store, "editor", True)
         members.set_groups(store, "editor", ["desk"])
-        with desk.at.client(**{"X-User": "editor"}) as client:
+        with tool_context.at.client(**{"X-User": "editor"}) as client:
             me = client.get("/api/me").json()
             assert (me["admin"], me["groups"]) == (True, ["desk"])
 
@@ -264,8 +266,8 @@ def test_behind_a_proxy_a_member_keeps_the_rights_they_were_given(folder: Path):
 # --- as they are now ------------------------------------------------------------------------------------------------
 
 
-def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(desk: Team):
-    server, store = desk.at.server, desk.at.server.workspace.store
+def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(tool_context: Team):
+    server, store = tool_context.at.server, tool_context.at.server.workspace.store
     members.set_groups(store, "reader", ["press"])
     before = Principal("reader", frozenset({"desk", "press"}))
     assert auth.as_now(server, before).principal == Principal("reader", frozenset({"press"}))
@@ -277,21 +279,23 @@ def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(desk: Team):
 
 def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they_are_now(folder: Path):
     before = Principal("reader", frozenset({"desk", "press"}))
-    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as desk:
-        members.set_groups(desk.at.server.workspace.store, "reader", ["press"])
-        assert desk.at.server.present(before) == Principal("reader", frozenset({"press"}))
-        members.remove(desk.at.server.workspace.store, "reader")
-        assert desk.at.server.present(before) == Principal("reader"), "whom the proxy lets in need not be a member"
+    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as tool_context:
+        members.set_groups(tool_context.at.server.workspace.store, "reader", ["press"])
+        assert tool_context.at.server.present(before) == Principal("reader", frozenset({"press"}))
+        members.remove(tool_context.at.server.workspace.store, "reader")
+        assert tool_context.at.server.present(before) == Principal("reader"), (
+            "whom the proxy lets in need not be a member"
+        )
     with served(folder, serving=BEHIND) as at:
         assert at.server.present(before) == before, "the proxy has said so"
 
 
-def test_access_that_is_taken_away_is_gone_at_the_next_call(desk: Team):
-    store = desk.at.server.workspace.store
+def test_access_that_is_taken_away_is_gone_at_the_next_call(tool_context: Team):
+    store = tool_context.at.server.workspace.store
     (base,) = grants.scope_of(store, Principal("editor")).bases
     members.set_groups(store, "reader", ["desk"])
     grants.share(store, base, "group:desk")
-    with desk.as_("reader") as client:
+    with tool_context.as_("reader") as client:
         (document, *_) = client.get("/api/documents").json()["documents"]
         assert client.get(f"/api/documents/{document['id']}/text").status_code == 200
         assert client.post("/api/search", json={"query": "tower"}).json()["hits"]
@@ -301,11 +305,11 @@ def test_access_that_is_taken_away_is_gone_at_the_next_call(desk: Team):
         assert client.post("/api/search", json={"query": "tower"}).json()["hits"] == []
 
 
-def test_a_shared_base_is_read_and_not_changed(desk: Team):
-    store = desk.at.server.workspace.store
+def test_a_shared_base_is_read_and_not_changed(tool_context: Team):
+    store = tool_context.at.server.workspace.store
     (base,) = grants.scope_of(store, Principal("editor")).bases
     grants.share(store, base, "user:reader")
-    with desk.as_("reader") as client:
+    with tool_context.as_("reader") as client:
         (line,) = client.get("/api/bases").json()
         assert (line["owner"], line["yours"]) == ("editor", False)
         document = client.get("/api/documents").json()["documents"][0]["id"]

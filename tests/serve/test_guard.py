@@ -75,7 +75,10 @@ def test_a_server_may_go_by_other_names_that_it_was_told(folder: Path):
 
 
 def test_where_people_sign_in_a_named_server_answers_to_its_names_and_to_probes(folder: Path):
-    with team(folder, serving=Serving(auth="keys", hosts=("desk.example",))) as desk, desk.as_("reader") as client:
+    with (
+        team(folder, serving=Serving(auth="keys", hosts=("desk.example",))) as tool_context,
+        tool_context.as_("reader") as client,
+    ):
         assert client.get("/api/me", headers={"Host": "evil.example"}).status_code == 403
         assert client.get("/api/me", headers={"Host": "desk.example"}).status_code == 200
         assert client.get("/health", headers={"Host": "10.1.2.3:8321"}).status_code == 200
@@ -129,7 +132,11 @@ def test_behind_a_proxy_that_keeps_its_own_name_the_page_still_makes_changes(fol
 
 
 def test_with_a_session_or_a_key_a_page_from_elsewhere_changes_nothing_either(folder: Path):
-    with team(folder) as desk, desk.as_("reader") as client, desk.signed_in("reader") as browser:
+    with (
+        team(folder) as tool_context,
+        tool_context.as_("reader") as client,
+        tool_context.signed_in("reader") as browser,
+    ):
         assert made(client, "theirs", Origin="https://evil.example") == 403
         assert made(browser, "theirs", Origin="https://evil.example") == 403
         credentials = {"name": "reader", "password": "a lamp on the pier"}
@@ -181,13 +188,17 @@ def test_a_length_that_is_no_number_is_refused_by_the_server_or_by_the_guard(at:
 
 
 def test_too_many_requests_of_one_person_are_told_when_to_come_back_and_keep_nobody_else_waiting(folder: Path):
-    with team(folder, serve_requests_per_minute=5) as desk, desk.as_("reader") as one, desk.as_("editor") as other:
+    with (
+        team(folder, serve_requests_per_minute=5) as tool_context,
+        tool_context.as_("reader") as one,
+        tool_context.as_("editor") as other,
+    ):
         assert [one.get("/api/bases").status_code for _ in range(6)] == [200] * 5 + [429]
         reply = one.get("/api/me")
         assert reply.json()["error"] == "too-many" and 1 <= int(reply.headers["Retry-After"]) <= 13
         assert other.get("/api/bases").status_code == 200
         assert one.get("/health").status_code == 200, "a probe is never refused"
-        with desk.at.client(Authorization="Bearer wrong") as stranger:
+        with tool_context.at.client(Authorization="Bearer wrong") as stranger:
             assert [stranger.get("/api/me").status_code for _ in range(7)] == [401] * 5 + [429] * 2
 
 
@@ -242,8 +253,8 @@ def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_el
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(limits, "MOST_OPEN", 3)
-    with ChatServer(slow(30)) as model, team(folder, model) as desk, ExitStack() as held:
-        one, other = held.enter_context(desk.as_("editor")), held.enter_context(desk.as_("reader"))
+    with ChatServer(slow(30)) as model, team(folder, model) as tool_context, ExitStack() as held:
+        one, other = held.enter_context(tool_context.as_("editor")), held.enter_context(tool_context.as_("reader"))
         run = one.post("/api/runs", json={"question": QUESTION}).json()["run"]
         for _ in range(3):
             assert held.enter_context(one.stream("GET", f"/api/runs/{run}/events")).status_code == 200
@@ -251,10 +262,10 @@ def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_el
         assert (refused.status_code, refused.json()["error"]) == (429, "too-many") and refused.headers["Retry-After"]
         assert other.get("/api/me").status_code == 200
         held.close()
-        with desk.as_("editor") as again:
+        with tool_context.as_("editor") as again:
             until(lambda: again.get("/api/me").status_code == 200)
             again.post(f"/api/runs/{run}/cancel")
-    assert not desk.at.server.limits.beginning
+    assert not tool_context.at.server.limits.beginning
 
 
 def test_uploads_that_wait_beyond_the_limit_are_refused(folder: Path):
@@ -279,7 +290,7 @@ ALWAYS = {
 
 
 def test_every_reply_keeps_a_browser_to_this_place(folder: Path):
-    with team(folder) as desk, desk.as_("editor") as client, desk.at.client() as stranger:
+    with team(folder) as tool_context, tool_context.as_("editor") as client, tool_context.at.client() as stranger:
         replies = [
             *(
                 client.get(path)

@@ -267,9 +267,9 @@ def test_a_job_that_waits_can_be_called_off_before_it_begins(client: httpx.Clien
 
 
 def test_a_job_is_done_with_the_rights_that_its_person_has_by_then(folder: Path, gate: Gate):
-    with team(folder) as desk:
-        server = desk.at.server
-        with desk.as_("editor") as editor:
+    with team(folder) as tool_context:
+        server = tool_context.at.server
+        with tool_context.as_("editor") as editor:
             first = send(editor, [("slow.txt", b"words")]).json()["id"]
             second = send(editor, [("later.txt", b"words")]).json()["id"]
             base = server.seen_by(Principal("editor")).scope().named("default")
@@ -279,7 +279,7 @@ def test_a_job_is_done_with_the_rights_that_its_person_has_by_then(folder: Path,
             until(lambda: job(editor, second)["state"] == "failed")
             assert job(editor, second)["error"] == "The knowledge base 'default' is not yours to change."
             assert job(editor, first)["state"] == "done"
-            with desk.as_("reader") as reader:
+            with tool_context.as_("reader") as reader:
                 grants.share(server.workspace.store, base, "user:reader")
                 assert listed(reader, q="later.txt") == []
                 assert reader.get(f"/api/jobs/{first}").status_code == 404

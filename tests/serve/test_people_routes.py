@@ -11,9 +11,9 @@ from assay.store.access import members
 
 
 def test_administrators_manage_people_owners_access_and_everybody_their_keys(folder: Path):
-    with patch.object(members, "COST", 2**10), team(folder) as desk:
-        store = desk.at.server.workspace.store
-        with desk.as_("editor") as editor, desk.as_("reader") as reader:
+    with patch.object(members, "COST", 2**10), team(folder) as tool_context:
+        store = tool_context.at.server.workspace.store
+        with tool_context.as_("editor") as editor, tool_context.as_("reader") as reader:
             unknown = reader.get("/api/nothing-there")
             for method, path in (("GET", "/api/people"), ("DELETE", "/api/people/editor")):
                 refused = reader.request(method, path)
@@ -32,7 +32,7 @@ def test_administrators_manage_people_owners_access_and_everybody_their_keys(fol
             assert editor.patch("/api/people/guest", json={"groups": [], "admin": True}).json()["admin"]
             assert editor.patch("/api/people/editor", json={"admin": False}).status_code == 400
             assert editor.delete("/api/people/editor").status_code == 400
-            with desk.signed_in("guest") as guest:
+            with tool_context.signed_in("guest") as guest:
                 assert guest.get("/api/people").status_code == 200
                 assert editor.delete("/api/people/guest").status_code == 204
                 assert guest.get("/api/me").status_code == 401
@@ -41,7 +41,7 @@ def test_administrators_manage_people_owners_access_and_everybody_their_keys(fol
             assert [each["label"] for each in reader.get("/api/keys").json()["keys"]] == ["", "notebook"]
             assert key["key"] not in reader.get("/api/keys").text
             assert editor.delete(f"/api/keys/{key['id']}").status_code == 404, "a key of somebody else's is not there"
-            with desk.at.client(Authorization=f"Bearer {key['key']}") as other:
+            with tool_context.at.client(Authorization=f"Bearer {key['key']}") as other:
                 assert other.get("/api/me").json()["name"] == "reader"
                 assert reader.delete(f"/api/keys/{key['id']}").status_code == 204
                 assert other.get("/api/me").status_code == 401

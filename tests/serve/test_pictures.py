@@ -110,13 +110,13 @@ def test_a_browser_that_has_the_page_is_told_so(client: httpx.Client, document: 
 
 
 def test_who_may_not_read_the_document_does_not_get_its_picture_from_memory(folder: Path):
-    with team(folder) as desk, desk.as_("editor") as editor, desk.as_("reader") as reader:
+    with team(folder) as tool_context, tool_context.as_("editor") as editor, tool_context.as_("reader") as reader:
         read(editor, [("two.pdf", pdf(["Words for the editor alone."]))])
         path = f"/api/documents/{listed(editor, q='two.pdf')[0]['id']}/pages/1"
         tag = editor.get(path).headers["etag"]
         assert reader.get(path).status_code == 404
         assert reader.get(path, headers={"If-None-Match": tag}).status_code == 404
-        store = desk.at.server.workspace.store
+        store = tool_context.at.server.workspace.store
         base = next(each for each in grants.every_base(store) if each.name == "default")
         grants.share(store, base, "user:reader")
         assert reader.get(path).status_code == 200

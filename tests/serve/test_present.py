@@ -16,8 +16,8 @@ from assay.testing import ChatServer
 
 
 def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folder: Path):
-    with ChatServer(slow(0.4)) as model, team(folder, model) as desk, desk.as_("reader") as client:
-        store = desk.at.server.workspace.store
+    with ChatServer(slow(0.4)) as model, team(folder, model) as tool_context, tool_context.as_("reader") as client:
+        store = tool_context.at.server.workspace.store
         (base,) = grants.scope_of(store, Principal("editor")).bases
         members.set_groups(store, "reader", ["desk"])
         grants.share(store, base, "group:desk")
@@ -32,9 +32,9 @@ def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folde
 def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: pytest.MonkeyPatch, by_key: bool):
     monkeypatch.setattr(guard, "LOOK_AGAIN", 0.1)
     monkeypatch.setattr("assay.serve.live.HEARTBEAT", 0.2)
-    with ChatServer(slow(20.0)) as model, team(folder, model) as desk:
-        store = desk.at.server.workspace.store
-        with desk.as_("editor") if by_key else desk.signed_in("editor") as client:
+    with ChatServer(slow(20.0)) as model, team(folder, model) as tool_context:
+        store = tool_context.at.server.workspace.store
+        with tool_context.as_("editor") if by_key else tool_context.signed_in("editor") as client:
             run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
             with client.stream("GET", f"/api/runs/{run}/events") as reply:
                 assert reply.status_code == 200
@@ -46,12 +46,12 @@ def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: p
                     tokens.end_all(store, "editor")
                 assert [each.event for each in events if each.event in {"end", "parked"}] == []
             assert client.get(f"/api/runs/{run}").status_code == 401
-        assert desk.at.server.live.under_way(run), "the run itself goes on"
+        assert tool_context.at.server.live.under_way(run), "the run itself goes on"
 
 
 def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Path):
-    with team(folder) as desk, desk.as_("reader") as client:
-        server, store = desk.at.server, desk.at.server.workspace.store
+    with team(folder) as tool_context, tool_context.as_("reader") as client:
+        server, store = tool_context.at.server, tool_context.at.server.workspace.store
         (base,) = grants.scope_of(store, Principal("editor")).bases
         members.set_groups(store, "reader", ["desk"])
         grants.share(store, base, "group:desk")

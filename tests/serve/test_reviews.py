@@ -128,8 +128,8 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
         whole = us.at.server.workspace.seen_by(Principal("reader"))
-        desk = review.ReviewContext(whole, False, lambda run, who: Principal(who))
-        review.decide(desk, run, Decision.approve, held.seal)  # and dies before it goes on
+        tool_context = review.ReviewContext(whole, False, lambda run, who: Principal(who))
+        review.decide(tool_context, run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"
         keys = us.keys

@@ -15,22 +15,22 @@ from assay.agent.tool import ToolContext
 from assay.core.account import Brief, Insight, Kind, Pipeline, Portrait, Question, Relation
 from assay.core.events import (
     Asked,
-    ModelReplied,
     Described,
-    InsightsDrawn,
     Event,
     Found,
     Gathered,
-    PassagesChosen,
+    InsightsDrawn,
     Merged,
+    ModelReplied,
     Paired,
+    PassagesChosen,
     Related,
     RoleModel,
 )
 from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import prompt_tokens
 from assay.prompts.fence import instructs
 from assay.synthesis import progress
@@ -111,7 +111,9 @@ def drawn(
     mention: int = 2,
 ) -> Run:
     """A run that has its evidence, and, for a synthesis, its insights: `mention` of each document, in its own words."""
-    seats = tuple(RoleModel(role.value, "model", not small, True, True, window, small) for role in Role) if model else ()
+    seats = (
+        tuple(RoleModel(role.value, "model", not small, True, True, window, small) for role in Role) if model else ()
+    )
     ids = tuple(each.id for each in documents)
     asked = Asked("What do they say?", "me", "2026-01-01", seats=seats, brief=Brief(pipeline, ids))
     run = Run("r1", (asked, *(Described(Portrait(each.id, each.title)) for each in documents)))
@@ -119,7 +121,9 @@ def drawn(
     run = run.then(Merged(questions))
     own = {q.id: [evidence(each, sentences(each)[n]) for each in documents] for n, q in enumerate(questions)}
     for question, found in own.items():
-        run = run.then(PassagesChosen(question, tuple(Found(each.passage, n, 1.0) for n, each in enumerate(found, 1)), 9, "x"))
+        run = run.then(
+            PassagesChosen(question, tuple(Found(each.passage, n, 1.0) for n, each in enumerate(found, 1)), 9, "x")
+        )
         run = run.then(Gathered(tuple(found), question=question))
     if pipeline is Pipeline.summary:
         return run
@@ -133,39 +137,46 @@ def drawn(
     return run.then(Paired((), "all")).then(Related(0, tuple(relations)))
 
 
-def kit(documents: Sequence[Document], run: Run, model: Model | None = None) -> RunContext:
+def context(documents: Sequence[Document], run: Run, model: Model | None = None) -> RunContext:
     by_id = {each.id: each for each in documents}
-    shelf: Any = SimpleNamespace(embedder=WordEmbedder())
+    search_context: Any = SimpleNamespace(embedder=WordEmbedder())
     nobody: Any = None
-    made = RunContext(ToolContext(shelf, nobody), Run.then, by_id.get, titled=lambda ids: {doc: by_id[doc].title for doc in ids})
+    made = RunContext(
+        ToolContext(search_context, nobody),
+        Run.then,
+        by_id.get,
+        titled=lambda ids: {doc: by_id[doc].title for doc in ids},
+    )
     if model is None:
         return made
     seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
     known = run.consulted
-    return replace(made, meter=Meter(seats, lambda event: known.update({event.request: event}), known.get, FreeLedger()))
+    return replace(
+        made, meter=Meter(seats, lambda event: known.update({event.request: event}), known.get, FreeLedger())
+    )
 
 
-def recorded(kit: RunContext) -> dict[str, ModelReplied]:
+def recorded(context: RunContext) -> dict[str, ModelReplied]:
     """The replies that a kit has recorded, by request."""
-    assert kit.meter is not None
-    return kit.meter.recalled.__self__  # type: ignore[attr-defined]
+    assert context.meter is not None
+    return context.meter.recalled.__self__  # type: ignore[attr-defined]
 
 
-async def carried(run: Run, kit: RunContext, *stages: Callable[[Run, RunContext], AsyncIterator[Event]]) -> Run:
+async def carried(run: Run, context: RunContext, *stages: Callable[[Run, RunContext], AsyncIterator[Event]]) -> Run:
     for stage in stages:
-        async for event in stage(run, kit):
+        async for event in stage(run, context):
             run = run.then(event)
     return run
 
 
-async def told(run: Run, kit: RunContext) -> Run:
+async def told(run: Run, context: RunContext) -> Run:
     """From the insights to the answer: spine, narrative, check, revision, delivery."""
     if progress.brief(run).pipeline is Pipeline.synthesis:
-        run = await carried(run, kit, spine.spin)
-    run = await carried(run, kit, narrative.narrate, writing.check)
+        run = await carried(run, context, spine.spin)
+    run = await carried(run, context, narrative.narrate, writing.check)
     if run.unsupported:
-        run = await carried(run, kit, narrative.revise, writing.check)
-    return await carried(run, kit, narrative.deliver)
+        run = await carried(run, context, narrative.revise, writing.check)
+    return await carried(run, context, narrative.deliver)
 
 
 # --- a model that means well ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from assay.core.events import Asked, Event, RoleModel
 from assay.core.run import Run
 from assay.core.types import Document, Section
 from assay.models.llm import Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.testing import Script, WordEmbedder
 
 PRUNING = """Pruning the old pear trees
@@ -80,16 +80,16 @@ def _seat(role: Role, small: bool) -> RoleModel:
     return RoleModel(role.value, "scripted", not small, True, True, 8192, small)
 
 
-def kit(*documents: Document, script: Script | None = None, small: bool = False, **more: Any) -> RunContext:
+def context(*documents: Document, script: Script | None = None, small: bool = False, **more: Any) -> RunContext:
     """A kit that can read these documents. With a script it has a model, for every role."""
-    shelf: Any = SimpleNamespace(embedder=WordEmbedder())
+    search_context: Any = SimpleNamespace(embedder=WordEmbedder())
     nobody: Any = None
     meter = None
     if script is not None:
         seats = {role: (ConnectedModel(script, _seat(role, small)),) for role in Role}
         meter = Meter(seats, lambda _: None, lambda _: None, more.pop("book", FreeLedger()))
     held = {each.id: each for each in documents}
-    return RunContext(ToolContext(shelf, nobody), Run.then, held.get, meter=meter, **more)
+    return RunContext(ToolContext(search_context, nobody), Run.then, held.get, meter=meter, **more)
 
 
 async def done(stage: Callable[[Run, RunContext], AsyncIterator[Event]], run: Run, with_: RunContext) -> Run:

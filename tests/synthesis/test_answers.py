@@ -29,9 +29,9 @@ async def begun(workspace: Workspace, *questions: tuple[str, Kind, tuple[str, ..
 
 
 async def done(run: Run, workspace: Workspace, *stages: Any) -> Run:
-    kit = await run_context_for(workspace, run)
+    context = await run_context_for(workspace, run)
     for stage in stages:
-        events: list[Event] = [event async for event in stage(run, kit)]
+        events: list[Event] = [event async for event in stage(run, context)]
         for event in events:
             run = run.then(event)
     return run

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from assay.core.account import Brief, Chosen, Pair, Pipeline, Relation, Side, Tie
-from assay.core.events import Asked, Event, Found, PassagesChosen, Paired, Related
+from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related
 from assay.core.run import Run
 from assay.core.types import Passage, Quote
 from assay.synthesis.output.diagnostics import diagnostics

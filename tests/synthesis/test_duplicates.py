@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from mills import Model, document, drawn, good, kit, told
+from mills import Model, context, document, drawn, good, told
 
 from assay.core.account import Pipeline
 from assay.synthesis import progress
@@ -20,14 +20,14 @@ TWINS = [FIRST, replace(FIRST, id="copy"), document(2)]
 @pytest.mark.parametrize("seated", [False, True], ids=["by rule", "by a model"])
 async def test_a_copy_of_a_document_has_claims_of_its_own(pipeline: Pipeline, seated: bool):
     run = drawn(TWINS, pipeline, model=seated)
-    run = await told(run, kit(TWINS, run, Model(good) if seated else None))
+    run = await told(run, context(TWINS, run, Model(good) if seated else None))
     assert {row.doc_id: bool(row.claims) for row in coverage.ledger(run)} == {each.id: True for each in TWINS}
     assert not any(row.reason for row in coverage.ledger(run))
 
 
 async def test_a_spine_that_nobody_wrote_names_a_copy_beside_its_original():
     run = drawn(TWINS)
-    run = await told(run, kit(TWINS, run, Model(lambda name, shown: _silent(name, shown))))
+    run = await told(run, context(TWINS, run, Model(lambda name, shown: _silent(name, shown))))
     spun = progress.spun(run)
     assert spun is not None
     assert {doc for beat in spun.spine for doc in beat.documents} == {each.id for each in TWINS}

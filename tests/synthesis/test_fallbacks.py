@@ -8,7 +8,7 @@ from typing import Any
 
 import mills
 import wharf
-from wharf import LOGS, A, B, Model, asked, carried, document, kit
+from wharf import LOGS, A, B, Model, asked, carried, context, document
 
 from assay.agent.steps import writing
 from assay.core.account import Pipeline, Portrait, Readability, Translation
@@ -52,7 +52,7 @@ def first(name: str, shown: str) -> dict[str, Any]:
 
 async def test_money_that_ran_out_half_way_through_a_question_is_said_to_have_run_out():
     run = asked(DOCS, ANSWERS, small=True)
-    able = kit(DOCS, run, Model(first))
+    able = context(DOCS, run, Model(first))
     assert able.meter is not None
     able.meter.book = Once()
     run = await carried(run, insights.draw, able)
@@ -69,7 +69,7 @@ def test_a_document_that_nobody_could_pay_to_have_described_is_noted():
 async def test_an_account_whose_translation_went_by_rule_for_want_of_money_is_a_partial_one():
     docs = [mills.document(1), mills.document(2)]
     run = mills.drawn(docs, Pipeline.summary, model=False)
-    able = mills.kit(docs, run)
+    able = mills.context(docs, run)
     run = await mills.carried(run, able, narrative.narrate, writing.check)
     whole = await mills.carried(run, able, narrative.deliver)
     short = run.then(Translated(Translation("plain", (), NOTHING, NOTHING, by="translate@m; rules: money")))
@@ -103,5 +103,5 @@ async def test_an_account_that_leaves_a_document_untold_is_a_partial_one():
     run = mills.drawn(docs[:1], Pipeline.summary, model=False)
     first = replace(run.asked, brief=replace(progress.brief(run), documents=tuple(each.id for each in docs)))
     run = Run(run.id, (first, *run.events[1:], Described(Portrait(docs[1].id, docs[1].title, empty="it is empty"))))
-    run = await mills.told(run, mills.kit(docs, run))
+    run = await mills.told(run, mills.context(docs, run))
     assert run.answer and run.answer.blocks and run.answer.outcome is Outcome.partial

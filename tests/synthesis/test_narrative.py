@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mills import Killed, Model, carried, claims, document, drawn, evidence, good, kit, recorded, sentences, told
+from mills import Killed, Model, carried, claims, context, document, drawn, evidence, good, recorded, sentences, told
 
 from assay.agent.steps import writing
 from assay.core.account import Beat, Pipeline, Relation, Side, Theme, Tie
@@ -45,12 +45,12 @@ def cited(run: Run) -> set[str]:
 
 async def spun(docs: list[Any], model: Model, **how: Any) -> Run:
     run = drawn(docs, **how)
-    return await carried(run, kit(docs, run, model), spine.spin)
+    return await carried(run, context(docs, run, model), spine.spin)
 
 
 async def test_the_spine_opens_the_narrative_and_every_insight_is_told():
     run = drawn(THREE)
-    run = await told(run, kit(THREE, run, Model(good)))
+    run = await told(run, context(THREE, run, Model(good)))
     spun = progress.spun(run)
     assert run.answer is not None and spun is not None
     assert run.answer.blocks[0].claims[0].text == spun.spine[0].claim.text
@@ -67,7 +67,7 @@ async def test_an_insight_that_the_model_leaves_out_is_asked_for_once_more():
 
     model = Model(forgetful)
     run = await spun(THREE, model, mention=3)
-    run = await carried(run, kit(THREE, run, model), narrative.narrate)
+    run = await carried(run, context(THREE, run, model), narrative.narrate)
     _, again = model.shown("narrate")
     assert again.count("quoted: key") == 1 and sentences(THREE[2])[2] in again
     assert said(run).count(sentences(THREE[2])[2]) == 1 and draft(run).by == "narrate@model"
@@ -81,13 +81,13 @@ async def test_an_insight_that_is_never_told_is_told_in_its_own_words_beside_its
                                        and "tended" not in each["text"]] or [{"text": "Nothing.", "cites": []}]}]}  # fmt: skip
 
     run = await spun(THREE, model := Model(stubborn), mention=3)
-    run = await carried(run, kit(THREE, run, model), narrative.narrate)
+    run = await carried(run, context(THREE, run, model), narrative.narrate)
     for number, each in enumerate(THREE):
         block = next(
             block for block in draft(run).blocks[1:] if any(sentences(each)[1] == c.words for c in block.claims)
         )
         place = [claim.words for claim in block.claims].index(sentences(each)[1])
-        own = matter(run, kit(THREE, run)).of(block.claims[place - 1].cites)
+        own = matter(run, context(THREE, run)).of(block.claims[place - 1].cites)
         assert block.claims[place].quote is not None and (own == (each.id,) or number == 0)
 
 
@@ -105,7 +105,7 @@ async def test_a_model_that_invents_a_sentence_loses_it():
         return good(name, shown)
 
     run = drawn(THREE)
-    run = await told(run, kit(THREE, run, Model(inventive)))
+    run = await told(run, context(THREE, run, Model(inventive)))
     assert run.answer is not None and "Bolton" in " ".join(said(run))
     words = " ".join(claim.words for claim in run.answer.claims)
     assert "Bolton" not in words and "kind" not in words
@@ -120,7 +120,7 @@ async def test_a_model_that_says_nothing_of_use_still_gives_an_account_of_every_
         return {"action": "drop", "text": "", "cites": []} if name == "revise" else good(name, shown)
 
     run = drawn(THREE)
-    run = await told(run, kit(THREE, run, Model(babbling)))
+    run = await told(run, context(THREE, run, Model(babbling)))
     assert run.answer is not None and told_of(run) == {each.id for each in THREE}
     assert not any("Peru" in claim.words for claim in run.answer.claims)
 
@@ -133,7 +133,7 @@ async def test_sixty_documents_all_have_a_claim_and_no_request_outgrows_the_wind
 ):
     model = Model(good)
     run = drawn(SIXTY, pipeline, window=window, small=small)
-    run = await told(run, kit(SIXTY, run, model))
+    run = await told(run, context(SIXTY, run, model))
     assert told_of(run) == {each.id for each in SIXTY}
     assert cited(run) == {each.key for each in run.evidence}
     assert model.largest() <= window
@@ -144,7 +144,7 @@ async def test_sixty_documents_all_have_a_claim_and_no_request_outgrows_the_wind
 
 async def test_every_theme_is_told_under_its_name_and_only_in_a_synthesis():
     run = await spun(SIXTY, model := Model(good))
-    run = await carried(run, kit(SIXTY, run, model), narrative.narrate)
+    run = await carried(run, context(SIXTY, run, model), narrative.narrate)
     names = [theme.name for theme in progress.spun(run).themes]  # type: ignore[union-attr]
     assert [block.heading for block in draft(run).blocks if block.heading] == names
 
@@ -158,7 +158,7 @@ async def test_a_summary_has_no_headings_and_uses_every_question_and_every_docum
         )
 
     run = drawn(THREE, Pipeline.summary, model=model)
-    run = await told(run, kit(THREE, run, Model(titled) if model else None))
+    run = await told(run, context(THREE, run, Model(titled) if model else None))
     assert run.answer is not None and not any(block.heading for block in run.answer.blocks)
     assert len(set(said(run))) == len(said(run))
     assert all(cited(run) & {each.key for each in own} for own in progress.answers(run).values())
@@ -168,7 +168,7 @@ async def test_a_summary_has_no_headings_and_uses_every_question_and_every_docum
 async def test_without_a_model_nothing_is_said_twice_and_every_document_has_its_title_as_heading():
     docs = [document(7 * n) for n in range(4)]
     run = drawn(docs, model=False, mention=3)
-    run = await told(run, kit(docs, run))
+    run = await told(run, context(docs, run))
     assert run.answer is not None and run.answer.outcome is Outcome.answered
     assert [block.heading for block in run.answer.blocks] == ["", *(each.title for each in docs)]
     assert len(set(said(run))) == len(said(run)) and cited(run) == {each.key for each in run.evidence}
@@ -180,7 +180,7 @@ async def test_both_sides_of_a_contradiction_are_stated_and_named_as_a_conflict(
     one, other = (Side("q1-D1", each.quote.doc_id, each.key, each.quote) for each in (left, right))
     run = drawn(THREE, relations=[Relation(one, other, Tie.contradiction, "one turns, the other holds")])
     run = Run(run.id, (*run.events, Gathered((left, right), question="q9")))
-    run = await told(run, kit(THREE, run, model := Model(good)))
+    run = await told(run, context(THREE, run, model := Model(good)))
     assert run.answer is not None
     (conflict,) = run.answer.conflicts
     assert {conflict.left, conflict.right} == {left.key, right.key} <= cited(run)
@@ -191,22 +191,22 @@ async def test_both_sides_of_a_contradiction_are_stated_and_named_as_a_conflict(
 
 async def test_a_stage_that_was_killed_half_way_comes_to_the_same_draft_and_asks_nothing_twice():
     run = await spun(SIXTY, whole := Model(good))
-    full = await carried(run, kit(SIXTY, run, model := Model(good)), narrative.narrate)
+    full = await carried(run, context(SIXTY, run, model := Model(good)), narrative.narrate)
 
     killed = Model(good, until=5)
-    begun = kit(SIXTY, run, killed)
+    begun = context(SIXTY, run, killed)
     with pytest.raises(Killed):
         await carried(run, begun, narrative.narrate)
     again = Model(good)
     resumed = Run(run.id, (*run.events, *recorded(begun).values()))
-    done = await carried(resumed, kit(SIXTY, resumed, again), narrative.narrate)
+    done = await carried(resumed, context(SIXTY, resumed, again), narrative.narrate)
     assert draft(done) == draft(full)
     assert len(again.prompts) == len(model.prompts) - len(recorded(begun)) and recorded(begun) and whole.prompts
 
 
 async def test_a_part_for_which_there_is_no_budget_left_is_quoted_and_the_account_is_partial():
     run = await spun(THREE, model := Model(good))
-    made = kit(THREE, run, model)
+    made = context(THREE, run, model)
 
     async def none_left(*_: Any, **__: Any) -> NoReply:
         return NoReply(Why.tokens, "")
@@ -214,20 +214,20 @@ async def test_a_part_for_which_there_is_no_budget_left_is_quoted_and_the_accoun
     object.__setattr__(made.meter, "consult", none_left)
     run = await carried(run, made, narrative.narrate)
     assert draft(run).by == "rules: tokens" and cited(run) == {each.key for each in run.evidence}
-    run = await carried(run, kit(THREE, run, model), writing.check, narrative.deliver)
+    run = await carried(run, context(THREE, run, model), writing.check, narrative.deliver)
     assert run.answer is not None and run.answer.outcome is Outcome.partial
 
 
 @pytest.mark.parametrize("action", ["drop", "rewrite"])
 async def test_where_no_claim_of_a_document_holds_its_own_words_stand_in_whatever_is_written_instead(action: str):
     run = await spun(THREE, model := Model(good))
-    run = await carried(run, kit(THREE, run, model), narrative.narrate)
+    run = await carried(run, context(THREE, run, model), narrative.narrate)
     own = {each.key for each in run.evidence if each.quote.doc_id == THREE[1].id}
     for place, claim in run.unchecked:
         verdict = Verdict.unsupported if own & set(claim.cites) else Verdict.supported
         run = run.then(Checked(place, replace(claim, verdict=verdict, why="as the test has it")))
     wrong = {"action": action, "text": "The dam of Lisbon fell in 1999.", "cites": sorted(own)[:1]}
-    run = await carried(run, kit(THREE, run, Model(lambda name, shown: wrong)), narrative.revise)
+    run = await carried(run, context(THREE, run, Model(lambda name, shown: wrong)), narrative.revise)
     quoted = [
         event.claim.quote for event in run.events if isinstance(event, Revised) and event.claim and event.claim.quote
     ]
@@ -244,7 +244,7 @@ async def test_an_insight_is_not_told_by_a_claim_that_cites_it_and_says_somethin
         return {"blocks": [{"claims": [*stated[:-1], *wrong]}]}
 
     run = await spun(THREE, model := Model(careless))
-    run = await carried(run, kit(THREE, run, model), narrative.narrate)
+    run = await carried(run, context(THREE, run, model), narrative.narrate)
     assert sentences(THREE[2])[1] in said(run) and len(model.shown("narrate")) == 2
 
 
@@ -253,7 +253,7 @@ async def test_a_document_of_which_nothing_could_be_told_is_named_among_the_gaps
     key = next(each for each in run.evidence if each.quote.doc_id == THREE[0].id)
     quoted = Claim("", (key.key,), quote=key.quote)
     run = run.then(Drafted((Block((quoted,)),), Shape.prose))
-    run = await carried(run, kit(THREE, run), writing.check, narrative.deliver)
+    run = await carried(run, context(THREE, run), writing.check, narrative.deliver)
     assert run.answer is not None
     assert [gap for gap in run.answer.gaps if THREE[1].title in gap] and len(run.answer.gaps) == 2
 
@@ -269,7 +269,7 @@ async def test_a_vitamin_is_not_taken_for_a_document():
         return {"blocks": [{"claims": [{"text": "Vitamin D2 is milled at Ashby North.", "cites": first["cites"]}]}]}
 
     run = await spun(docs, model := Model(vitamin))
-    run = await carried(run, kit(docs, run, model), narrative.narrate)
+    run = await carried(run, context(docs, run, model), narrative.narrate)
     assert "Vitamin D2 is milled at Ashby North." in said(run)
 
 
@@ -278,7 +278,7 @@ async def test_words_that_a_document_addresses_to_a_model_are_never_repeated():
     hostile = replace(THREE[0], text=f"{orders} {orders[:-1]} now. {orders[:-1]} today.")
     docs = [hostile, *THREE[1:]]
     run = drawn(docs, model=False)
-    run = await told(run, kit(docs, run))
+    run = await told(run, context(docs, run))
     assert run.answer is not None and not any("Ignore" in words for words in said(run))
     assert told_of(run) == {each.id for each in THREE[1:]} and hostile.title in " ".join(run.answer.gaps)
 
@@ -289,6 +289,6 @@ def test_a_beat_of_one_theme_stands_under_it_and_one_of_several_opens_the_accoun
         Beat(Claim(f"t{n}", ("k",)), docs) for n, docs in enumerate((("d000",), ("d002",), ("d000", "d002")))
     )
     run = run.then(SpineWritten("", (first, second, both), (Theme("One", ("d000", "d001")), Theme("Two", ("d002",)))))
-    opening = narrative._opening(run, matter(run, kit(SIXTY, run)))
+    opening = narrative._opening(run, matter(run, context(SIXTY, run)))
     assert [claim.text for claim in opening.all_] == ["t2"]
     assert {place: [each.text for each in own] for place, own in opening.of_theme.items()} == {0: ["t0"], 1: ["t1"]}

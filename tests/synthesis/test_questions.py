@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from orchard import CANKERED, HIVED, PRUNED, THREE, asked, document, done, kit
+from orchard import CANKERED, HIVED, PRUNED, THREE, asked, context, document, done
 
 from assay.core.account import Kind, Pipeline, Portrait, Question
 from assay.core.events import Covered, Described, Merged, Questioned
@@ -36,7 +36,7 @@ async def described(*documents: Document, script: Script | None = None, **brief:
 
 async def questioned(*documents: Document, script: Script | None = None, **brief: Any) -> Run:
     run = await described(*documents, script=script, **brief)
-    return await done(questions.question, run, kit(*documents, script=script))
+    return await done(questions.question, run, context(*documents, script=script))
 
 
 def own(run: Run, doc: str, pass_: int = 1) -> Questioned:
@@ -136,7 +136,7 @@ async def test_the_focus_is_the_first_question_and_what_stands_beside_it_comes_n
     for each in THREE:
         assert own(run, each.id).questions[0] == "What is said about canker on saws?"
     assert "canker on saws connected" in own(run, "pruning").questions[1]
-    run = await done(questions.merge, run, kit(*THREE))
+    run = await done(questions.merge, run, context(*THREE))
     first = progress.questions(run)[0]
     assert first.documents == ("pruning", "hives", "canker")
 
@@ -178,7 +178,7 @@ async def test_a_heading_that_speaks_of_authors_is_not_asked_about():
 
 
 async def test_a_document_that_was_taken_away_meanwhile_asks_nothing():
-    run = await done(questions.question, await described(*THREE), kit(PRUNED, CANKERED))
+    run = await done(questions.question, await described(*THREE), context(PRUNED, CANKERED))
     assert own(run, "hives").questions == ()
 
 
@@ -231,7 +231,7 @@ async def test_a_question_that_cannot_be_used_is_never_asked(bad: str):
 async def test_a_small_model_is_not_asked_again():
     script = Script(questions=[puts("What do the authors say?", *GOOD[:2])])
     run = asked(PRUNED, model=True, small=True).then((await described(PRUNED)).events[1])
-    found = own(await done(questions.question, run, kit(PRUNED, script=script, small=True)), "pruning")
+    found = own(await done(questions.question, run, context(PRUNED, script=script, small=True)), "pruning")
     script.assert_used_up()
     assert found.questions[:2] == GOOD[:2] and len(found.questions) == 3
 
@@ -276,7 +276,7 @@ async def test_abstracts_that_do_not_fit_are_compared_in_blocks_and_the_most_dif
     several = [document(f"d{n}", f"The press of row {n} is cleaned by hand. " * 40) for n in range(60)]
     run = await described(*several, script=Script())
     run = run.then(Covered((), ()))  # asked for by itself below
-    with_ = kit(*several, script=Script(comparative=write))
+    with_ = context(*several, script=Script(comparative=write))
     event = await questions._compared(run, with_, 1)
     assert 1 < len(sizes) < 6 and max(sizes) < 8192 - 400
     assert len(set(event.questions)) == 5
@@ -286,14 +286,14 @@ async def test_abstracts_that_do_not_fit_are_compared_in_blocks_and_the_most_dif
 async def test_abstracts_together_keep_within_their_room(room: int):
     several = [document(f"d{n}", f"The press of row {n} is cleaned by hand. " * 40) for n in range(8)]
     run = await described(*several)
-    asking = questions._comparing(run, kit(*several), [each.id for each in several], 3)
+    asking = questions._comparing(run, context(*several), [each.id for each in several], 3)
     assert estimate_tokens(asking.shows(room)) <= room and asking.shows(room).count("quoted: D") == 8
 
 
 @pytest.mark.parametrize("room", [200, 600])
 async def test_a_document_that_is_portrayed_keeps_within_its_room(room: int):
     long = document("long", PRUNED.text * 30, "A title " * 60)
-    asking = questions._about(await described(long), kit(long), long)
+    asking = questions._about(await described(long), context(long), long)
     assert estimate_tokens(asking.shows(room)) <= room and "before the sap rises" in asking.shows(600)
 
 
@@ -303,14 +303,14 @@ def test_never_more_is_shown_than_there_is_room_for(prompt: str, room: int):
     run = asked(PRUNED, focus="wax " * 300)
     many = propose.Asking(prompt, "matter", 3, lambda room: "pear " * max(0, room - 4), "", ())
     wrong = [(f"What does the passage say about wax number {n}?", propose.POINTS) for n in range(9)]
-    values = propose.lay_out(many, progress.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
+    values = propose.build_prompt(many, progress.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
     assert sum(map(estimate_tokens, values.values())) <= room
 
 
 async def test_a_run_that_is_carried_on_asks_only_what_is_missing():
     script = Script(questions=[puts(*GOOD)], comparative=[puts(*CROSS)])
     run = (await described(*THREE, script=script)).then(Questioned(GOOD, "pruning")).then(Questioned(GOOD, "canker"))
-    run = await done(questions.question, run, kit(*THREE, script=script))
+    run = await done(questions.question, run, context(*THREE, script=script))
     script.assert_used_up()
     assert [event.doc_id for event in run.events if isinstance(event, Questioned)] == ["pruning", "canker", "hives", ""]
 
@@ -321,8 +321,8 @@ async def test_a_run_that_is_carried_on_asks_only_what_is_missing():
 async def second_pass(script: Script | None = None) -> Run:
     run = (await described(*THREE, script=script)).then(Questioned(GOOD, "pruning"))
     run = run.then(Merged((Question("q1", GOOD[0], Kind.theme, ("pruning",)),))).then(Covered((), ("hives",)))
-    run = await done(questions.question, run, kit(*THREE, script=script))
-    return await done(questions.merge, run, kit(*THREE, script=script))
+    run = await done(questions.question, run, context(*THREE, script=script))
+    return await done(questions.merge, run, context(*THREE, script=script))
 
 
 async def test_follow_ups_ask_what_the_documents_own_sentences_answer():
@@ -411,7 +411,7 @@ async def test_what_all_questions_share_through_the_focus_does_not_make_them_the
     focus = "canker of pear trees on dirty pruning saws between two cold winters"
     put = tuple(f"How are {thing} and {focus} connected?" for thing in ("ladders", "hedges"))
     run = (await described(PRUNED, HIVED, focus=focus)).then(Questioned(put[:1], "pruning"))
-    run = await done(questions.merge, run.then(Questioned(put[1:], "hives")), kit(PRUNED, HIVED))
+    run = await done(questions.merge, run.then(Questioned(put[1:], "hives")), context(PRUNED, HIVED))
     assert [each.text for each in progress.questions(run)] == list(put)
 
 
@@ -423,16 +423,16 @@ def test_the_most_different_questions_are_those_farthest_apart():
 
 async def test_where_nothing_can_be_asked_the_merge_says_so():
     run = asked(PRUNED).then(Described(Portrait("pruning", "", empty="it can no longer be read")))
-    run = await done(questions.merge, run, kit())
+    run = await done(questions.merge, run, context())
     assert progress.merged(run) == (Merged((), 1),)
 
 
 @pytest.mark.parametrize("pipeline", list(Pipeline))
 async def test_asked_twice_the_same_questions_come_out(pipeline: Pipeline):
     async def whole() -> Run:
-        run = await done(describe.describe, asked(*THREE, pipeline=pipeline), kit(*THREE))
-        run = await done(questions.question, run, kit(*THREE))
-        return await done(questions.merge, run, kit(*THREE))
+        run = await done(describe.describe, asked(*THREE, pipeline=pipeline), context(*THREE))
+        run = await done(questions.question, run, context(*THREE))
+        return await done(questions.merge, run, context(*THREE))
 
     first = await whole()
     assert first.events == (await whole()).events

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from wharf import LOGS, A, B, Model, asked, carried, document, kit
+from wharf import LOGS, A, B, Model, asked, carried, context, document
 
 from assay.core.run import Run
 from assay.synthesis import progress
@@ -26,10 +26,10 @@ async def reason(given: str, type: str = "contradiction") -> str:
         return {"relations": [{"pair": number, **told} for number in range(1, count + 1)]}
 
     plain = asked(DOCS, ANSWERS, model=False)
-    plain = await carried(plain, insights.draw, kit(DOCS, plain))
-    plain = await carried(plain, relations.pair, kit(DOCS, plain))
+    plain = await carried(plain, insights.draw, context(DOCS, plain))
+    plain = await carried(plain, relations.pair, context(DOCS, plain))
     run = Run("r1", (asked(DOCS, ANSWERS).events[0], *plain.events[1:]))
-    run = await carried(run, relations.relate, kit(DOCS, run, Model(says)))
+    run = await carried(run, relations.relate, context(DOCS, run, Model(says)))
     (found,) = progress.relations(run)
     return found.reason
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, document, kit
+from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, context, document
 
 from assay.core.account import Pair, Relation, Tie
 from assay.core.events import Paired
@@ -29,8 +29,8 @@ Reply = dict[str, Any]
 async def ready(documents: list[Document] = DOCS, answers: Any = ANSWERS, *, small: bool = False) -> Run:
     """A run with a model, as far as the pairs; its insights are quotations."""
     plain = asked(documents, answers, model=False)
-    plain = await carried(plain, insights.draw, kit(documents, plain))
-    plain = await carried(plain, relations.pair, kit(documents, plain))
+    plain = await carried(plain, insights.draw, context(documents, plain))
+    plain = await carried(plain, relations.pair, context(documents, plain))
     with_model = asked(documents, answers, small=small)
     return Run("r1", (with_model.events[0], *plain.events[1:]))
 
@@ -68,7 +68,7 @@ def good(name: str, shown: str) -> Reply:
 
 async def related(run: Run, says: Any) -> tuple[Run, Model]:
     model = Model(says)
-    return await carried(run, relations.relate, kit(DOCS, run, model)), model
+    return await carried(run, relations.relate, context(DOCS, run, model)), model
 
 
 def told(run: Run) -> dict[str, Relation]:
@@ -244,7 +244,7 @@ async def test_a_hostile_document_changes_nothing_but_its_own_relations():
     calm, _ = await related(await ready(), gullible)
     run = await ready(docs, answers)
     model = Model(gullible)
-    run = await carried(run, relations.relate, kit(docs, run, model))
+    run = await carried(run, relations.relate, context(docs, run, model))
     assert any(order in shown for shown in model.shown)
     assert told(run) == told(calm)
 
@@ -259,7 +259,7 @@ async def test_what_reads_like_an_instruction_is_compared_last_by_rule_and_takes
     own = [pair for pair in paired.pairs if pair.right.endswith("D4")]
     assert [pair for pair in paired.pairs if pair not in own] == list(before.pairs) and len(own) == 1
     model = Model(good)
-    run = await carried(run, relations.relate, kit(docs, run, model))
+    run = await carried(run, relations.relate, context(docs, run, model))
     assert not any(order in shown for shown in model.shown)
     assert {each.by for each in progress.relations(run) if "h" in (each.left.doc_id, each.right.doc_id)} == {"rules"}
 
@@ -270,7 +270,7 @@ async def test_titles_are_not_shown_and_their_swap_changes_nothing():
 
     async def made(docs: list[Document]) -> tuple[Run, Model]:
         run, model = await ready(docs), Model(good)
-        return await carried(run, relations.relate, kit(docs, run, model)), model
+        return await carried(run, relations.relate, context(docs, run, model)), model
 
     (one, shown), (other, _) = (
         await made(titled("Left", "Right", "Third")),
@@ -284,7 +284,7 @@ async def test_without_a_model_figures_contradict_and_the_same_words_are_paralle
     docs = [*DOCS, document("d", "The wharf lights are lit by hand, at dusk.")]
     answers = {**ANSWERS, LIGHTS: [("c", LIGHT), ("d", "The wharf lights are lit by hand, at dusk.")]}
     run = by_rule(await ready(docs, answers))
-    run = await carried(run, relations.relate, kit(docs, run))
+    run = await carried(run, relations.relate, context(docs, run))
     assert {id: each.type for id, each in told(run).items()} == {
         "q1-D1 q1-D2": Tie.contradiction,
         "q3-D3 q3-D4": Tie.parallel,
@@ -295,13 +295,13 @@ async def test_without_a_model_figures_contradict_and_the_same_words_are_paralle
 
 async def test_carried_on_after_half_of_them_the_blocks_are_the_same():
     run, model = await ready(), Model(good)
-    able = kit(DOCS, run, model)
+    able = context(DOCS, run, model)
     events = [event async for event in relations.relate(run, able)]
     assert [event.block for event in events] == list(range(len(events))) and len(events) > 1
     half = run.then(events[1])  # the first is still to be done
     assert relations.unrelated(half) == (0, *range(2, len(events)))
     again = Model(good)
-    rest = [event async for event in relations.relate(half, kit(DOCS, half, again))]
+    rest = [event async for event in relations.relate(half, context(DOCS, half, again))]
     assert rest == [events[0], *events[2:]] and set(again.shown) < set(model.shown)
 
 
@@ -315,7 +315,7 @@ async def test_every_block_is_of_two_documents():
 @pytest.mark.parametrize("room", [300, 600, 6000])
 async def test_what_is_shown_fits(room: int):
     couples = relations.couples(await ready())[0]
-    shown = relations.lay_out(couples, "0123456789ab", room)["pairs"]
+    shown = relations.build_prompt(couples, "0123456789ab", room)["pairs"]
     assert estimate_tokens(shown) <= room and all(f"Pair {n}" in shown for n in range(1, len(couples) + 1))
 
 
@@ -341,7 +341,7 @@ async def test_one_document_alone_is_compared_with_nothing():
 async def test_without_a_model_what_both_answers_rest_on_is_held_together_too():
     docs = [document("a", f"The log is a book. {LOG_A}"), document("b", f"Ink is used for the log. {LOG_B}")]
     run = by_rule(await ready(docs, {LOGS: [("a", "The log is a book."), ("b", "Ink is used for the log.")]}))
-    run = await carried(run, relations.relate, kit(docs, run))
+    run = await carried(run, relations.relate, context(docs, run))
     found = told(run)["q1-D1 q1-D2"]
     assert (found.type, found.left.quote.text, found.right.quote.text) == (Tie.contradiction, LOG_A, LOG_B)
 
@@ -355,5 +355,5 @@ async def test_issues_of_a_series_do_not_contradict_each_other_by_rule():
     lines = [(m, f"The crane log of the wharf has {n} lines.") for m, n in zip(months, (30, 90), strict=True)]
     run = by_rule(await ready(docs, {"How many lines has the crane log?": lines}))
     assert progress.paired(run)
-    run = await carried(run, relations.relate, kit(docs, run))
+    run = await carried(run, relations.relate, context(docs, run))
     assert [each.type for each in told(run).values()] == [Tie.parallel], "they say the same of another month"

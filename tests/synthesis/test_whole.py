@@ -13,7 +13,7 @@ from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resu
 
 from assay.core.account import Account, Approach, Kind, Pipeline, Tie
 from assay.core.codec import from_json, to_json
-from assay.core.events import Answered, ModelReplied, Failed
+from assay.core.events import Answered, Failed, ModelReplied
 from assay.core.run import Run
 from assay.core.types import Outcome, Usage, Verdict
 from assay.evidence.quotation import stands, within
@@ -277,7 +277,7 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
     with ChatServer(reviewer(), window=8192) as server, opened(folder, server) as workspace:
         whole = await synthesised(workspace, wish(questions=1, audiences=("plain",)))
         assert whole.delivered
-        kit = await run_context_for(workspace, whole, await _roles(workspace))
+        context = await run_context_for(workspace, whole, await _roles(workspace))
         expected = _timeless(whole)
         from assay.synthesis import pipeline
 
@@ -286,7 +286,7 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
         for cut in cuts:
             run = Run(whole.id, whole.events[:cut])
             server.requests.clear()
-            async for event in pipeline.carry_on(run, _in_memory(kit, run)):
+            async for event in pipeline.carry_on(run, _in_memory(context, run)):
                 run = run.then(event)
             known = {event.request for event in whole.events[:cut] if isinstance(event, ModelReplied)}
             new = [event for event in run.events[cut:] if isinstance(event, ModelReplied)]
@@ -311,10 +311,10 @@ async def _roles(workspace: Workspace) -> Any:
     return await roles_of(workspace)
 
 
-def _in_memory(kit: Any, run: Run) -> Any:
+def _in_memory(context: Any, run: Run) -> Any:
     from dataclasses import replace
 
-    return replace(kit, record=Run.then, _titles={}, _dates={})
+    return replace(context, record=Run.then, _titles={}, _dates={})
 
 
 @BOTH

@@ -11,11 +11,11 @@ from typing import Any
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
 from assay.core.account import Brief, Kind, Pipeline, Question
-from assay.core.events import Asked, ModelReplied, Event, Gathered, Merged, RoleModel
+from assay.core.events import Asked, Event, Gathered, Merged, ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.types import Document, Evidence, Passage, Quote
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import FreeLedger, Meter, ConnectedModel
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.prompts.fence import instructs
 from assay.synthesis import progress
 from assay.testing import WordEmbedder
@@ -72,11 +72,16 @@ def asked(
     return run
 
 
-def kit(documents: Sequence[Document], run: Run, model: Model | None = None) -> RunContext:
+def context(documents: Sequence[Document], run: Run, model: Model | None = None) -> RunContext:
     by_id = {each.id: each for each in documents}
-    shelf: Any = SimpleNamespace(embedder=WordEmbedder())
+    search_context: Any = SimpleNamespace(embedder=WordEmbedder())
     nobody: Any = None
-    made = RunContext(ToolContext(shelf, nobody), Run.then, by_id.get, titled=lambda ids: {doc: by_id[doc].title for doc in ids})
+    made = RunContext(
+        ToolContext(search_context, nobody),
+        Run.then,
+        by_id.get,
+        titled=lambda ids: {doc: by_id[doc].title for doc in ids},
+    )
     if model is None:
         return made
     seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
@@ -90,8 +95,8 @@ def kit(documents: Sequence[Document], run: Run, model: Model | None = None) -> 
     return replace(made, meter=Meter(seats, record, known.get, FreeLedger()))
 
 
-async def carried(run: Run, stage: Callable[[Run, RunContext], AsyncIterator[Event]], kit: RunContext) -> Run:
-    async for event in stage(run, kit):
+async def carried(run: Run, stage: Callable[[Run, RunContext], AsyncIterator[Event]], context: RunContext) -> Run:
+    async for event in stage(run, context):
         run = run.then(event)
     return run
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from assay.agent.hops import Hops
 from assay.agent.limits import Limits
-from assay.agent.tool import ToolContext, Tool
+from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
 from assay.answer.evidence_text import Sources
-from assay.core.events import ModelReplied, Event, Narrowed, Withheld
+from assay.core.events import Event, ModelReplied, Narrowed, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document
 from assay.evidence.assess import Assessor, Width
@@ -84,7 +84,7 @@ class RunContext:
     """What a run is carried on with. `record` puts an event on disk and gives back the longer run; without a meter
     everything goes by rule."""
 
-    desk: ToolContext
+    tool_context: ToolContext
     record: Callable[[Run, Event], Run]
     document: Callable[[str], Document | None]  # within the scope of the person asking
     unreadable: Callable[[], tuple[str, ...]] = tuple
@@ -106,7 +106,7 @@ class RunContext:
 
     def forget(self) -> None:
         """What was looked up of documents counts no more: some of them may not be read any more."""
-        for known in (self._titles, self._dates, self.desk.seen):
+        for known in (self._titles, self._dates, self.tool_context.seen):
             known.clear()
 
     def small(self, role: Role) -> bool:
@@ -118,7 +118,7 @@ class RunContext:
         role: Role,
         name: str,
         kind: type[T],
-        lay_out: Callable[[int], Mapping[str, str]],
+        build_prompt: Callable[[int], Mapping[str, str]],
         *,
         schema: Mapping[str, Any] | None = None,
         documents: Sequence[str] = (),
@@ -127,14 +127,14 @@ class RunContext:
         """Ask a model for a value of this type. Only steps of a run that has a model come here."""
         assert self.meter is not None, "a run without a model asks none"
         return await ask(
-            self.meter, role, name, kind, lay_out, schema=schema, documents=documents, max_tokens=max_tokens
+            self.meter, role, name, kind, build_prompt, schema=schema, documents=documents, max_tokens=max_tokens
         )
 
     def titles(self, run: Run) -> dict[str, str]:
         """The titles of the documents that were found, by document; looked up once, since the loop asks at every step."""
         new = sorted({found.passage.doc_id for found in run.found} - self._titles.keys())
         if new:
-            known = (self.titled or self.desk.titles)(new)
+            known = (self.titled or self.tool_context.titles)(new)
             self._titles.update({doc: known.get(doc, "") for doc in new})
         return self._titles
 
@@ -142,7 +142,7 @@ class RunContext:
         """What is known of the documents that the evidence is from, beside their text."""
         new = sorted({each.passage.doc_id for each in run.evidence} - self._dates.keys())
         if new and self.titled is None:
-            known = self.desk.dates(new)  # in one go: whole documents would be fetched for a few dates
+            known = self.tool_context.dates(new)  # in one go: whole documents would be fetched for a few dates
             self._dates.update({doc: known.get(doc, "") for doc in new})
         for doc in new if self.titled is not None else ():
             document = self.document(doc)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from assay.agent.context import RunContext, Log
+from assay.agent.context import Log, RunContext
 from assay.agent.limits import Limits
 from assay.agent.prompt_window import due
 from assay.agent.steps.plan import adaptable
@@ -16,36 +16,39 @@ from assay.agent.steps.sift import hop_due, sift_due
 from assay.agent.steps.sufficiency import wants_critique
 from assay.agent.steps.writing import falls_back
 from assay.core.errors import ModelError
-from assay.core.events import ANSWER_NOW, Checkpoint, ModelReplied, Event, Failed, Resumed, Revised, Route, StopReason
+from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
 
 S = TypeVar("S")
 
 
-async def carry_on(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
-    async for event in carried(run, kit, lambda now: next_step(now, kit.limits), STEPS):
+    async for event in carried(run, context, lambda now: next_step(now, context.limits), STEPS):
         yield event
 
 
 async def carried(
-    run: Run, kit: RunContext, after: Callable[[Run], S | None], steps: Mapping[S, Callable[[Run, RunContext], AsyncIterator[Event]]]
+    run: Run,
+    context: RunContext,
+    after: Callable[[Run], S | None],
+    steps: Mapping[S, Callable[[Run, RunContext], AsyncIterator[Event]]],
 ) -> AsyncIterator[Event]:
     """The one loop, whatever the steps are: `after` names the next one, and none when there is nothing left to do."""
-    log = Log(run, kit.record)
-    if (meter := kit.meter) is not None:
+    log = Log(run, context.record)
+    if (meter := context.meter) is not None:
         # What the run has not recorded itself may be recorded by the synthesis that it is a part of.
         known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
-        kit = replace(kit, meter=replace(meter, record=log.add, recalled=known))
+        context = replace(context, meter=replace(meter, record=log.add, recalled=known))
     try:
         while (step := after(log.run)) is not None:
-            if (now := kit.current(log.run)) is not log.run:  # something was taken away: nothing is made of it
+            if (now := context.current(log.run)) is not log.run:  # something was taken away: nothing is made of it
                 log.narrow(now)
-                kit.forget()
+                context.forget()
                 for each in log.unseen():
                     yield each
                 continue
-            async for event in steps[step](log.run, kit):
+            async for event in steps[step](log.run, context):
                 log.add(event)  # on disk before anyone sees it
                 for each in log.unseen():
                     yield each
@@ -55,9 +58,9 @@ async def carried(
             yield each
 
 
-async def play(run: Run, kit: RunContext) -> Run:
+async def play(run: Run, context: RunContext) -> Run:
     """A run carried as far as it goes."""
-    async for event in carry_on(run, kit):
+    async for event in carry_on(run, context):
         run = run.then(event)
     return run
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from assay.agent.tool_context import Consult, ToolContext, Result, as_found
+from assay.agent.tool_context import Consult, Result, ToolContext, as_found
 from assay.core.errors import ToolError, UserError
 from assay.core.types import Scalar
 from assay.language.text import clean
 from assay.models.llm import ToolSpec
 
-__all__ = ["Consult", "ToolContext", "Result", "Tool", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
+__all__ = ["Consult", "Result", "Tool", "ToolContext", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
 
 Body = Callable[..., Any]  # async for all of ours; a person's own may be a plain function
 Value = Scalar | tuple[str, ...]
@@ -51,12 +51,12 @@ class Tool:
     body: Body
     seconds: float = 0.0  # how long it may take; set for tools that are somebody's own
 
-    async def __call__(self, desk: ToolContext, arguments: Mapping[str, Any]) -> Result:
+    async def __call__(self, tool_context: ToolContext, arguments: Mapping[str, Any]) -> Result:
         given = checked(self, arguments)
         if self.seconds:
-            return await _own(self, desk, given)
+            return await _own(self, tool_context, given)
         try:
-            return await self.body(desk, **given)
+            return await self.body(tool_context, **given)
         except UserError as error:  # what would be a person's to put right is the model's here
             raise ToolError(str(error)) from error
 
@@ -261,8 +261,8 @@ def guarded(tool: Tool, seconds: float = WAIT) -> Tool:
     return replace(tool, seconds=seconds)
 
 
-async def _own(tool: Tool, desk: ToolContext, given: Mapping[str, Value]) -> Result:
-    call = _started(tool.body, desk, given)
+async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]) -> Result:
+    call = _started(tool.body, tool_context, given)
     task = asyncio.ensure_future(call)
     try:
         # Not `wait_for`: that would wait on for a task which does not let itself be cancelled.
@@ -282,23 +282,27 @@ async def _own(tool: Tool, desk: ToolContext, given: Mapping[str, Value]) -> Res
         return Result(note=clean(outcome))
     if not isinstance(outcome, Result):
         raise ToolError(f"{tool.name} failed: it gave back {type(outcome).__name__}, not a Result or text.")
-    return _vouched(tool, desk, outcome)
+    return _vouched(tool, tool_context, outcome)
 
 
-def _started(body: Body, desk: ToolContext, given: Mapping[str, Value]) -> Coroutine[Any, Any, Any]:
-    return _awaited(body, desk, given) if inspect.iscoroutinefunction(body) else _threaded(body, desk, given)
+def _started(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Coroutine[Any, Any, Any]:
+    return (
+        _awaited(body, tool_context, given)
+        if inspect.iscoroutinefunction(body)
+        else _threaded(body, tool_context, given)
+    )
 
 
-async def _awaited(body: Body, desk: ToolContext, given: Mapping[str, Value]) -> Any:
+async def _awaited(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
     try:
-        return await body(desk, **given)
+        return await body(tool_context, **given)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # also SystemExit: a tool does not end the process
         return error
 
 
-async def _threaded(body: Body, desk: ToolContext, given: Mapping[str, Value]) -> Any:
+async def _threaded(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
     """A plain function in a thread of its own, which the process does not wait for at its end."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
@@ -306,7 +310,7 @@ async def _threaded(body: Body, desk: ToolContext, given: Mapping[str, Value]) -
 
     def run() -> None:
         try:
-            outcome.append(body(desk, **given))
+            outcome.append(body(tool_context, **given))
         except BaseException as error:
             outcome.append(error)
         if not loop.is_closed():
@@ -317,14 +321,14 @@ async def _threaded(body: Body, desk: ToolContext, given: Mapping[str, Value]) -
     return outcome[0]
 
 
-def _vouched(tool: Tool, desk: ToolContext, result: Result) -> Result:
+def _vouched(tool: Tool, tool_context: ToolContext, result: Result) -> Result:
     """What somebody's own tool found counts only if it stands so in a document that this person may read."""
-    known = {each.passage.doc_id: desk.document(each.passage.doc_id) for each in result.found}
+    known = {each.passage.doc_id: tool_context.document(each.passage.doc_id) for each in result.found}
     for each in result.found:
         document = known[each.passage.doc_id]
         if document is None or document.text[each.passage.start : each.passage.end] != each.passage.text:
             raise ToolError(f"{tool.name} failed: a passage that it gave back does not stand in a document.")
-    readable = desk.titles(result.documents)
+    readable = tool_context.titles(result.documents)
     return replace(
         result,
         note=clean(result.note),

@@ -27,7 +27,7 @@ class Consult(Protocol):
     """Asks the model for a note of a type; none where the budget or the model does not allow it."""
 
     def __call__(
-        self, name: str, kind: type[T], lay_out: Callable[[int], Mapping[str, str]], documents: Sequence[str]
+        self, name: str, kind: type[T], build_prompt: Callable[[int], Mapping[str, str]], documents: Sequence[str]
     ) -> Awaitable[T | None]: ...
 
 
@@ -49,7 +49,7 @@ class Result:
 class ToolContext:
     """What a tool may touch. The scope is made anew at each call, by the server alone; arguments never reach it."""
 
-    shelf: SearchContext
+    search_context: SearchContext
     scope: Callable[[], Scope]
     where: Filter = EVERYTHING  # what the person, or the question itself, limited the search to
     seen: dict[str, Hit] = field(default_factory=dict)  # every hit of this run by passage, with its vector
@@ -67,8 +67,10 @@ class ToolContext:
 
     async def retrieve(self, query: str, k: int, where: Filter = EVERYTHING, *, deep: bool = False) -> list[Hit]:
         """The k best passages. `deep` is for reading much of one thing: no cap per document, no reranking."""
-        shelf = replace(self.shelf, per_document=0, reranker=None, diversity=0.0) if deep else self.shelf
-        hits = await retrieve(shelf, query, k, self.scope(), both(self.where, where))
+        search_context = (
+            replace(self.search_context, per_document=0, reranker=None, diversity=0.0) if deep else self.search_context
+        )
+        hits = await retrieve(search_context, query, k, self.scope(), both(self.where, where))
         if not deep:  # of much that is read little is kept, and what is kept can be fetched again
             self.seen.update({hit.passage.id: hit for hit in hits})
         return hits
@@ -77,38 +79,40 @@ class ToolContext:
         """Every passage of a document, in reading order; none where it is gone, not theirs or outside the limits."""
         scope = self.scope()
         one = both(both(self.where, Eq("doc", document)), readable(scope))
-        anywhere = np.full(self.shelf.embedder.dim, self.shelf.embedder.dim**-0.5, np.float32)
-        indexes = [self.shelf.indexes[base.id] for base in scope.bases if base.id in self.shelf.indexes]
+        anywhere = np.full(self.search_context.embedder.dim, self.search_context.embedder.dim**-0.5, np.float32)
+        indexes = [
+            self.search_context.indexes[base.id] for base in scope.bases if base.id in self.search_context.indexes
+        ]
         counts = await asyncio.gather(*(index.count(one) for index in indexes))
         filled = [(index, count) for index, count in zip(indexes, counts, strict=True) if count]
         # All rows of a document are its nearest rows, whatever they are to be near to.
         found = await asyncio.gather(*(index.dense(anywhere, count, one) for index, count in filled))
-        hits = permitted(self.shelf.store, [hit for part in found for hit in part], scope)
+        hits = permitted(self.search_context.store, [hit for part in found for hit in part], scope)
         return sorted(hits, key=lambda hit: (hit.passage.start, hit.passage.end))
 
     def sources(self) -> list[Entry]:
         """The documents that can be searched, by place: those this person may read, within the limits of the search."""
         scope = self.scope()
-        entries = documents.listing(self.shelf.store, scope)
+        entries = documents.listing(self.search_context.store, scope)
         if self.where == EVERYTHING:
             return entries
-        metas = documents.metas(self.shelf.store, scope)
+        metas = documents.metas(self.search_context.store, scope)
         return [entry for entry in entries if matches(self.where, _fields(entry, metas.get(entry.id, {})))]
 
     def document(self, document: str) -> Document | None:
         """A document with its text, if this person may read it and it is within the limits."""
-        found = documents.get(self.shelf.store, document, self.scope())
+        found = documents.get(self.search_context.store, document, self.scope())
         if found is None or self.where == EVERYTHING:
             return found
         return found if matches(self.where, _fields(found, found.meta)) else None
 
     def titles(self, ids: Sequence[str]) -> dict[str, str]:
         """The titles of those of these documents that this person may read now."""
-        return documents.titles(self.shelf.store, ids, self.scope())
+        return documents.titles(self.search_context.store, ids, self.scope())
 
     def dates(self, ids: Sequence[str]) -> dict[str, str]:
         """The dates of those of these documents that this person may read now."""
-        return documents.dates(self.shelf.store, ids, self.scope())
+        return documents.dates(self.search_context.store, ids, self.scope())
 
     def passage(self, name: str) -> Passage:
         """A passage that this run has found, by its id or its key; whatever else is asked for is not there."""

@@ -89,7 +89,7 @@ def _list(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
-def lay_out(
+def build_prompt(
     question: str,
     evidence: Sequence[Evidence],
     sources: Sources,

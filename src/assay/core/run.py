@@ -11,12 +11,11 @@ from assay.core.events import (
     SEARCH_MORE,
     Answered,
     Asked,
-    StepAnswered,
+    AwaitingReview,
     Call,
     Checked,
     Checkpoint,
     Compacted,
-    ModelReplied,
     Critiqued,
     Decided,
     Decision,
@@ -26,8 +25,8 @@ from assay.core.events import (
     Failed,
     Found,
     Gathered,
-    AwaitingReview,
     Judged,
+    ModelReplied,
     PassagesChosen,
     Paused,
     Planned,
@@ -37,10 +36,11 @@ from assay.core.events import (
     Revised,
     Route,
     Routed,
+    SearchFilters,
+    StepAnswered,
     Stopped,
     ToolRan,
     Translated,
-    SearchFilters,
     Withheld,
 )
 from assay.core.types import Answer, Claim, Evidence, Examined, Plan, Searched, Usage, Verdict
@@ -211,7 +211,9 @@ class Run:
     @property
     def found(self) -> tuple[Found, ...]:
         """Everything that any call, or any search of a synthesis, returned, in order; a passage may be there more than once."""
-        return tuple(found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found)
+        return tuple(
+            found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
+        )
 
     @property
     def unweighed(self) -> tuple[Found, ...]:

@@ -21,7 +21,7 @@ from assay.answer.compose import faults
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import UserError
-from assay.core.events import Answered, AwaitingReview, Mode, Reviewed, Stakes, ToolRan, SearchFilters
+from assay.core.events import Answered, AwaitingReview, Mode, Reviewed, SearchFilters, Stakes, ToolRan
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.evaluate.runner import GivenTexts

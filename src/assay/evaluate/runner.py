@@ -72,9 +72,9 @@ def _ids(opened: Workspace) -> dict[str, str]:
     return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
 
 
-async def one_search(opened: Workspace, shelf: SearchContext, query: str, ids: dict[str, str]) -> list[str]:
+async def one_search(opened: Workspace, search_context: SearchContext, query: str, ids: dict[str, str]) -> list[str]:
     """The collection's documents in the order of one search."""
-    hits = await retrieve(replace(shelf, per_document=1), query, DEPTH, opened.scope([BASE]))
+    hits = await retrieve(replace(search_context, per_document=1), query, DEPTH, opened.scope([BASE]))
     return [ids[hit.passage.doc_id] for hit in hits]
 
 
@@ -84,12 +84,12 @@ async def retrieval(
     """Ranking quality of one search per query, with the settings as they are."""
     with await prepared(collection, cache, say, **flags) as opened:
         ids = _ids(opened)
-        shelf = await opened.shelf(opened.scope([BASE]))
+        search_context = await opened.search_context(opened.scope([BASE]))
         queries = list(collection.queries.items())[: limit or None]
         rankings: dict[str, list[str]] = {}
         began = time.perf_counter()
         for query, words in queries:
-            rankings[query] = await one_search(opened, shelf, words, ids)
+            rankings[query] = await one_search(opened, search_context, words, ids)
         seconds = time.perf_counter() - began
     judged = [(rankings[query], collection.judgements[query]) for query, _ in queries]
     return {
@@ -112,15 +112,15 @@ async def multihop(
     with await prepared(collection, cache, say, **flags) as opened:
         ids = _ids(opened)
         scope = opened.scope([BASE])
-        shelf = await opened.shelf(scope)
+        search_context = await opened.search_context(scope)
         queries = list(collection.queries.items())[: limit or None]
         began = time.perf_counter()
         for number, (query, words) in enumerate(queries, 1):
-            once[query] = await one_search(opened, shelf, words, ids)
+            once[query] = await one_search(opened, search_context, words, ids)
             run = await play(
                 Run(query, (Asked(words, opened.principal.id, DAY),)),
                 RunContext(
-                    ToolContext(replace(shelf, vectors={}), lambda: scope),
+                    ToolContext(replace(search_context, vectors={}), lambda: scope),
                     Run.then,
                     opened.document,
                     limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),

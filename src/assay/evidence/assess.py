@@ -79,7 +79,7 @@ def batches(found: Sequence[Found], room: int, width: Width) -> Iterator[tuple[F
         yield tuple(batch)
 
 
-def lay_out(
+def build_prompt(
     question: str, parts: Sequence[str], batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
 ) -> dict[str, str]:
     """What a model is shown. A passage that does not fit is cut at its end; its quotation is then sought in what was shown."""

@@ -26,18 +26,17 @@ from assay.core.errors import AssayError, ModelError, UserError
 from assay.core.events import (
     KINDS,
     Answered,
-    StepAnswered,
+    AwaitingReview,
     Checked,
     Compacted,
-    ModelReplied,
     Critiqued,
     Decided,
     Drafted,
     Event,
     Failed,
     Gathered,
-    AwaitingReview,
     Judged,
+    ModelReplied,
     Narrowed,
     Planned,
     Rephrased,
@@ -45,13 +44,14 @@ from assay.core.events import (
     Reviewed,
     Revised,
     Routed,
+    StepAnswered,
     Withheld,
     fell_back,
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Usage
 from assay.models.llm import Prompt, Reply, Role, ToolCall
-from assay.models.meter import Meter, NoReply, ConnectedModel, Why
+from assay.models.meter import ConnectedModel, Meter, NoReply, Why
 from assay.store.runs.budgets import Place
 
 CONCLUDED = (
@@ -135,12 +135,15 @@ class NoSearch:
         raise NoIndex(name)
 
 
-async def replay(recorded: Run, kit: RunContext, *, searchable: bool = True) -> Replayed:
+async def replay(recorded: Run, context: RunContext, *, searchable: bool = True) -> Replayed:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
     if not searchable:
-        kit = replace(kit, desk=replace(kit.desk, shelf=_no_shelf(kit.desk.shelf)))
+        context = replace(
+            context,
+            tool_context=replace(context.tool_context, search_context=_no_shelf(context.tool_context.search_context)),
+        )
     if recorded.asked.brief is not None:
-        return await (_synthesised_again(recorded, kit) if searchable else _stages_again(recorded, kit))
+        return await (_synthesised_again(recorded, context) if searchable else _stages_again(recorded, context))
     differences: list[str] = []
     answer: Answer | None = None
     place, taken, heard = 1, 0, _Heard()
@@ -155,7 +158,7 @@ async def replay(recorded: Run, kit: RunContext, *, searchable: bool = True) -> 
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
         try:
             heard.left = _replies(recorded.events, place, place + count)
-            made = await _again(step, before, _bound(kit, recorded, expected, heard), place, differences)
+            made = await _again(step, before, _bound(context, recorded, expected, heard), place, differences)
         except NoIndex:
             made, taken = None, taken + 1
         if made is not None:
@@ -173,22 +176,22 @@ def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied
     return [event for event in events[first:end] if isinstance(event, ModelReplied)]
 
 
-def _no_shelf(shelf: Any) -> Any:
-    return shelf if isinstance(shelf, NoSearch) else NoSearch(shelf.store)
+def _no_shelf(search_context: Any) -> Any:
+    return search_context if isinstance(search_context, NoSearch) else NoSearch(search_context.store)
 
 
 def _spelled(value: Any) -> str:
     return dumps(to_json(value))
 
 
-async def _synthesised_again(recorded: Run, kit: RunContext) -> Replayed:
+async def _synthesised_again(recorded: Run, context: RunContext) -> Replayed:
     """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
     from assay.synthesis import pipeline
 
     heard = _Heard([event for event in recorded.events if isinstance(event, ModelReplied)])
-    kit = replace(_bound(kit, recorded, recorded.events, heard), record=Run.then)
+    context = replace(_bound(context, recorded, recorded.events, heard), record=Run.then)
     again = Run(recorded.id, recorded.events[:1])
-    async for event in pipeline.carry_on(again, kit):
+    async for event in pipeline.carry_on(again, context):
         if isinstance(event, Answered):  # replies cost what they cost then
             event = Answered(replace(event.answer, usage=recorded.usage))
         again = again.then(event)
@@ -203,7 +206,7 @@ async def _synthesised_again(recorded: Run, kit: RunContext) -> Replayed:
     return Replayed(recorded, again.answer, tuple(differences), reworded=heard.reworded)
 
 
-async def _stages_again(recorded: Run, kit: RunContext) -> Replayed:
+async def _stages_again(recorded: Run, context: RunContext) -> Replayed:
     """A synthesis gone through stage by stage, each from what was recorded before it; those that compare vectors, or search,
     are taken as recorded."""
     from assay.synthesis.pipeline import STAGES, next_stage
@@ -223,7 +226,7 @@ async def _stages_again(recorded: Run, kit: RunContext) -> Replayed:
         expected = [each for each in recorded.events[place:end] if not isinstance(each, ASIDE)]
         try:
             heard.left = _replies(recorded.events, place, end)
-            own = replace(_bound(kit, recorded, expected, heard), record=Run.then)
+            own = replace(_bound(context, recorded, expected, heard), record=Run.then)
             made = [event async for event in STAGES[stage](before, own) if not isinstance(event, ASIDE)]
         except NoIndex:
             made, taken = None, taken + 1
@@ -277,9 +280,11 @@ def _length(recorded: Run, place: int, step: Step) -> int:
     return last - place + 1
 
 
-async def _again(step: Step, before: Run, kit: RunContext, place: int, differences: list[str]) -> list[Event] | None:
+async def _again(
+    step: Step, before: Run, context: RunContext, place: int, differences: list[str]
+) -> list[Event] | None:
     try:
-        return [event async for event in STEPS[step](before, kit) if isinstance(event, CONCLUDED)]
+        return [event async for event in STEPS[step](before, context) if isinstance(event, CONCLUDED)]
     except AssayError as error:
         differences.append(f"step {place} ({step.name.lower()}) could not be made again: {error}")
         return None
@@ -298,7 +303,7 @@ def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> l
     return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
 
 
-def _bound(kit: RunContext, recorded: Run, expected: Sequence[Event], heard: _Heard) -> RunContext:
+def _bound(context: RunContext, recorded: Run, expected: Sequence[Event], heard: _Heard) -> RunContext:
     """The kit with the record in the place of models, and of reviewers; which files could not be read was a fact of that
     day."""
     held = next((each for each in reversed(recorded.events) if isinstance(each, AwaitingReview)), None)
@@ -306,17 +311,17 @@ def _bound(kit: RunContext, recorded: Run, expected: Sequence[Event], heard: _He
     told = recorded.answer or (held.answer if held else None)
     if told is not None:
         unread = told.unread
-        kit = replace(kit, unreadable=lambda: unread)
+        context = replace(context, unreadable=lambda: unread)
     reasons, four_eyes = (own.reasons, own.four_eyes) if own else ((), False)
-    kit = replace(
-        kit,
+    context = replace(
+        context,
         current=lambda run: run,
         oversees=lambda run, answer: reasons,
         cleared=lambda seal: own is None,
         four_eyes=four_eyes,
     )
     if not recorded.asked.has_model:
-        return kit
+        return context
     seats: dict[Role, tuple[ConnectedModel, ...]] = {}
     for seat in recorded.asked.seats:
         role = Role(seat.role)
@@ -330,7 +335,7 @@ def _bound(kit: RunContext, recorded: Run, expected: Sequence[Event], heard: _He
         return found
 
     meter = Meter(seats, lambda _: None, recalled, _Closed(_refusal(expected)))
-    return replace(kit, meter=meter)
+    return replace(context, meter=meter)
 
 
 @dataclass
@@ -426,7 +431,7 @@ def _event(line: dict[str, Any]) -> Event:
 def _kit(documents: Mapping[str, Document]) -> RunContext:
     nowhere: Any = NoSearch()  # nothing that needs one is made again
     return RunContext(
-        desk=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
+        tool_context=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,
         document=documents.get,
         titled=lambda ids: {doc: documents[doc].title for doc in ids if doc in documents},

@@ -39,34 +39,38 @@ class SearchContext:
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-async def retrieve(shelf: SearchContext, query: str, k: int, scope: Scope, where: Filter = EVERYTHING) -> list[Hit]:
+async def retrieve(
+    search_context: SearchContext, query: str, k: int, scope: Scope, where: Filter = EVERYTHING
+) -> list[Hit]:
     """The k best passages for a query among those that this person may read."""
     if not query.strip() or not scope.bases:
         return []
-    vector = (await query_vectors(shelf, [query]))[0]
+    vector = (await query_vectors(search_context, [query]))[0]
     allowed = both(where, readable(scope))
-    indexes = [shelf.indexes[base.id] for base in scope.bases if base.id in shelf.indexes]
-    depth = max(shelf.pool, k)
+    indexes = [search_context.indexes[base.id] for base in scope.bases if base.id in search_context.indexes]
+    depth = max(search_context.pool, k)
     # Words first: an engine may look for them on threads of its own while this one multiplies vectors.
     lexical, dense = await asyncio.gather(
         _channel([partial(index.lexical, query, depth, allowed) for index in indexes], "lexical", depth),
         _channel([partial(index.dense, vector, depth, allowed) for index in indexes], "dense", depth),
     )
-    fused = permitted(shelf.store, fuse({"dense": dense, "lexical": lexical}, vector, shelf.ranking), scope)
-    if shelf.reranker is not None:
-        fused = await shelf.reranker.rerank(query, fused)
-    if shelf.diversity:
-        fused = diverse(fused, depth, shelf.diversity)
-    best = capped(fused, shelf.per_document)[:k]
+    fused = permitted(
+        search_context.store, fuse({"dense": dense, "lexical": lexical}, vector, search_context.ranking), scope
+    )
+    if search_context.reranker is not None:
+        fused = await search_context.reranker.rerank(query, fused)
+    if search_context.diversity:
+        fused = diverse(fused, depth, search_context.diversity)
+    best = capped(fused, search_context.per_document)[:k]
     return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
 
 
-async def query_vectors(shelf: SearchContext, queries: Sequence[str]) -> list[np.ndarray]:
+async def query_vectors(search_context: SearchContext, queries: Sequence[str]) -> list[np.ndarray]:
     """Vectors of queries, each embedded once in a run."""
-    new = [query for query in dict.fromkeys(queries) if query not in shelf.vectors]
+    new = [query for query in dict.fromkeys(queries) if query not in search_context.vectors]
     if new:
-        shelf.vectors.update(zip(new, await shelf.embedder.queries(new), strict=True))
-    return [shelf.vectors[query] for query in queries]
+        search_context.vectors.update(zip(new, await search_context.embedder.queries(new), strict=True))
+    return [search_context.vectors[query] for query in queries]
 
 
 async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name: str, depth: int) -> list[Hit]:
@@ -90,9 +94,13 @@ def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> list[Hit]:
     return [hit if hit.title == title else replace(hit, title=title) for hit, title in pairs if title is not None]
 
 
-async def fetch(shelf: SearchContext, ids: Sequence[str], scope: Scope) -> list[Hit]:
+async def fetch(search_context: SearchContext, ids: Sequence[str], scope: Scope) -> list[Hit]:
     """Passages by id, for this person; those that are gone or not theirs are left out."""
     found = await asyncio.gather(
-        *(shelf.indexes[base.id].fetch(ids, readable(scope)) for base in scope.bases if base.id in shelf.indexes)
+        *(
+            search_context.indexes[base.id].fetch(ids, readable(scope))
+            for base in scope.bases
+            if base.id in search_context.indexes
+        )
     )
-    return permitted(shelf.store, [hit for hits in found for hit in hits], scope)
+    return permitted(search_context.store, [hit for hits in found for hit in hits], scope)

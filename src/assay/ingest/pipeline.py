@@ -124,7 +124,9 @@ class _Embedded:
     rows: Sequence[Row]
 
 
-async def add(intake: IngestContext, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None) -> list[File]:
+async def add(
+    intake: IngestContext, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None
+) -> list[File]:
     """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
     await sweep(intake.store, intake.index, intake.base)
     redo = documents.pending(intake.store, intake.base)

@@ -12,7 +12,7 @@ from assay import prompts
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import ModelReplied, RoleModel
 from assay.models.llm import Message, Prompt, Role, ToolSpec
-from assay.models.meter import Meter, NoReply, ConnectedModel, Why, request_of
+from assay.models.meter import ConnectedModel, Meter, NoReply, Why, request_of
 from assay.models.token_estimate import prompt_tokens
 from assay.models.wire import reply_schema as form
 from assay.models.wire import tool_calls
@@ -38,7 +38,7 @@ async def ask(
     role: Role,
     name: str,
     kind: type[T],
-    lay_out: Layout,
+    build_prompt: Layout,
     *,
     check: Callable[[T], str] = lambda _: "",
     schema: Mapping[str, Any] | None = None,
@@ -63,14 +63,14 @@ async def ask(
         return read(kind, consulted.text)
 
     return await _first_that_answers(
-        meter, _Question(role, name, lay_out, frame, value, check, tuple(documents), max_tokens)
+        meter, _Question(role, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
     )
 
 
 async def choose(
     meter: Meter,
     name: str,
-    lay_out: Layout,
+    build_prompt: Layout,
     tools: Sequence[ToolSpec],
     *,
     check: Callable[[Choice], str] = lambda _: "",
@@ -89,7 +89,7 @@ async def choose(
         return tool_calls.choice_of(consulted, native=seat.tools)
 
     return await _first_that_answers(
-        meter, _Question(Role.decide, name, lay_out, frame, value, check, tuple(documents), max_tokens)
+        meter, _Question(Role.decide, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
     )
 
 
@@ -114,7 +114,7 @@ class _Frame:
 class _Question(Generic[V]):
     role: Role
     name: str
-    lay_out: Layout
+    build_prompt: Layout
     frame: Callable[[RoleModel], _Frame]
     value: Callable[[ModelReplied, RoleModel], V]  # raises Unreadable
     check: Callable[[V], str]
@@ -211,7 +211,9 @@ async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
             if (known := _recorded_narrower(meter, talk, rung)) is not None:
                 return known
             raise
-    return NoReply(Why.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens")
+    return NoReply(
+        Why.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens"
+    )
 
 
 def _rung_below(talk: _Talk[Any], rung: int, stated: int | None) -> int:
@@ -240,7 +242,7 @@ def _prompt(talk: _Talk[Any], rung: int) -> Prompt | None:
             break
     if room <= 0:
         return None
-    return _assembled(talk, *prompts.halves(talk.question.name, talk.question.lay_out(room)), faults, window)
+    return _assembled(talk, *prompts.halves(talk.question.name, talk.question.build_prompt(room)), faults, window)
 
 
 def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault], window: int) -> Prompt:

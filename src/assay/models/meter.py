@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import ModelReplied, RoleModel, RawToolCall
+from assay.core.events import ModelReplied, RawToolCall, RoleModel
 from assay.core.types import Usage
 from assay.models.llm import LLM, Prompt, Reply, Role
 from assay.models.token_estimate import estimate_tokens, prompt_tokens

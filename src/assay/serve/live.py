@@ -17,7 +17,7 @@ from typing import Any, cast
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError, Missing, StoreError, UserError
-from assay.core.events import Asked, Event, Failed, AwaitingReview, Withheld
+from assay.core.events import Asked, AwaitingReview, Event, Failed, Withheld
 from assay.core.events.describe import in_a_line
 from assay.core.run import Run
 from assay.governance.review.visibility import for_asker

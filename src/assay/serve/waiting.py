@@ -29,7 +29,18 @@ from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
 SPOKEN = frozenset(
-    {"Rephrased", "Routed", "Planned", "Decided", "Gathered", "StepAnswered", "Judged", "Stopped", "Drafted", "Critiqued"}
+    {
+        "Rephrased",
+        "Routed",
+        "Planned",
+        "Decided",
+        "Gathered",
+        "StepAnswered",
+        "Judged",
+        "Stopped",
+        "Drafted",
+        "Critiqued",
+    }
 )  # kinds of events that a watcher may be told of
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
 HELD = "The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."

@@ -69,9 +69,9 @@ STAGES: Mapping[Stage, Doing] = {
 }
 
 
-async def carry_on(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Carry a synthesis forward until it is delivered, or an endpoint fails it; then it can be resumed."""
-    async for event in loop.carried(run, kit, next_stage, STAGES):
+    async for event in loop.carried(run, context, next_stage, STAGES):
         yield event
 
 

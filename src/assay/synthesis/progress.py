@@ -13,11 +13,11 @@ from assay.core.codec import digest
 from assay.core.events import (
     Covered,
     Described,
-    InsightsDrawn,
     Gathered,
-    PassagesChosen,
+    InsightsDrawn,
     Merged,
     Paired,
+    PassagesChosen,
     Questioned,
     Related,
     SpineWritten,

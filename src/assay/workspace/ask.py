@@ -13,7 +13,7 @@ from assay.agent.context import RunContext
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.steps.registry import HOPS
-from assay.agent.tool import ToolContext, Tool
+from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
 from assay.core.errors import Missing, UserError
 from assay.core.events import (
@@ -27,9 +27,9 @@ from assay.core.events import (
     Narrowed,
     Resumed,
     Route,
+    SearchFilters,
     Stakes,
     ToolRan,
-    SearchFilters,
     Withheld,
 )
 from assay.core.run import Run
@@ -167,12 +167,12 @@ async def carried_on(
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
 ) -> Steps:
-    kit = await run_context_for(workspace, run, roles, tools, assess)
+    context = await run_context_for(workspace, run, roles, tools, assess)
     before = len(run.events)
-    async for event in loop_of(run)(run, kit):
+    async for event in loop_of(run)(run, context):
         run = workspace.run(run.id) if isinstance(event, Narrowed) else run.then(event)
         if run.delivered:
-            forecast.ended(workspace, run, kit.limits)  # what was set aside for a draft that needed less is free
+            forecast.ended(workspace, run, context.limits)  # what was set aside for a draft that needed less is free
         yield run, event
     await traced(workspace.store, workspace.settings, run, before)
 
@@ -205,14 +205,14 @@ async def run_context_for(
     roles: Mapping[Role, tuple[ConnectedModel, ...]] | None = None,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
-    shelf: Any = None,
+    search_context: Any = None,
 ) -> RunContext:
     """What a run needs. The scope is made anew whenever it is asked for: access taken away is gone at the next call. `shelf`
     takes the place of the one that looks into the index."""
     asked, settings = run.asked, workspace.settings
     bases = asked.where.bases
     scope = workspace.scope(bases)
-    desk = ToolContext(shelf or await workspace.shelf(scope), lambda: workspace.scope(bases))
+    tool_context = ToolContext(search_context or await workspace.search_context(scope), lambda: workspace.scope(bases))
     allowed = model_roles.allowance(settings, run)
     left = _clock(workspace, run, allowed.seconds)
     limits = Limits(
@@ -226,7 +226,7 @@ async def run_context_for(
     )
     kept_back = limits.kept_back * limits.seconds
     return RunContext(
-        desk=desk,
+        tool_context=tool_context,
         record=lambda run, event: recorded(workspace, run, event),
         document=lambda document: documents.get(workspace.store, document, workspace.scope(bases)),
         unreadable=lambda: tuple(each.uri for each in workspace.sources(bases) if each.state != documents.READY),
@@ -238,7 +238,7 @@ async def run_context_for(
         oversees=oversees(workspace),
         cleared=lambda seal: reviews.cleared(workspace.store, run.id, seal),
         four_eyes=settings.review_four_eyes,
-        tools=_tools(workspace, desk, tools) if roles else TOOLS,
+        tools=_tools(workspace, tool_context, tools) if roles else TOOLS,
         cutoff=settings.evidence_cutoff,
         general=settings.llm_general,
         assess=assess,
@@ -254,10 +254,10 @@ def current(workspace: Workspace, run: Run) -> Run:
     return run if closed is None else workspace.run(run.id)
 
 
-def _tools(workspace: Workspace, desk: ToolContext, own: Sequence[Tool]) -> Mapping[str, Tool]:
+def _tools(workspace: Workspace, tool_context: ToolContext, own: Sequence[Tool]) -> Mapping[str, Tool]:
     settings = workspace.settings
     named = [name.strip() for name in settings.tools.split(",") if name.strip()]
-    return tools_for(named, desk.bases, settings.search_per_base, (*load_tools(settings.own_tools), *own))
+    return tools_for(named, tool_context.bases, settings.search_per_base, (*load_tools(settings.own_tools), *own))
 
 
 def _clock(workspace: Workspace, run: Run, seconds: float) -> Callable[[], float]:

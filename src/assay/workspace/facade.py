@@ -191,13 +191,14 @@ class Workspace:
             index = await self._index(base, create=True)
             fresh = not made_before
             size, overlap = self.split(self.embedder)
-            jail = Sandbox(limits=limits_from(self.settings))
+            sandbox = Sandbox(limits=limits_from(self.settings))
             try:
                 yield IngestContext(
                     store=self.store,
                     cache=self.cache,
                     originals=self.path / ORIGINALS,
-                    reader=reader or (ocr.Reader(jail, self.settings.ocr_languages) if self.settings.ocr else jail),
+                    reader=reader
+                    or (ocr.Reader(sandbox, self.settings.ocr_languages) if self.settings.ocr else sandbox),
                     embedder=self.embedder,
                     index=index,
                     base=base,
@@ -207,7 +208,7 @@ class Workspace:
                     fresh=fresh,
                 )
             finally:
-                jail.close()
+                sandbox.close()
 
     def split(self, embedder: Embedder) -> tuple[int, int]:
         """Size and overlap of passages; never more than the embedder reads."""
@@ -341,7 +342,7 @@ class Workspace:
 
     # Searching
 
-    async def shelf(self, scope: Scope) -> SearchContext:
+    async def search_context(self, scope: Scope) -> SearchContext:
         """What a search looks through, for one run."""
         from assay.index.retrieve import SearchContext
         from assay.models.factory import reranker_for
@@ -365,7 +366,7 @@ class Workspace:
 
         where = where or SearchFilters()
         scope = self.scope(where.bases)
-        return await retrieve(await self.shelf(scope), query, k, scope, filter_for(where))
+        return await retrieve(await self.search_context(scope), query, k, scope, filter_for(where))
 
     # Asking: the work is in `asking.py`
 
@@ -401,7 +402,9 @@ class Workspace:
 
         return chatting.thread(self, name)
 
-    def synthesise(self, documents: Sequence[str], wish: SynthesisRequest | None = None) -> AsyncIterator[tuple[Run, Event]]:
+    def synthesise(
+        self, documents: Sequence[str], wish: SynthesisRequest | None = None
+    ) -> AsyncIterator[tuple[Run, Event]]:
         """Read these documents, by id, and write one account of them; `resume` carries it on like any run."""
         from assay.workspace import synthesise as synthesising
 

@@ -16,7 +16,7 @@ from assay.core.types import Usage
 from assay.models.capability import Capability, probe
 from assay.models.factory import is_provider, llm_named, models_named, reached_by_models
 from assay.models.llm import LLM, Role
-from assay.models.meter import ConcurrencyLimit, Meter, ConnectedModel, StoreLedger
+from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLedger
 from assay.models.prices import price_of, read_prices
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
@@ -87,7 +87,9 @@ def seats(roles: Mapping[Role, tuple[ConnectedModel, ...]]) -> tuple[RoleModel, 
     return tuple(each.seat for seated in roles.values() for each in seated)
 
 
-def as_recorded(roles: Mapping[Role, tuple[ConnectedModel, ...]], run: Run) -> Mapping[Role, tuple[ConnectedModel, ...]]:
+def as_recorded(
+    roles: Mapping[Role, tuple[ConnectedModel, ...]], run: Run
+) -> Mapping[Role, tuple[ConnectedModel, ...]]:
     """The same models, taken to be able to do what the run says: what they are shown must not change half-way."""
     known = {(seat.role, seat.model): seat for seat in run.asked.seats}
     return {
@@ -160,7 +162,9 @@ def meter(
     """The run's way out to its models. Searching may not use up the seconds, nor the money, that writing needs."""
     settings = workspace.settings
     store = workspace.store
-    book = StoreLedger(store, run.asked.who, run.id, ceilings(settings, run), lambda: store.now()[:10], prices(settings))
+    book = StoreLedger(
+        store, run.asked.who, run.id, ceilings(settings, run), lambda: store.now()[:10], prices(settings)
+    )
     writer = roles[Role.write][0].seat
     if run.draft is None:
         book.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)

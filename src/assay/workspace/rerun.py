@@ -11,21 +11,21 @@ from assay.core.errors import AssayError, UserError
 from assay.core.events import (
     Answered,
     Asked,
-    StepAnswered,
+    AwaitingReview,
     Branch,
     Checked,
-    ModelReplied,
     Event,
     Failed,
     Gathered,
-    AwaitingReview,
     Judged,
+    ModelReplied,
     Narrowed,
     Resumed,
     Reviewed,
     Revised,
     Routed,
     Stakes,
+    StepAnswered,
     Withheld,
 )
 from assay.core.run import Run
@@ -34,7 +34,7 @@ from assay.models.factory import NO_MODEL, elsewhere, has_model, is_provider
 from assay.models.llm import Role
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles
-from assay.workspace.ask import carried_on, run_context_for, recorded, roles_of
+from assay.workspace.ask import carried_on, recorded, roles_of, run_context_for
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace
@@ -62,7 +62,9 @@ async def replayed(workspace: Workspace, run: Run) -> Replayed:
     if not elsewhere(workspace.settings.embedder, workspace.settings.proxy):
         with suppress(AssayError, OSError, RuntimeError):  # no index, a broken one, or one of another embedder
             return await replay(run, await run_context_for(workspace, run))
-    return await replay(run, await run_context_for(workspace, run, shelf=NoSearch(workspace.store)), searchable=False)
+    return await replay(
+        run, await run_context_for(workspace, run, search_context=NoSearch(workspace.store)), searchable=False
+    )
 
 
 # --- begun anew from a step -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import Missing, StoreError, UserError
-from assay.core.events import RULES, Asked, Decision, Edit, Event, AwaitingReview, Reviewed
+from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.run import Run
 from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Evidence, Outcome
@@ -209,7 +209,9 @@ def _seen(bench: ReviewContext, review: Review) -> Seen:
         run = workspace.seen_by(bench.present(review.run, review.who)).run(review.run)
     except Missing:
         raise gate.missing(review.run) from None
-    waited = (event for event in reversed(run.events) if isinstance(event, AwaitingReview) and event.seal == review.seal)
+    waited = (
+        event for event in reversed(run.events) if isinstance(event, AwaitingReview) and event.seal == review.seal
+    )
     if (held := next(waited, None)) is None:
         raise gate.missing(review.run)  # whoever asked may not see it any more either
     cited = gate.cited(run, held.answer)

@@ -119,7 +119,9 @@ def _alike(brief: Brief, writer: RoleModel | None) -> str:
     return f"{brief.pipeline} {writer.model if writer else forecast.BY_RULE}"
 
 
-async def synthesise(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest) -> AsyncIterator[tuple[Run, Event]]:
+async def synthesise(
+    workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest
+) -> AsyncIterator[tuple[Run, Event]]:
     brief = brief_of(workspace, documents, wish)
     roles = await roles_of(workspace) if wish.model and has_model(workspace.settings) else {}
     named = {base.id: base.name for base in workspace.scope().bases}

@@ -17,17 +17,17 @@ from assay.evidence import weigh
 from assay.index.retrieve import fetch, query_vectors
 
 
-async def decide(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
     again = prompt_window.wish(run)
     if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
-        yield Decided(calls_for(run, [Lead(again, "", kit.hops.width)]), "what the search was opened again for")
+        yield Decided(calls_for(run, [Lead(again, "", context.hops.width)]), "what the search was opened again for")
         return
-    done = await searches(run, kit, recalled=False)
+    done = await searches(run, context, recalled=False)
     if run.rounds and not done:
         yield Decided((), "nothing new")  # every call was refused: there is nothing to go on
         return
-    following = rules.next_searches(run.question, done, kit.hops)
+    following = rules.next_searches(run.question, done, context.hops)
     why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.stop
     yield Decided(calls_for(run, following.leads), why)
 
@@ -65,7 +65,7 @@ def _by_name(run: Run) -> frozenset[str]:
     )
 
 
-async def searches(run: Run, kit: RunContext, *, recalled: bool = True) -> list[Ran]:
+async def searches(run: Run, context: RunContext, *, recalled: bool = True) -> list[Ran]:
     """The run's searches as the rules read them: each with the vectors of its words and of what it found; with or without
     what was brought up from earlier turns."""
     done = [
@@ -75,8 +75,10 @@ async def searches(run: Run, kit: RunContext, *, recalled: bool = True) -> list[
         if recalled or call.tool != TOOL
     ]
     named = _by_name(run)
-    hits = await hits_of(run, kit)
-    vectors = await query_vectors(kit.desk.shelf, [str(call.arguments["query"]) for call, _ in done])
+    hits = await hits_of(run, context)
+    vectors = await query_vectors(
+        context.tool_context.search_context, [str(call.arguments["query"]) for call, _ in done]
+    )
     return [
         Ran(
             _lead(call, call.id in named),
@@ -91,36 +93,36 @@ async def searches(run: Run, kit: RunContext, *, recalled: bool = True) -> list[
     ]
 
 
-async def hits_of(run: Run, kit: RunContext) -> Mapping[str, Hit]:
+async def hits_of(run: Run, context: RunContext) -> Mapping[str, Hit]:
     """Every passage of the run with its vector: remembered, or (after a restart) fetched again."""
-    missing = {found.passage.id for found in run.found} - kit.desk.seen.keys()
+    missing = {found.passage.id for found in run.found} - context.tool_context.seen.keys()
     if missing:
-        for hit in await fetch(kit.desk.shelf, sorted(missing), kit.desk.scope()):
-            kit.desk.seen[hit.passage.id] = hit
-    return kit.desk.seen
+        for hit in await fetch(context.tool_context.search_context, sorted(missing), context.tool_context.scope()):
+            context.tool_context.seen[hit.passage.id] = hit
+    return context.tool_context.seen
 
 
-async def gather(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Weigh what has come back: quote what bears on the question, pass over the rest."""
-    ranked = hops.order(run.question, await searches(run, kit), kit.hops)
+    ranked = hops.order(run.question, await searches(run, context), context.hops)
     evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
     kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}
     dropped = tuple(found.passage.id for found in run.unweighed if found.passage.id not in kept)
     yield Gathered(evidence, dropped)
 
 
-async def judge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Which words of the question does the evidence not speak of yet?"""
-    missing = extract.missing(run.question, run.evidence, titles=kit.titles(run))
+    missing = extract.missing(run.question, run.evidence, titles=context.titles(run))
     yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")
 
 
-async def draft(run: Run, kit: RunContext) -> AsyncIterator[Drafted]:
+async def draft(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
     """The sentences that answer, as they stand; or none, and the ones that came nearest."""
-    done = await searches(run, kit)
-    ranked = hops.order(run.question, done, kit.hops) if done else []
+    done = await searches(run, context)
+    ranked = hops.order(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
     evidence = weigh.rescored(run.evidence, {each.hit.passage.id: each.score for each in ranked})
-    found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, kit.titles(run))
-    vectors = await kit.desk.shelf.embedder.queries([run.question, *(each.said for each in found)])
+    found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))
+    vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
     yield extract.draft(run.question, found, vectors)

@@ -25,19 +25,19 @@ WIDE, WIDTH = (
 AT_ONCE = 6  # calls of one round, at most
 
 
-async def decide(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The next calls of a run that has a model."""
     planned = as_planned(run)
     if planned:
         yield Decided(planned, "as planned")
         return
-    reply = await _chosen(run, kit)
+    reply = await _chosen(run, context)
     if isinstance(reply, NoReply):
         yield Decided((), f"{reply.why}: {reply.detail}")
         return
     choice, by = reply
     calls, refused = _new(
-        run, [(name, checked(kit.tools[name], given)) for name, given in choice.calls if name in kit.tools]
+        run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
     )
     if not calls and not run.calls:
         calls = (Call("c1", "search", {"query": run.question, "k": WIDE}),)  # nobody answers unsearched
@@ -67,12 +67,12 @@ def as_planned(run: Run) -> tuple[Call, ...]:
     return calls
 
 
-async def _chosen(run: Run, kit: RunContext) -> tuple[Choice, str] | NoReply:
-    titles = kit.titles(run)
+async def _chosen(run: Run, context: RunContext) -> tuple[Choice, str] | NoReply:
+    titles = context.titles(run)
     known = {found.passage.doc_id for found in run.found}
 
-    def lay_out(room: int) -> Mapping[str, str]:
-        left = max(1, kit.limits.rounds - run.rounds)
+    def build_prompt(room: int) -> Mapping[str, str]:
+        left = max(1, context.limits.rounds - run.rounds)
         fixed = {
             "bases": prompt_window.bases(run),
             "question": run.question,
@@ -89,18 +89,20 @@ async def _chosen(run: Run, kit: RunContext) -> tuple[Choice, str] | NoReply:
     def wrong(choice: Choice) -> str:
         """The exact error of the first call that cannot be made."""
         for name, given in choice.calls:
-            tool = kit.tools.get(name)
+            tool = context.tools.get(name)
             try:
                 if tool is None:
-                    raise ToolError(f"There is no tool called {name!r}. There are: {', '.join(sorted(kit.tools))}.")
+                    raise ToolError(f"There is no tool called {name!r}. There are: {', '.join(sorted(context.tools))}.")
                 checked(tool, given)
             except ToolError as error:
                 return str(error)
         return ""
 
-    assert kit.meter is not None
-    tools = [schema_of(tool) for tool in kit.tools.values()]
-    return await choose(kit.meter, "decide", lay_out, tools, check=wrong, documents=sorted(known), max_tokens=400)
+    assert context.meter is not None
+    tools = [schema_of(tool) for tool in context.tools.values()]
+    return await choose(
+        context.meter, "decide", build_prompt, tools, check=wrong, documents=sorted(known), max_tokens=400
+    )
 
 
 def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tuple[Call, ...], tuple[str, ...]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
 from assay.core.errors import ModelError
-from assay.core.events import RULES, ModelReplied, Event, Failed, Found, Gathered, Resumed
+from assay.core.events import RULES, Event, Failed, Found, Gathered, ModelReplied, Resumed
 from assay.core.run import Run
 from assay.evidence import assess
 from assay.evidence.assess import Weighed, Weights, Width
@@ -19,19 +19,19 @@ from assay.models.meter import NoReply
 SET = 300  # passages of a question about a whole set that are weighed, at most
 
 
-async def gather(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Evidence from the passages that are new: what sift.py has left of them, in requests that share a window."""
     waiting = {found.passage.id for found in run.unweighed}
     sent = sorted(_as_begun(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
     if len(sent) > SET:
         yield Gathered((), skipped=tuple(found.passage.id for found in sent[SET:]))
         sent = sent[:SET]
-    if kit.assess is not None:
-        yield await _by_the_team(run, kit, sent)
+    if context.assess is not None:
+        yield await _by_the_team(run, context, sent)
         return
-    shared = assess.batches(sent, _room(kit), _width(kit))
+    shared = assess.batches(sent, _room(context), _width(context))
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
-    work = [asyncio.ensure_future(_weighed(run, kit, group)) for group in groups]
+    work = [asyncio.ensure_future(_weighed(run, context, group)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
             yield await done
@@ -54,52 +54,52 @@ def _weighs(event: Event) -> bool:
     return isinstance(event, Gathered) and bool(event.evidence or event.dropped)
 
 
-def _width(kit: RunContext) -> Width:
+def _width(context: RunContext) -> Width:
     """Several passages to a request save most of the cost, but small models mix them up."""
-    return replace(kit.width, together=kit.width.alone) if kit.small(Role.weigh) else kit.width
+    return replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
 
 
-def _room(kit: RunContext) -> int:
+def _room(context: RunContext) -> int:
     """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
-    assert kit.meter is not None
-    return min((seated.seat.window for seated in kit.meter.seats.get(Role.weigh, ())), default=8192) // 2
+    assert context.meter is not None
+    return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
 
-async def _weighed(run: Run, kit: RunContext, group: Sequence[Found]) -> Gathered:
-    titles = kit.titles(run)
+async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:
+    titles = context.titles(run)
     parts = prompt_window.parts(run)
     shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
 
-    def lay_out(room: int) -> Mapping[str, str]:
-        return assess.lay_out(run.question, parts, group, titles, mark(run), room)
+    def build_prompt(room: int) -> Mapping[str, str]:
+        return assess.build_prompt(run.question, parts, group, titles, mark(run), room)
 
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.weigh,
         "weigh",
         Weights,
-        lay_out,
+        build_prompt,
         schema=assess.schema(len(group)),
         documents=sorted({each.passage.doc_id for each in group}),
         max_tokens=min(1200, 150 + 130 * len(group)),
     )
     if isinstance(reply, NoReply):
-        ruled = _gathered(assess.by_words(run.question, parts, group, kit.cutoff), f"{RULES}: {reply.why}")
+        ruled = _gathered(assess.by_words(run.question, parts, group, context.cutoff), f"{RULES}: {reply.why}")
         return replace(ruled, why=f"{reply.why}: {reply.detail}")
     weights, by = reply
-    return _gathered(assess.read(weights.passages, shown, run.question, kit.cutoff), by)
+    return _gathered(assess.read(weights.passages, shown, run.question, context.cutoff), by)
 
 
-async def _by_the_team(run: Run, kit: RunContext, sent: Sequence[Found]) -> Gathered:
-    assert kit.assess is not None
-    titles = kit.titles(run)
+async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> Gathered:
+    assert context.assess is not None
+    titles = context.titles(run)
     shown = {each.passage.id: each.passage for each in sent}
     try:
-        weights = await kit.assess(
+        weights = await context.assess(
             run.question, prompt_window.parts(run), [(each, titles.get(each.doc_id, "")) for each in shown.values()]
         )
     except Exception as error:  # somebody else's code: whatever it raises, the run can be resumed when it is mended
         raise ModelError(f"The assessor failed ({type(error).__name__}: {error}).") from error
-    return _gathered(assess.read(list(weights), shown, run.question, kit.cutoff), "assessor")
+    return _gathered(assess.read(list(weights), shown, run.question, context.cutoff), "assessor")
 
 
 def _gathered(weighed: Weighed, by: str) -> Gathered:

@@ -38,7 +38,7 @@ class Planning(BaseModel):
     steps: list[Proposed] = Field(min_length=1, max_length=MOST)
 
 
-async def plan(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One step where one search is to do; otherwise the model's steps, or those the rules can tell."""
     if not run.asked.has_model:
         yield Planned(rules.steps(run.question))
@@ -47,7 +47,9 @@ async def plan(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     elif len(run.readings) > 1:
         yield Planned(Plan(tuple(Step(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
-        reply = await kit.ask(Role.plan, "plan", Planning, lambda room: _lay_out(run, kit, room), max_tokens=500)
+        reply = await context.ask(
+            Role.plan, "plan", Planning, lambda room: _lay_out(run, context, room), max_tokens=500
+        )
         if isinstance(reply, NoReply):
             yield Planned(Plan((Step("s1", run.question, query=run.question),)))
         else:
@@ -56,10 +58,10 @@ async def plan(run: Run, kit: RunContext) -> AsyncIterator[Event]:
             yield Planned(made if made.steps else Plan((Step("s1", run.question, query=run.question),)), by)
 
 
-def _lay_out(run: Run, kit: RunContext, room: int) -> dict[str, str]:
+def _lay_out(run: Run, context: RunContext, room: int) -> dict[str, str]:
     before = ""
     if run.plan is not None:
-        found = prompt_window.evidence(run, kit.titles(run), room // 2)
+        found = prompt_window.evidence(run, context.titles(run), room // 2)
         before = f"An earlier plan did not fit.\n{prompt_window.steps(run)}\n{prompt_window.missing(run)}\nEvidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
     return {"bases": prompt_window.bases(run), "so_far": before, "question": question}

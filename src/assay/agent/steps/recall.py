@@ -26,27 +26,29 @@ def recall_due(run: Run) -> bool:
     return earlier and not run.calls and run.route not in (None, Route.direct) and not run.every
 
 
-async def recall(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def recall(run: Run, context: RunContext) -> AsyncIterator[Event]:
     known = dict.fromkeys(passage for turn in reversed(run.asked.history) for passage in turn.passages)
     call = Call("c1", TOOL, {"query": run.question, "passages": tuple(known)[:MOST]})
     yield Decided((call,), "what earlier turns found comes first", recalls=True)
 
 
 @tool
-async def brought_up(desk: ToolContext, query: str, passages: tuple[str, ...]) -> Result:
+async def brought_up(tool_context: ToolContext, query: str, passages: tuple[str, ...]) -> Result:
     """Passages that earlier turns cited and that bear on this question too.
 
     query: the question
     passages: their ids
     """
-    hits = await fetch(desk.shelf, list(passages), desk.scope())
-    (vector,) = await query_vectors(desk.shelf, [query])
+    hits = await fetch(tool_context.search_context, list(passages), tool_context.scope())
+    (vector,) = await query_vectors(tool_context.search_context, [query])
     near = [
-        (float(hit.vector @ vector), hit) for hit in hits if desk.where == EVERYTHING or matches(desk.where, hit.fields)
+        (float(hit.vector @ vector), hit)
+        for hit in hits
+        if tool_context.where == EVERYTHING or matches(tool_context.where, hit.fields)
     ]
     best = sorted(near, key=lambda pair: (-pair[0], pair[1].passage.id))[:KEPT]
     found = [replace(hit, scores={**hit.scores, "fused": score}) for score, hit in best if score >= NEAR]
-    desk.seen.update({hit.passage.id: hit for hit in found})
+    tool_context.seen.update({hit.passage.id: hit for hit in found})
     return Result(
         as_found(found), f"{len(found)} passages of earlier turns" if found else "nothing earlier bears on it"
     )

@@ -88,24 +88,24 @@ Doing = Callable[[Run, RunContext], AsyncIterator[Event]]
 
 
 def _either(by_model: Doing, by_rules: Doing) -> Doing:
-    def doing(run: Run, kit: RunContext) -> AsyncIterator[Event]:
-        return by_model(run, kit) if run.asked.has_model else by_rules(run, kit)
+    def doing(run: Run, context: RunContext) -> AsyncIterator[Event]:
+        return by_model(run, context) if run.asked.has_model else by_rules(run, context)
 
     return doing
 
 
-async def call(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Make the calls that are waiting, side by side. What a tool refuses is a result too."""
 
     async def consult(
-        name: str, kind: type[T], lay_out: Callable[[int], Mapping[str, str]], documents: Sequence[str]
+        name: str, kind: type[T], build_prompt: Callable[[int], Mapping[str, str]], documents: Sequence[str]
     ) -> T | None:
-        reply = await kit.ask(Role.judge, name, kind, lay_out, documents=sorted(documents), max_tokens=500)
+        reply = await context.ask(Role.judge, name, kind, build_prompt, documents=sorted(documents), max_tokens=500)
         return None if isinstance(reply, NoReply) else reply[0]
 
     before = _as_decided(run)
-    desk = replace(
-        kit.desk,
+    tool_context = replace(
+        context.tool_context,
         where=filter_for(run.where),
         found=before.found,
         evidence=before.evidence,
@@ -118,11 +118,11 @@ async def call(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     ours = {call.id for event in run.events if isinstance(event, Decided) and event.by == RULES for call in event.calls}
 
     async def made(one: Call) -> ToolRan:
-        tool = kit.tools.get(one.tool) or (INNER.get(one.tool) if one.id in ours else None)
+        tool = context.tools.get(one.tool) or (INNER.get(one.tool) if one.id in ours else None)
         try:
             if tool is None:
-                raise ToolError(f"There is no tool called {one.tool!r}. There are: {', '.join(sorted(kit.tools))}.")
-            result = await tool(desk, one.arguments)
+                raise ToolError(f"There is no tool called {one.tool!r}. There are: {', '.join(sorted(context.tools))}.")
+            result = await tool(tool_context, one.arguments)
             return ToolRan(one.id, result.found, result.note, documents=result.documents, left=result.left)
         except ToolError as error:
             return ToolRan(one.id, (), error=str(error))
@@ -138,13 +138,13 @@ def _as_decided(run: Run) -> Run:
     return Run(run.id, run.events[: next(places) + 1])
 
 
-async def compact(run: Run, kit: RunContext) -> AsyncIterator[Event]:
-    told = prompt_window.due(run, kit.limits.room)
+async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    told = prompt_window.due(run, context.limits.room)
     assert told is not None
     yield told
 
 
-async def stop(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The search ends, and why is an event."""
     judged = run.judged
     if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
@@ -154,9 +154,9 @@ async def stop(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     elif run.satisfied and judged is not None:
         exhausted = run.every and not (run.examined and run.examined.left)
         yield Stopped(StopReason.exhausted if exhausted else StopReason.sufficient, judged.why)
-    elif limit := kit.limits.reached(run):
+    elif limit := context.limits.reached(run):
         yield limit
-    elif kit.limits.barren(run) and not run.nothing_left:
+    elif context.limits.barren(run) and not run.nothing_left:
         yield Stopped(StopReason.nothing_new, "two rounds brought nothing new")
     else:
         yield Stopped(_reason(run), run.nothing_left)
@@ -212,7 +212,7 @@ def pause_due(run: Run) -> Checkpoint | None:
     return None
 
 
-async def pause(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def pause(run: Run, context: RunContext) -> AsyncIterator[Event]:
     at = pause_due(run)
     assert at is not None
     if at is Checkpoint.reading:

@@ -44,13 +44,13 @@ class Alone(BaseModel):
     question: Annotated[str, Field(max_length=LONGEST)]
 
 
-async def rephrase(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """What is asked, as somebody would ask who has not heard the conversation."""
     asked, history = run.asked.question, run.asked.history
     if not run.asked.has_model:
         yield by_rule(asked, history)
         return
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.plan,
         "standalone",
         Alone,

@@ -40,7 +40,7 @@ class Routing(BaseModel):
     why: Annotated[str, Field(max_length=300)] = ""
 
 
-async def route(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The person's own wish goes first; then the model's proposal, as far as the rules let it; without one, research."""
     asked = run.asked
     days = dates.span_of(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
@@ -53,12 +53,12 @@ async def route(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         every = asks_for_all(run.question)
         yield Routed(asked.route, f"as the person asked{limited}", since, until, every)
         return
-    reply = await kit.ask(Role.route, "route", Routing, lambda room: _lay_out(run, kit), max_tokens=220)
+    reply = await context.ask(Role.route, "route", Routing, lambda room: _lay_out(run, context), max_tokens=220)
     if isinstance(reply, NoReply):
         yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
         return
     proposed, by = reply
-    chosen, why = await _allowed(run, kit, proposed)
+    chosen, why = await _allowed(run, context, proposed)
     every = (
         proposed.every and chosen is not Route.direct and (asks_for_all(run.question) or asks_for_several(run.question))
     )
@@ -69,7 +69,7 @@ async def route(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
 
 
-def _lay_out(run: Run, kit: RunContext) -> dict[str, str]:
+def _lay_out(run: Run, context: RunContext) -> dict[str, str]:
     return {
         "bases": prompt_window.bases(run),
         "today": run.asked.today,
@@ -78,13 +78,13 @@ def _lay_out(run: Run, kit: RunContext) -> dict[str, str]:
     }
 
 
-async def _allowed(run: Run, kit: RunContext, proposed: Routing) -> tuple[Route, str]:
+async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Route, str]:
     """What becomes of the proposal. Nothing that the documents speak of is answered without them."""
     why = proposed.why.strip() or "as the model judged"
     if proposed.route == "direct":
-        if not kit.general:
+        if not context.general:
             return Route.lookup, "answers that are not from the documents are switched off"
-        if known := await spoken_of(run.question, kit):
+        if known := await spoken_of(run.question, context):
             return Route.lookup, f"the documents speak of {known}"
         return Route.direct, why
     if run.asked.eagerness is Eagerness.eager:
@@ -92,12 +92,12 @@ async def _allowed(run: Run, kit: RunContext, proposed: Routing) -> tuple[Route,
     return Route(proposed.route), why
 
 
-async def spoken_of(question: str, kit: RunContext) -> str:
+async def spoken_of(question: str, context: RunContext) -> str:
     """A name or a number of the question that the documents hold; nothing where it has none that they do."""
     named = [name.text for name in text.names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
     for name in named[:3]:
         wanted = text.fold(name.strip("?!.,;:"))
-        for hit in await kit.desk.retrieve(name, 3):
+        for hit in await context.tool_context.retrieve(name, 3):
             if wanted in text.fold(f"{hit.title} {hit.passage.text}"):
                 return name.strip("?!.,;:")
     return ""

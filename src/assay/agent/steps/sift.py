@@ -38,9 +38,9 @@ def hop_due(run: Run) -> bool:
     return False
 
 
-async def hop(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Searches that the names in the best passages suggest; none is a decision too."""
-    following = rules.next_searches(run.question, await searches(run, kit), kit.hops)
+    following = rules.next_searches(run.question, await searches(run, context), context.hops)
     why = "; ".join(lead.reason for lead in following.leads) or following.stop
     yield Decided(calls_for(run, following.leads), why, hops=True)
 
@@ -53,11 +53,11 @@ def sift_due(run: Run) -> bool:
     return isinstance(last, ToolRan)
 
 
-async def sift(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Pass over what is hopeless; what is left is weighed next."""
     sieve = SIEVES[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
-    ranked = hops.order(run.question, await searches(run, kit), kit.hops)
+    ranked = hops.order(run.question, await searches(run, context), context.hops)
     # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
     best = [each.hit.passage.id for each in ranked[: sieve.of_run] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.limits import Limits
-from assay.core.events import StepAnswered, Critiqued, Event, Judged, Mode, Route, Routed
+from assay.core.events import Critiqued, Event, Judged, Mode, Route, Routed, StepAnswered
 from assay.core.run import Run
 from assay.language import text
 from assay.models.llm import Role
@@ -46,10 +46,10 @@ class Critique(BaseModel):
     gap: Short = ""
 
 
-async def judge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """After each round. With no evidence there is nothing to ask a model about; a look-up that found nothing becomes
     research, and one that found something is enough."""
-    strong = [each for each in run.evidence if each.score >= kit.cutoff]
+    strong = [each for each in run.evidence if each.score >= context.cutoff]
     if not strong:
         if run.route is Route.lookup and run.asked.route is None:
             routed = run.routed
@@ -70,11 +70,11 @@ async def judge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         yield Judged(not left, (), "everything that matches was looked at" if not left else f"{left} passages are left")
         return
     before = _as_begun(run)
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.judge,
         "judge",
         Sufficiency,
-        lambda room: _lay_out(before, kit, room),
+        lambda room: _lay_out(before, context, room),
         schema=schema(before),
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=400,
@@ -98,11 +98,11 @@ def _as_begun(run: Run) -> Run:
     return Run(run.id, events)
 
 
-def _lay_out(run: Run, kit: RunContext, room: int) -> Mapping[str, str]:
+def _lay_out(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
     fixed = {"question": run.question, "steps": prompt_window.steps(run)}
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
     return fixed | {
-        "evidence": prompt_window.evidence(run, kit.titles(run), rest * 3 // 4),
+        "evidence": prompt_window.evidence(run, context.titles(run), rest * 3 // 4),
         "searched": prompt_window.searched(run, rest // 4),
     }
 
@@ -151,10 +151,10 @@ def wants_critique(run: Run, limits: Limits) -> bool:
     )
 
 
-async def critique(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def critique(run: Run, context: RunContext) -> AsyncIterator[Event]:
     claims = [claim.words for _, claim in sorted(run.checked.items()) if claim.verdict == "supported"]
 
-    def lay_out(room: int) -> Mapping[str, str]:
+    def build_prompt(room: int) -> Mapping[str, str]:
         from assay.models.token_estimate import fitting
         from assay.prompts.fence import fence, mark_of
 
@@ -162,11 +162,11 @@ async def critique(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         shown = fence(mark_of(run.id), "the draft", fitting("\n".join(f"- {each}" for each in claims), rest * 2 // 3))
         return {"question": run.question, "draft": shown, "searched": prompt_window.searched(run, rest // 3)}
 
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.judge,
         "critique",
         Critique,
-        lay_out,
+        build_prompt,
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=150,
     )

@@ -18,15 +18,15 @@ from assay.answer.extractive import completion, extract
 from assay.core.events import (
     RULES,
     Answered,
+    AwaitingReview,
     Call,
     Checked,
-    ModelReplied,
     Decided,
     Decision,
     Drafted,
     Event,
     Failed,
-    AwaitingReview,
+    ModelReplied,
     Resumed,
     Revised,
     Route,
@@ -44,31 +44,31 @@ REVISED = 6  # claims that a model is asked to write anew; of what is more, noth
 SOUGHT = 3  # claims that support is searched for
 
 
-async def draft(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """What would be said, from the evidence alone; extracted if there is no model or no budget."""
     if run.route is Route.direct:
-        yield await _directly(run, kit)
+        yield await _directly(run, context)
         return
     if not run.asked.has_model:
-        async for event in by_rule.draft(run, kit):
+        async for event in by_rule.draft(run, context):
             yield event
         return
     if falls_back(run):
-        async for event in by_rule.draft(run, kit):
-            yield extract.only_if_whole(event, run.question, run.evidence, kit.titles(run))
+        async for event in by_rule.draft(run, context):
+            yield extract.only_if_whole(event, run.question, run.evidence, context.titles(run))
         return
     if not run.evidence:
         yield Drafted((), Shape.prose, missing=(run.question,))
         return
-    sources = kit.sources(run)
-    most = SHORT if kit.small(Role.write) else LONG
+    sources = context.sources(run)
+    most = SHORT if context.small(Role.write) else LONG
     judged = run.judged
     missing = judged.missing if judged else ()
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.write,
         "write",
         drafting.Writing,
-        lambda room: drafting.lay_out(
+        lambda room: drafting.build_prompt(
             run.question, run.evidence, sources, mark(run), min(room, most), run.readings, missing
         ),
         schema=drafting.schema([each.key for each in run.evidence]),
@@ -76,12 +76,12 @@ async def draft(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         max_tokens=1500,
     )
     if isinstance(reply, NoReply):
-        async for event in by_rule.draft(run, kit):
+        async for event in by_rule.draft(run, context):
             yield event
         return
     written, by = reply
     drafted = drafting.read(written, run.question, run.evidence, by, sources)
-    small = kit.small(Role.write)
+    small = context.small(Role.write)
     yield completion.completed(drafted, run.question, run.evidence, sources) if small else drafted
 
 
@@ -93,22 +93,24 @@ def falls_back(run: Run) -> bool:
     return not any(claim.verdict is Verdict.supported for claim in run.checked.values())
 
 
-async def _directly(run: Run, kit: RunContext) -> Drafted:
+async def _directly(run: Run, context: RunContext) -> Drafted:
     """An answer that is not from the documents, and will say so."""
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
     )
     return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.said(*reply)
 
 
-async def check(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Every claim by string and by rule; those that the rules leave open, and more of them where the mode asks for it, by a
     model as well. Each verdict is seen as soon as it is there."""
-    sources = kit.sources(run)
+    sources = context.sources(run)
     opinions = compose.opinions(run)
-    document = cache(kit.document)  # a synthesis has hundreds of claims on few documents
+    document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = compose.standing(run.evidence, document)
-    asks = run.asked.has_model and not kit.small(Role.check)  # what the rules leave open, a small model cannot settle
+    asks = run.asked.has_model and not context.small(
+        Role.check
+    )  # what the rules leave open, a small model cannot settle
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
     for place, claim in _as_begun(run).unchecked:
@@ -125,7 +127,7 @@ async def check(run: Run, kit: RunContext) -> AsyncIterator[Event]:
             yield Checked(place, ruled)
     together = [open_[at : at + TOGETHER] for at in range(0, len(open_), TOGETHER)]
     groups = [group for group in together if any(place in unchecked for place, _ in group)]
-    work = [asyncio.ensure_future(_checked(run, kit, group)) for group in groups]
+    work = [asyncio.ensure_future(_checked(run, context, group)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
             for event in await done:
@@ -146,18 +148,18 @@ def _as_begun(run: Run) -> Run:
     return Run(run.id, events)
 
 
-async def _checked(run: Run, kit: RunContext, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
+async def _checked(run: Run, context: RunContext, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
     claims = [claim for _, claim in group]
-    sources = kit.sources(run)
+    sources = context.sources(run)
 
-    def lay_out(room: int) -> Mapping[str, str]:
-        return judge.lay_out(claims, run.evidence, sources, mark(run), room)
+    def build_prompt(room: int) -> Mapping[str, str]:
+        return judge.build_prompt(claims, run.evidence, sources, mark(run), room)
 
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.check,
         "check",
         judge.Rulings,
-        lay_out,
+        build_prompt,
         schema=judge.schema(len(claims)),
         documents=_documents(run),
         max_tokens=80 + 60 * len(claims),
@@ -167,10 +169,10 @@ async def _checked(run: Run, kit: RunContext, group: Sequence[tuple[int, Claim]]
     return [Checked(place, claim, by) for (place, _), claim in zip(group, ruled, strict=True)]
 
 
-async def seek(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """For the claims that did not hold: first look whether other evidence of this run says so, then search once."""
-    standing = compose.standing(run.evidence, kit.document)
-    sources = kit.sources(run)
+    standing = compose.standing(run.evidence, context.document)
+    sources = context.sources(run)
     first = len(run.calls) + 1
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
@@ -188,24 +190,24 @@ async def seek(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         yield Decided(tuple(calls), f"a claim did not hold: {why}", seeks=tuple(place for place, _ in open_[:SOUGHT]))
 
 
-async def revise(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """What did not hold is written anew from its evidence, hedged, or dropped; then it is checked again, for the last time."""
     for number, (place, claim) in enumerate(run.unsupported):
-        yield await _revised(run, kit, place, claim, asks=len(run.revised) + number < REVISED)
+        yield await _revised(run, context, place, claim, asks=len(run.revised) + number < REVISED)
 
 
-async def _revised(run: Run, kit: RunContext, place: int, claim: Claim, *, asks: bool) -> Revised:
-    sources = kit.sources(run)
+async def _revised(run: Run, context: RunContext, place: int, claim: Claim, *, asks: bool) -> Revised:
+    sources = context.sources(run)
     if not asks or not run.asked.has_model or claim.quote is not None:
         return revising.without_model(place, claim, run, sources)
-    if kit.small(Role.write):
+    if context.small(Role.write):
         return revising.in_its_words(place, claim, run, sources)
     evidence = revising.relevant(claim, run.evidence)
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.write,
         "revise",
         revising.Revision,
-        lambda room: revising.lay_out(run.question, claim, evidence, sources, mark(run), room),
+        lambda room: revising.build_prompt(run.question, claim, evidence, sources, mark(run), room),
         schema=revising.schema([each.key for each in evidence]),
         documents=_documents(run),
         max_tokens=250,
@@ -216,30 +218,30 @@ async def _revised(run: Run, kit: RunContext, place: int, claim: Claim, *, asks:
     return revising.read(revision, place, claim, run.evidence, by)
 
 
-async def deliver(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The answer; and, should anything in it not hold after all, none."""
-    answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())
-    if wrong := compose.faults(answer, run, kit.document):
+    answer = compose.answer(run, context.document, context.titles(run), context.unreadable())
+    if wrong := compose.faults(answer, run, context.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
-    yield released(run, kit, answer)
+    yield released(run, context, answer)
 
 
-def released(run: Run, kit: RunContext, answer: Answer) -> Answered | AwaitingReview:
+def released(run: Run, context: RunContext, answer: Answer) -> Answered | AwaitingReview:
     """The answer; or, where a person has to look at it first and has not approved exactly this, its waiting for them."""
-    reasons = kit.oversees(run, answer)
+    reasons = context.oversees(run, answer)
     if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
         return Answered(answer)
     decided, waited = run.decided, sum(isinstance(event, AwaitingReview) for event in run.events)
     seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer that waited last
-    if decided and decided.decision is Decision.approve and decided.seal == seal and kit.cleared(seal):
+    if decided and decided.decision is Decision.approve and decided.seal == seal and context.cleared(seal):
         return Answered(answer, seal)
     return AwaitingReview(
-        answer, seal_of(run, answer, waited), reasons or ("it was looked at by a reviewer before",), kit.four_eyes
+        answer, seal_of(run, answer, waited), reasons or ("it was looked at by a reviewer before",), context.four_eyes
     )
 
 
-async def edit(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """A reviewer's words in the place of the draft's; they are checked like any other."""
     reviewed = run.reviews[-1]
     for each in run.edits_due:

@@ -13,7 +13,7 @@ from assay.language.text import fold
 
 @tool
 async def list_sources(
-    desk: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
+    tool_context: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
 ) -> Result:
     """List the documents: name, title, type and date.
 
@@ -21,7 +21,7 @@ async def list_sources(
     k: how many to list
     page: 2 for the next k, and so on
     """
-    entries = desk.sources()
+    entries = tool_context.sources()
     called = names(entries)
     wanted = fold(contains).strip()
     found = [

@@ -12,7 +12,13 @@ from assay.index.filters import EVERYTHING
 
 @tool
 async def search(
-    desk: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+    tool_context: ToolContext,
+    query: Query,
+    k: Count = 8,
+    since: Brief = "",
+    until: Brief = "",
+    type: Brief = "",
+    base: Brief = "",
 ) -> Result:
     """Search all documents by words and by meaning.
 
@@ -23,12 +29,14 @@ async def search(
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
     """
-    return await looked_up(desk, query, k, since, until, type, base)
+    return await looked_up(tool_context, query, k, since, until, type, base)
 
 
-async def looked_up(desk: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str) -> Result:
-    where = narrowed(desk, since, until, type, base)
-    hits = await desk.retrieve(query, k, where)
+async def looked_up(
+    tool_context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str
+) -> Result:
+    where = narrowed(tool_context, since, until, type, base)
+    hits = await tool_context.retrieve(query, k, where)
     return Result(as_found(hits), counted(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until)))
 
 
@@ -36,9 +44,9 @@ def search_in(name: str, base: str, description: str) -> Tool:
     """The same for one knowledge base, with what it is about in its manual."""
 
     async def body(
-        desk: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
+        tool_context: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
     ) -> Result:
-        return await looked_up(desk, query, k, since, until, type, base)
+        return await looked_up(tool_context, query, k, since, until, type, base)
 
     lines = search.about.partition("\n\n")[2].splitlines()
     arguments = "\n".join(line for line in lines if not line.startswith("base:"))

@@ -21,7 +21,7 @@ TABLES = frozenset({"csv", "xlsx"})
 
 @tool
 async def search_all(
-    desk: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+    tool_context: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
 ) -> Result:
     """Find everything that matches, not just the best. Use for "which all", "every" and "how many"; tables come whole.
 
@@ -31,11 +31,11 @@ async def search_all(
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
     """
-    where = narrowed(desk, since, until, type, base)
-    matching, dry = await _exhausted(desk, query, where)
-    rows = await _rows_beside(desk, matching)
+    where = narrowed(tool_context, since, until, type, base)
+    matching, dry = await _exhausted(tool_context, query, where)
+    rows = await _rows_beside(tool_context, matching)
     everything = [*matching, *rows]
-    given = everything[: desk.most]
+    given = everything[: tool_context.most]
     left = len(everything) - len(given)
     if not given:
         return Result((), nothing(limited=where != EVERYTHING, dated=bool(since or until)))
@@ -47,12 +47,12 @@ async def search_all(
     return Result(as_found(given), note, left=left)
 
 
-async def _exhausted(desk: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
+async def _exhausted(tool_context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
     """What matches, best first, looked for ever deeper until a whole half of what comes back does not match any more."""
     wanted = frozenset(terms(query))
     depth = FIRST
     while True:
-        hits = await desk.retrieve(query, depth, where, deep=True)
+        hits = await tool_context.retrieve(query, depth, where, deep=True)
         best = hits[0].scores["fused"] if hits else 0.0
         matching = [_matches(hit, wanted, best) for hit in hits]
         dry = len(hits) < depth or not any(matching[depth // 2 :])
@@ -72,17 +72,17 @@ def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     return wanted <= set(terms(words))
 
 
-async def _rows_beside(desk: ToolContext, matching: list[Hit]) -> list[Hit]:
+async def _rows_beside(tool_context: ToolContext, matching: list[Hit]) -> list[Hit]:
     """The other passages of the tables that matches stand in, each with the score of the match that brought it: half a
     table answers no question about all of it."""
     known = {hit.passage.id for hit in matching}
     beside: list[Hit] = []
     whole: dict[str, list[Hit]] = {}
     for hit in matching:
-        if not _is_table(hit) or len(beside) > desk.most:
+        if not _is_table(hit) or len(beside) > tool_context.most:
             continue
         if hit.passage.doc_id not in whole:
-            whole[hit.passage.doc_id] = await desk.passages(hit.passage.doc_id)
+            whole[hit.passage.doc_id] = await tool_context.passages(hit.passage.doc_id)
         for other in _same_table(hit, whole[hit.passage.doc_id]):
             if other.passage.id not in known:
                 known.add(other.passage.id)

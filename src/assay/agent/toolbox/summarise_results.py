@@ -23,20 +23,20 @@ class Summary(BaseModel):
 
 
 @tool
-async def summarise_results(desk: ToolContext, about: str) -> Result:
+async def summarise_results(tool_context: ToolContext, about: str) -> Result:
     """Sum up what was found so far, to see what is still missing. Not evidence.
 
     about: what to sum up, in a few words
     """
-    pieces = results(desk)
+    pieces = results(tool_context)
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
 
-    def lay_out(room: int) -> Mapping[str, str]:
-        told = fence(desk.mark, "subject", shown(about, 300))
-        return {"about": told, "passages": quoted(desk, pieces, [piece.key for piece in pieces], room)}
+    def build_prompt(room: int) -> Mapping[str, str]:
+        told = fence(tool_context.mark, "subject", shown(about, 300))
+        return {"about": told, "passages": quoted(tool_context, pieces, [piece.key for piece in pieces], room)}
 
-    if desk.consult is not None:
-        note = await desk.consult("summarise", Summary, lay_out, documents_of(pieces))
+    if tool_context.consult is not None:
+        note = await tool_context.consult("summarise", Summary, build_prompt, documents_of(pieces))
         if note is not None:
             return Result((), f"{head}. In short: {shown(note.summary, 1500)}", documents_of(pieces))
     lines = (f"- [{piece.key}] {words}" for piece, words in sentences_about(about, pieces, SAID))

@@ -246,7 +246,7 @@ def schema(count: int) -> dict[str, Any]:
     }
 
 
-def lay_out(
+def build_prompt(
     claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `check`, in at most `room` tokens: each set of citations once, and below it the claims on it."""

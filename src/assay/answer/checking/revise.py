@@ -88,7 +88,7 @@ def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> C
     return None
 
 
-def lay_out(
+def build_prompt(
     question: str, claim: Claim, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `revise`, in at most `room` tokens."""

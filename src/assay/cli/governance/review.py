@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.answer.render import Cited
     from assay.core.events import Decision, Edit, Reviewed
     from assay.core.run import Run
-    from assay.workspace.review import ReviewContext, Line, Sheet
+    from assay.workspace.review import Line, ReviewContext, Sheet
 
 EVIDENCE = 12  # quotations that are shown
 DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
@@ -91,7 +91,9 @@ def _edits(edits: Any, drops: Any) -> list[Edit]:
     return [*made, *(Edit(place) for place in drops)]
 
 
-def _decide(bench: ReviewContext, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool) -> typer.Exit:
+def _decide(
+    bench: ReviewContext, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
+) -> typer.Exit:
     """Record the decision, have the run go on as whoever asked, and say what has come of it."""
     from assay.core.errors import AssayError
     from assay.core.events import Decision

@@ -6,28 +6,27 @@ from assay.core.events import (
     RULES,
     Answered,
     Asked,
-    StepAnswered,
+    AwaitingReview,
     Call,
     Checked,
     Compacted,
-    ModelReplied,
     Covered,
     Critiqued,
     Decided,
     Described,
     Drafted,
-    InsightsDrawn,
     Erased,
     Event,
     Failed,
     Gathered,
     Granted,
-    AwaitingReview,
+    InsightsDrawn,
     Judged,
-    PassagesChosen,
     Merged,
+    ModelReplied,
     Narrowed,
     Paired,
+    PassagesChosen,
     Paused,
     Planned,
     Questioned,
@@ -38,6 +37,7 @@ from assay.core.events import (
     Revised,
     Routed,
     SpineWritten,
+    StepAnswered,
     Stopped,
     ToolRan,
     Translated,
@@ -182,7 +182,16 @@ def _said(event: Event) -> str:
 
 
 def _said_of_synthesis(
-    event: Described | Questioned | Merged | PassagesChosen | Covered | InsightsDrawn | Paired | Related | SpineWritten | Translated,
+    event: Described
+    | Questioned
+    | Merged
+    | PassagesChosen
+    | Covered
+    | InsightsDrawn
+    | Paired
+    | Related
+    | SpineWritten
+    | Translated,
 ) -> str:
     """The events that only a synthesis has."""
     match event:

@@ -254,7 +254,11 @@ def _approved(payloads, records):
             if payload.get("seal") not in approved:
                 raise Bad("the answer was delivered without a reviewer's approval of exactly that")
             return "the answer was delivered under a reviewer's approval of exactly that"
-    return "no reviewer was asked" if not any(each["kind"] == "AwaitingReview" for each in records) else "a reviewer was asked"
+    return (
+        "no reviewer was asked"
+        if not any(each["kind"] == "AwaitingReview" for each in records)
+        else "a reviewer was asked"
+    )
 
 
 def _sealed(files, records, public):

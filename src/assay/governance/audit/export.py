@@ -19,7 +19,7 @@ from assay.answer import render
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, from_json, to_json
 from assay.core.errors import Missing, StoreError, UserError
-from assay.core.events import KINDS, Asked, ModelReplied, Event, Reviewed, Withheld
+from assay.core.events import KINDS, Asked, Event, ModelReplied, Reviewed, Withheld
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Document, Usage, file_name

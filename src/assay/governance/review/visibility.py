@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.core.events import (
+    AwaitingReview,
     Checked,
-    ModelReplied,
     Critiqued,
     Decided,
     Decision,
     Drafted,
-    InsightsDrawn,
     Event,
     Failed,
-    AwaitingReview,
+    InsightsDrawn,
+    ModelReplied,
     Related,
     Reviewed,
     Revised,

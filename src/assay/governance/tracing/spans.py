@@ -9,7 +9,7 @@ from datetime import datetime
 
 from assay.agent.steps.registry import INNER
 from assay.core.codec import digest
-from assay.core.events import Asked, ModelReplied, Decided, Event, Failed, ToolRan
+from assay.core.events import Asked, Decided, Event, Failed, ModelReplied, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
 

@@ -54,35 +54,39 @@ def program() -> str | None:
     return shutil.which(PROGRAM)
 
 
-async def read(jail: Sandbox, source: Path | bytes, name: str = "", *, languages: str = "eng") -> Parsed | Unreadable:
+async def read(
+    sandbox: Sandbox, source: Path | bytes, name: str = "", *, languages: str = "eng"
+) -> Parsed | Unreadable:
     """Read a file; if it is a scan, through OCR. `languages` is the program's own spelling: `eng+deu`."""
-    parsed = await jail.read(source, name)
+    parsed = await sandbox.read(source, name)
     if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
         return parsed
     if program() is None:
         return Unreadable(Status.scanned, MISSING)
-    count = await jail.pages(source)
+    count = await sandbox.pages(source)
     if isinstance(count, Unreadable):
         return count
     pages: list[list[Seen]] = []
     for page in range(1, count + 1):
-        seen = await page_words(jail, source, page, languages)
+        seen = await page_words(sandbox, source, page, languages)
         if isinstance(seen, Unreadable):
             return seen
         pages.append(seen)
-    text = written(pages, jail.limits)
+    text = written(pages, sandbox.limits)
     return replace(text, meta={**text.meta, MARK: languages}) if isinstance(text, Parsed) else text
 
 
-async def page_words(jail: Sandbox, source: Path | bytes, page: int, languages: str = "eng") -> list[Seen] | Unreadable:
-    picture = await jail.picture(source, page, SCALE)
+async def page_words(
+    sandbox: Sandbox, source: Path | bytes, page: int, languages: str = "eng"
+) -> list[Seen] | Unreadable:
+    picture = await sandbox.picture(source, page, SCALE)
     if isinstance(picture, Unreadable):
         return picture
-    return await asyncio.to_thread(words_on, picture, languages, jail.limits)
+    return await asyncio.to_thread(words_on, picture, languages, sandbox.limits)
 
 
 async def boxes(
-    jail: Sandbox, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
+    sandbox: Sandbox, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
 ) -> list[Box] | Unreadable:
     """Where a span of a scan's text stands; `pages` are the document's offsets. Reads the pages it touches again."""
     found: list[Box] = []
@@ -90,7 +94,7 @@ async def boxes(
         stop = pages[number] if number < len(pages) else end
         if begin >= end or stop <= start:
             continue
-        seen = await page_words(jail, source, number, languages)
+        seen = await page_words(sandbox, source, number, languages)
         if isinstance(seen, Unreadable):
             return seen
         for word, at, length in _spread(seen)[1]:
@@ -101,11 +105,11 @@ async def boxes(
 
 async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[Box]:
     """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
-    with Sandbox(limits=limits) as jail:
+    with Sandbox(limits=limits) as sandbox:
         if MARK in document.meta:
-            found = await boxes(jail, data, document.pages, start, end, document.meta[MARK])
+            found = await boxes(sandbox, data, document.pages, start, end, document.meta[MARK])
         else:
-            found = await jail.boxes(data, start, end)
+            found = await sandbox.boxes(data, start, end)
     return found if isinstance(found, list) else []
 
 
@@ -233,8 +237,8 @@ def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreada
 class Reader:
     """Files through a jail, scans through OCR as well."""
 
-    jail: Sandbox
+    sandbox: Sandbox
     languages: str = "eng"
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
-        return await read(self.jail, data, name, languages=self.languages)
+        return await read(self.sandbox, data, name, languages=self.languages)

@@ -23,7 +23,7 @@ AT_ONCE = 2  # pages that are drawn at the same time; the others wait
 class Kept:
     """A jail, and how many wait for an answer from it. One that is retired ends with the last of them."""
 
-    jail: Sandbox
+    sandbox: Sandbox
     users: int = 0
     retired: bool = False
 
@@ -40,8 +40,8 @@ class Turning:
     async def picture(self, original: Path, page: int, width: int) -> bytes | Unreadable:
         """A page of a PDF, counted from 1, as a PNG so many pixels wide."""
         request = Request("turned", {"path": str(original), "page": page, "width": width})
-        async with self._awake("draw", AT_ONCE) as jail:
-            return await jail.told(request, lambda _, blob: blob)
+        async with self._awake("draw", AT_ONCE) as sandbox:
+            return await sandbox.told(request, lambda _, blob: blob)
 
     async def boxes(
         self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = ()
@@ -49,8 +49,8 @@ class Turning:
         """Where a span of a PDF's text stands on its pages. With the span's own words, and the offsets at which pages begin,
         only the pages around it have to be read."""
         about = {"start": start, "end": end, "words": words, "pages": list(pages)}
-        async with self._awake("find") as jail:
-            return await jail.told(
+        async with self._awake("find") as sandbox:
+            return await sandbox.told(
                 Request("found", {"path": str(original), **about}), lambda found, _: from_json(list[Box], found)
             )
 
@@ -60,13 +60,13 @@ class Turning:
             kept = self._kept.setdefault(task, Kept(Sandbox(self._limits, workers=workers)))
             kept.users += 1
         try:
-            yield kept.jail
+            yield kept.sandbox
         finally:
             with self._lock:
                 kept.users -= 1
                 over = kept.retired and not kept.users
             if over:
-                await asyncio.to_thread(kept.jail.close)
+                await asyncio.to_thread(kept.sandbox.close)
 
     def rest(self) -> None:
         """Let go of what is open, as soon as nobody waits for it. Blocks for a moment, while processes end."""
@@ -76,4 +76,4 @@ class Turning:
                 each.retired = True
             idle = [each for each in retired if not each.users]
         for each in idle:
-            each.jail.close()
+            each.sandbox.close()

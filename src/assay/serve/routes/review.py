@@ -26,7 +26,7 @@ from assay.serve.views import run_views
 from assay.store.runs import budgets, records, underway
 from assay.workspace import review as reviewing
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewContext, Line, Sheet, Written
+from assay.workspace.review import Line, ReviewContext, Sheet, Written
 
 router = APIRouter(
     prefix="/api/reviews",

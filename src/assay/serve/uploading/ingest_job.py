@@ -107,12 +107,12 @@ async def read(workspace: Workspace, work: Work, folder: Path) -> None:
             sources.append(Source(UPLOAD + each.name, Path(each.name).name, folder / str(each.n)))
             work.left.setdefault(sources[-1].uri, []).append(each.n)
     settings = workspace.settings
-    jail = Sandbox(limits=limits_from(settings))
-    reader = ocr.Reader(jail, settings.ocr_languages) if settings.ocr else jail
+    sandbox = Sandbox(limits=limits_from(settings))
+    reader = ocr.Reader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
     try:
         await workspace.add_sources(sources, job.base, say=work.hear, reader=Until(reader, work.stop))
     finally:
-        await asyncio.to_thread(jail.close)
+        await asyncio.to_thread(sandbox.close)
 
 
 def leave_out(workspace: Workspace, work: Work) -> None:

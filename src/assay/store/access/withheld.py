@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, and_, bindparam, delete, func, select
 
 from assay.core.access import Scope
-from assay.core.events import Answered, Asked, Event, AwaitingReview
+from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
 from assay.store.schema import documents, facts, mentions, payloads, records

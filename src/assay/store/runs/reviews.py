@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from assay.core.errors import StoreError, UserError
-from assay.core.events import Decision, AwaitingReview, Reviewed
+from assay.core.events import AwaitingReview, Decision, Reviewed
 from assay.store.database import Store
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 

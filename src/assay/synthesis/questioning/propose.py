@@ -62,14 +62,14 @@ class Asking:
     by_rule: Callable[[int, Sequence[str]], tuple[str, ...]] = lambda count, known: ()
 
 
-async def proposed(run: Run, kit: RunContext, asking: Asking) -> tuple[tuple[str, ...], str]:
+async def proposed(run: Run, context: RunContext, asking: Asking) -> tuple[tuple[str, ...], str]:
     """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
     which makes the same mistake again and takes its time over it."""
     if not run.asked.has_model:
         return (), RULES
     found, wrong, by = (), (), RULES
-    for _ in range(1 if kit.small(Role.plan) else 2):
-        reply = await _reply(run, kit, asking, asking.count - len(found), wrong)
+    for _ in range(1 if context.small(Role.plan) else 2):
+        reply = await _reply(run, context, asking, asking.count - len(found), wrong)
         if isinstance(reply, NoReply):
             return found, by if found else f"{RULES}: {reply.why}"
         usable, wrong = sifted(
@@ -83,20 +83,20 @@ async def proposed(run: Run, kit: RunContext, asking: Asking) -> tuple[tuple[str
 
 
 async def _reply(
-    run: Run, kit: RunContext, asking: Asking, count: int, wrong: Sequence[tuple[str, str]]
+    run: Run, context: RunContext, asking: Asking, count: int, wrong: Sequence[tuple[str, str]]
 ) -> tuple[Proposal, str] | NoReply:
-    return await kit.ask(
+    return await context.ask(
         Role.plan,
         asking.prompt,
         Proposal,
-        lambda room: lay_out(asking, progress.brief(run), mark(run), room, count, wrong),
+        lambda room: build_prompt(asking, progress.brief(run), mark(run), room, count, wrong),
         schema=schema(count),
         documents=asking.documents,
         max_tokens=80 + 60 * count,
     )
 
 
-def lay_out(
+def build_prompt(
     asking: Asking, brief: Brief, mark: str, room: int, count: int, wrong: Sequence[tuple[str, str]] = ()
 ) -> Mapping[str, str]:
     """The values of one of the three prompts, in at most `room` tokens: the focus and what was wrong first, then the words."""

@@ -37,13 +37,13 @@ class Told:
     around: str
 
 
-async def questions(kit: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
+async def questions(context: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
     """A question for each of the clearest disputes, at most one for each pair of documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
-    told = [one for doc in documents if (found := kit.document(doc)) for one in disputable(found, each)]
+    told = [one for doc in documents if (found := context.document(doc)) for one in disputable(found, each)]
     if len({one.doc_id for one in told}) < 2:
         return ()
-    vectors = await kit.desk.shelf.embedder.queries([one.statement.words for one in told])
+    vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in told])
     chosen: dict[frozenset[str], str] = {}
     found = await asyncio.to_thread(lambda: list(_disputes(told, vectors)))
     for left, right, dispute in sorted(found, key=lambda each: -each[2].weight):

@@ -15,17 +15,17 @@ from assay.core.account import Approach, Brief, Kind, Question
 from assay.core.errors import ModelError
 from assay.core.events import (
     RULES,
-    ModelReplied,
     Eagerness,
     Event,
     Failed,
     Found,
     Gathered,
-    PassagesChosen,
     Mode,
+    ModelReplied,
+    PassagesChosen,
     Route,
-    Stopped,
     SearchFilters,
+    Stopped,
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit
@@ -50,27 +50,32 @@ SENTENCES = 2  # of a quotation
 AT_ONCE = 4  # searches at a time: each holds a pool of passages with their vectors
 
 
-async def look(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def look(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """For each question that was not looked for yet: the passages that are weighed next."""
     known, brief = progress.looked(run), progress.brief(run)
     open_ = [question for question in progress.questions(run) if question.id not in known]
     if brief.approach is Approach.agent and run.asked.has_model:
-        async for events in progress.side_by_side(_researched(run, kit, question) for question in open_):
+        async for events in progress.side_by_side(_researched(run, context, question) for question in open_):
             for event in events:
                 yield event
         return
-    async for event in progress.side_by_side((_searched(kit, brief, question) for question in open_), AT_ONCE):
+    async for event in progress.side_by_side((_searched(context, brief, question) for question in open_), AT_ONCE):
         yield event
 
 
-async def _searched(kit: RunContext, brief: Brief, question: Question) -> PassagesChosen:
+async def _searched(context: RunContext, brief: Brief, question: Question) -> PassagesChosen:
     within = question.documents if question.kind is Kind.follow_up else brief.documents
-    shelf = replace(
-        kit.desk.shelf, reranker=None, diversity=DIVERSITY, per_document=0, pool=max(kit.desk.shelf.pool, brief.pool)
+    search_context = replace(
+        context.tool_context.search_context,
+        reranker=None,
+        diversity=DIVERSITY,
+        per_document=0,
+        pool=max(context.tool_context.search_context.pool, brief.pool),
     )
-    hits = await retrieve(shelf, question.text, brief.pool, kit.desk.scope(), In("doc", within))
+    hits = await retrieve(search_context, question.text, brief.pool, context.tool_context.scope(), In("doc", within))
     chosen = {
-        name: await _few(kit, brief, question, hits, name) for name in dict.fromkeys((brief.reranker, *brief.compare))
+        name: await _few(context, brief, question, hits, name)
+        for name in dict.fromkeys((brief.reranker, *brief.compare))
     }
     found = tuple(
         Found(hit.passage, rank, hit.scores.get("fused", 0.0)) for rank, hit in enumerate(chosen[brief.reranker], 1)
@@ -79,10 +84,10 @@ async def _searched(kit: RunContext, brief: Brief, question: Question) -> Passag
     return PassagesChosen(question.id, found, len(hits), brief.reranker, others)
 
 
-async def _few(kit: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str) -> list[Hit]:
+async def _few(context: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str) -> list[Hit]:
     """The few of a pool that are worth weighing, as one reranker sees it. The document that a question comes from has its
     say, if it is in the pool at all."""
-    reranker = _reranker(kit, name)
+    reranker = _reranker(context, name)
     ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_worth(hits)
     comparative = question.kind is Kind.comparative
     most = brief.top * (SCORED if name == "llm" else 2 if comparative else 1)
@@ -93,8 +98,10 @@ async def _few(kit: RunContext, brief: Brief, question: Question, hits: Sequence
     return few
 
 
-def _reranker(kit: RunContext, name: str) -> Reranker | None:
-    return LateInteraction() if name == "late" else kit.desk.shelf.reranker if name == "set" else None
+def _reranker(context: RunContext, name: str) -> Reranker | None:
+    return (
+        LateInteraction() if name == "late" else context.tool_context.search_context.reranker if name == "set" else None
+    )
 
 
 def _by_worth(hits: Sequence[Hit]) -> list[Hit]:
@@ -105,26 +112,26 @@ def _by_worth(hits: Sequence[Hit]) -> list[Hit]:
 # --- weighing -------------------------------------------------------------------------------------------------------
 
 
-async def weigh(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def weigh(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Evidence for each question from what was found for it, quoted and scored once each."""
     done, found = progress.weighed(run), progress.looked(run)
-    titles = dict(kit.titles(run))
+    titles = dict(context.titles(run))
     open_ = [question for question in progress.questions(run) if question.id not in done]
-    work = (_weighed(run, kit, question, found[question.id].found, titles) for question in open_)
-    async for event in progress.side_by_side(work, 2 * kit.meter.gate.limit if kit.meter else progress.AT_ONCE):
+    work = (_weighed(run, context, question, found[question.id].found, titles) for question in open_)
+    async for event in progress.side_by_side(work, 2 * context.meter.gate.limit if context.meter else progress.AT_ONCE):
         yield event
 
 
 async def _weighed(
-    run: Run, kit: RunContext, question: Question, found: Sequence[Found], titles: Mapping[str, str]
+    run: Run, context: RunContext, question: Question, found: Sequence[Found], titles: Mapping[str, str]
 ) -> Gathered:
     if not run.asked.has_model or not found:
-        return _gathered(question, _by_words(question, found, kit.cutoff), RULES)
-    width = replace(kit.width, together=kit.width.alone) if kit.small(Role.weigh) else kit.width
+        return _gathered(question, _by_words(question, found, context.cutoff), RULES)
+    width = replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
     parts: list[Weighed] = []
     made: list[str] = []
-    for batch in assess.batches(found, _room(kit), width):
-        weighed, by = await _by_model(run, kit, question, batch, titles)
+    for batch in assess.batches(found, _room(context), width):
+        weighed, by = await _by_model(run, context, question, batch, titles)
         parts.append(weighed)
         made.append(by)
     evidence = sorted((each for part in parts for each in part.evidence), key=lambda each: (-each.score, each.key))
@@ -139,10 +146,10 @@ async def _weighed(
 
 
 async def _by_model(
-    run: Run, kit: RunContext, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
+    run: Run, context: RunContext, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
 ) -> tuple[Weighed, str]:
     shown = {f"P{place}": each.passage for place, each in enumerate(batch, 1)}
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.weigh,
         "weigh",
         assess.Weights,
@@ -152,9 +159,9 @@ async def _by_model(
         max_tokens=min(1200, 150 + 130 * len(batch)),
     )
     if isinstance(reply, NoReply):
-        return _by_words(question, batch, kit.cutoff), f"{RULES}: {reply.why}"
+        return _by_words(question, batch, context.cutoff), f"{RULES}: {reply.why}"
     weights, by = reply
-    return assess.read(weights.passages, shown, question.text, kit.cutoff), by
+    return assess.read(weights.passages, shown, question.text, context.cutoff), by
 
 
 def shown_to_weigh(
@@ -163,7 +170,7 @@ def shown_to_weigh(
     """As everywhere else, but for the question: it may be in a document's own words, and stands between marks like them."""
     asked = fence(mark, "question", question)
     left = room - estimate_tokens(asked) + estimate_tokens(question)
-    return {**assess.lay_out(question, (), batch, titles, mark, left), "question": asked}
+    return {**assess.build_prompt(question, (), batch, titles, mark, left), "question": asked}
 
 
 def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
@@ -176,10 +183,10 @@ def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weig
     return Weighed(evidence, weighed.dropped, ())
 
 
-def _room(kit: RunContext) -> int:
+def _room(context: RunContext) -> int:
     """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
-    assert kit.meter is not None
-    return min((seated.seat.window for seated in kit.meter.seats.get(Role.weigh, ())), default=8192) // 2
+    assert context.meter is not None
+    return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
 
 def _gathered(question: Question, weighed: Weighed, by: str) -> Gathered:
@@ -225,10 +232,10 @@ def _sound(evidence: Evidence) -> Evidence | None:
 # --- by the agent ---------------------------------------------------------------------------------------------------
 
 
-async def _researched(run: Run, kit: RunContext, question: Question) -> list[Event]:
+async def _researched(run: Run, context: RunContext, question: Question) -> list[Event]:
     """What a short run of the agent finds for a question: played in memory, with its replies in the record of the synthesis.
     When the synthesis is carried on, it goes the same way again and asks for nothing twice."""
-    assert kit.meter is not None
+    assert context.meter is not None
     within = question.documents if question.kind is Kind.follow_up else progress.brief(run).documents
     asked = replace(
         run.asked,
@@ -240,9 +247,9 @@ async def _researched(run: Run, kit: RunContext, question: Question) -> list[Eve
         where=SearchFilters(bases=run.asked.where.bases, documents=within),
     )
     own = replace(
-        kit,
-        record=_aside(kit),
-        limits=replace(kit.limits, rounds=ROUNDS[Mode.quick]),
+        context,
+        record=_aside(context),
+        limits=replace(context.limits, rounds=ROUNDS[Mode.quick]),
         hops=HOPS[Mode.quick],
     )
     child = Run(run.id, (asked,))
@@ -260,9 +267,9 @@ async def _researched(run: Run, kit: RunContext, question: Question) -> list[Eve
     return [gathered, looked]  # in this order: who is killed between the two goes the same way again
 
 
-def _aside(kit: RunContext) -> Callable[[Run, Event], Run]:
+def _aside(context: RunContext) -> Callable[[Run, Event], Run]:
     """Puts what a model has replied into the record of the synthesis; the rest of a short run is told by what it found."""
-    meter = kit.meter
+    meter = context.meter
     assert meter is not None
 
     def record(run: Run, event: Event) -> Run:

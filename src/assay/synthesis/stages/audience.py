@@ -32,18 +32,18 @@ class Part:
     by: str = RULES
 
 
-async def translate(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One translation for each audience that has none yet, in the order in which they were asked for."""
     done = progress.translations(run)
     wanted = [each for each in dict.fromkeys(progress.brief(run).audiences) if each != EXPERT and each not in done]
-    told = rewrite.matter(run, kit.sources(run))
-    async for translation in progress.side_by_side(_translation(run, kit, told, audience) for audience in wanted):
+    told = rewrite.matter(run, context.sources(run))
+    async for translation in progress.side_by_side(_translation(run, context, told, audience) for audience in wanted):
         yield Translated(translation, tuple(_documents(told, told.claims)))
 
 
-async def _translation(run: Run, kit: RunContext, told: Matter, audience: str) -> Translation:
-    cut = list(rewrite.groups(told, small=kit.small(Role.write)))
-    parts = [each async for each in progress.side_by_side(_part(run, kit, told, audience, group) for group in cut)]
+async def _translation(run: Run, context: RunContext, told: Matter, audience: str) -> Translation:
+    cut = list(rewrite.groups(told, small=context.small(Role.write)))
+    parts = [each async for each in progress.side_by_side(_part(run, context, told, audience, group) for group in cut)]
     sentences = [each for part in parts for each in part.sentences]
     sentences += rewrite.owed(told, frozenset(place for each in sentences for place in each.claims))
     heard = {place for each in sentences for place in each.claims}
@@ -66,19 +66,19 @@ def _text(sentences: Iterable[str]) -> str:
     return "\n\n".join(sentences)  # each by itself: a quotation may have no full stop
 
 
-async def _part(run: Run, kit: RunContext, told: Matter, audience: str, group: Sequence[int]) -> Part:
+async def _part(run: Run, context: RunContext, told: Matter, audience: str, group: Sequence[int]) -> Part:
     """One group, retold; asked for once more where what was to be plain has become harder to read."""
     if not run.asked.has_model:
         return Part(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
-    first = await _retold(run, kit, told, audience, group)
-    if audience != PLAIN or kit.small(Role.write) or first.by.startswith(RULES):
+    first = await _retold(run, context, told, audience, group)
+    if audience != PLAIN or context.small(Role.write) or first.by.startswith(RULES):
         return first
     before = readability(_text(told.claims[place].words for place in group)).grade
     after = _grade(first)
     if after <= before:
         return first
     note = f"Your last text was harder to read (grade {after}) than the claims (grade {before}): shorter sentences, please."
-    second = await _retold(run, kit, told, audience, group, note)
+    second = await _retold(run, context, told, audience, group, note)
     return second if _grade(second) < after and _kept(second) <= _kept(first) else first
 
 
@@ -90,13 +90,15 @@ def _kept(part: Part) -> int:
     return sum(each.kept for each in part.sentences)
 
 
-async def _retold(run: Run, kit: RunContext, told: Matter, audience: str, group: Sequence[int], note: str = "") -> Part:
+async def _retold(
+    run: Run, context: RunContext, told: Matter, audience: str, group: Sequence[int], note: str = ""
+) -> Part:
     spares = audience == EXECUTIVE
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.write,
         "translate",
         rewrite.Retelling,
-        lambda room: rewrite.lay_out(told, audience, group, mark(run), room, note),
+        lambda room: rewrite.build_prompt(told, audience, group, mark(run), room, note),
         schema=rewrite.schema(len(group), spares=spares),
         documents=_documents(told, group),
         max_tokens=150 + 110 * len(group),
@@ -105,31 +107,33 @@ async def _retold(run: Run, kit: RunContext, told: Matter, audience: str, group:
         why = f"it could not be written anew ({reply.why})"
         return Part(tuple(rewrite.in_its_words(told, place, why) for place in group), by=f"{RULES}: {reply.why}")
     written, by = reply
-    ruled = await _ruled(run, kit, told, rewrite.read(written, told, group))
+    ruled = await _ruled(run, context, told, rewrite.read(written, told, group))
     analogy = "" if spares else rewrite.analogy(written.analogy)
     return Part(rewrite.settled(ruled, told, group, spares=spares), analogy, by)
 
 
-async def _ruled(run: Run, kit: RunContext, told: Matter, tried: Sequence[Tried]) -> list[Tried]:
+async def _ruled(run: Run, context: RunContext, told: Matter, tried: Sequence[Tried]) -> list[Tried]:
     """Each sentence with its verdict: by rule, and what the rules leave open by a model, unless that is a small one."""
     ruled = [(rewrite.by_rule(each, told), each[1]) for each in tried]
     pieces = tuple(told.pieces.values())
-    asks = not kit.small(Role.check)
+    asks = not context.small(Role.check)
     open_ = [at for at, (claim, _) in enumerate(ruled) if asks and judge.needs_model(claim, run.asked.mode, pieces)]
     for batch in progress.in_blocks(open_, CHECKED):
-        for at, claim in zip(batch, await _checked(run, kit, told, [ruled[at] for at in batch]), strict=True):
+        for at, claim in zip(batch, await _checked(run, context, told, [ruled[at] for at in batch]), strict=True):
             ruled[at] = claim, ruled[at][1]
     return ruled
 
 
-async def _checked(run: Run, kit: RunContext, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
+async def _checked(run: Run, context: RunContext, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
     claims = [claim for claim, _ in batch]
     places = sorted({place for _, own in batch for place in own})
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.check,
         "check",
         judge.Rulings,
-        lambda room: judge.lay_out(claims, [told.pieces[place] for place in places], told.sources, mark(run), room),
+        lambda room: judge.build_prompt(
+            claims, [told.pieces[place] for place in places], told.sources, mark(run), room
+        ),
         schema=judge.schema(len(claims)),
         documents=_documents(told, places),
         max_tokens=80 + 60 * len(claims),

@@ -19,7 +19,7 @@ ORDERS = "what was found in it reads like an instruction to a model"
 NOT_TOLD = "what it says could not be told in words that hold"
 
 
-async def cover(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The ledger after a pass. After the first one, documents that can be read and have hardly any evidence are thin."""
     pass_ = len(progress.covered(run)) + 1
     rows = ledger(run)

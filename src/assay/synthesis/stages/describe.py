@@ -54,28 +54,30 @@ class Identity(BaseModel):
     year: Annotated[str, Field(max_length=20)] = ""
 
 
-async def describe(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """A portrait of each document that has none yet, in the order of the brief."""
     known = progress.portraits(run)
     missing = [doc for doc in progress.brief(run).documents if doc not in known]
     for block in progress.in_blocks(missing, AT_ONCE):
-        async for portrait in progress.side_by_side(_described(run, kit, doc) for doc in block):
+        async for portrait in progress.side_by_side(_described(run, context, doc) for doc in block):
             yield Described(portrait)
 
 
-async def _described(run: Run, kit: RunContext, doc_id: str) -> Portrait:
-    document = kit.document(doc_id)
+async def _described(run: Run, context: RunContext, doc_id: str) -> Portrait:
+    document = context.document(doc_id)
     if document is None:
         return Portrait(doc_id, "", empty=GONE)
     portrait = by_rule(document)
     if run.asked.has_model and lacking(portrait, document):
-        portrait = await _filled(run, kit, document, portrait)
+        portrait = await _filled(run, context, document, portrait)
     if abstract := abstracts.own_abstract(document):
         return _checked(replace(portrait, abstract=abstract), document)
     spans = abstracts.candidates(document)
     if not spans:
         return replace(portrait, empty=SILENT)
-    vectors = await kit.desk.shelf.embedder.queries([document.text[slice(*span)] for span in spans])
+    vectors = await context.tool_context.search_context.embedder.queries(
+        [document.text[slice(*span)] for span in spans]
+    )
     return _checked(replace(portrait, abstract=abstracts.made(document, spans, vectors), made=True), document)
 
 
@@ -106,14 +108,14 @@ def _file(document: Document) -> str:
     return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
 
 
-async def _filled(run: Run, kit: RunContext, document: Document, portrait: Portrait) -> Portrait:
-    most = SHOWN_SMALL if kit.small(Role.judge) else SHOWN
+async def _filled(run: Run, context: RunContext, document: Document, portrait: Portrait) -> Portrait:
+    most = SHOWN_SMALL if context.small(Role.judge) else SHOWN
     label = progress.labels(run)[document.id]
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.judge,
         "describe",
         Identity,
-        lambda room: lay_out(document, label, mark(run), min(room, most)),
+        lambda room: build_prompt(document, label, mark(run), min(room, most)),
         schema=schema(),
         documents=[document.id],
         max_tokens=200,
@@ -123,7 +125,7 @@ async def _filled(run: Run, kit: RunContext, document: Document, portrait: Portr
     return read(*reply, document, portrait)
 
 
-def lay_out(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:
+def build_prompt(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:
     """The values of the prompt `describe`: how the document begins."""
     frame = 60  # the marks around it
     return {

@@ -107,15 +107,15 @@ def requests(items: Sequence[Wanted], together: int) -> list[Sequence[Wanted]]:
 # --- the stage ------------------------------------------------------------------------------------------------------
 
 
-async def draw(run: Run, kit: RunContext) -> AsyncIterator[InsightsDrawn]:
+async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
     """The insights of each question that has none yet, in the order of the questions."""
-    document = lru_cache(maxsize=64)(kit.document)
+    document = lru_cache(maxsize=64)(context.document)
     items = wanted(run)
     open_ = list(undrawn(run))
     asks_for = frozenset(open_)
     blocks: list[Sequence[Wanted]] = []
     if run.asked.has_model:
-        together = 1 if kit.small(Role.write) else TOGETHER
+        together = 1 if context.small(Role.write) else TOGETHER
         blocks = [block for block in requests(items, together) if any(each.question.id in asks_for for each in block)]
     asked = {each.id for block in blocks for each in block}
     by_question: dict[str, list[Wanted]] = {}
@@ -134,7 +134,7 @@ async def draw(run: Run, kit: RunContext) -> AsyncIterator[InsightsDrawn]:
 
     for event in complete():
         yield event
-    async for block in progress.side_by_side(_drawn(run, kit, block, document) for block in blocks):
+    async for block in progress.side_by_side(_drawn(run, context, block, document) for block in blocks):
         drawn |= {each.insight.id: each for each in block}
         for event in complete():
             yield event
@@ -158,14 +158,14 @@ def _by_rule(item: Wanted, document: Documents, by: str = RULES, *, missing: boo
     return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), by, missing)
 
 
-async def _drawn(run: Run, kit: RunContext, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
+async def _drawn(run: Run, context: RunContext, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
     """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
     said: dict[str, tuple[Said, str]] = {}
     left: Sequence[Wanted] = block
     refused = ""
     again = False
     while left and not refused:
-        reply = await _asked(run, kit, left, again=again)
+        reply = await _asked(run, context, left, again=again)
         if isinstance(reply, NoReply):
             refused = f"{RULES}: {reply.why}"
         else:
@@ -174,20 +174,22 @@ async def _drawn(run: Run, kit: RunContext, block: Sequence[Wanted], document: D
             again = True
     shown = tuple({each.key: each for item in block for each in item.evidence}.values())
     return [
-        _Drawn(_settled(item, said[item.id][0], shown, document, small=kit.small(Role.write)), said[item.id][1])
+        _Drawn(_settled(item, said[item.id][0], shown, document, small=context.small(Role.write)), said[item.id][1])
         if item.id in said
         else _by_rule(item, document, refused or RULES, missing=not refused)
         for item in block
     ]
 
 
-async def _asked(run: Run, kit: RunContext, items: Sequence[Wanted], *, again: bool) -> tuple[Saying, str] | NoReply:
-    most = LITTLE if kit.small(Role.write) else SHOWN
-    return await kit.ask(
+async def _asked(
+    run: Run, context: RunContext, items: Sequence[Wanted], *, again: bool
+) -> tuple[Saying, str] | NoReply:
+    most = LITTLE if context.small(Role.write) else SHOWN
+    return await context.ask(
         Role.write,
         "insights",
         Saying,
-        lambda room: lay_out(items, mark(run), min(room, most), again=again),
+        lambda room: build_prompt(items, mark(run), min(room, most), again=again),
         schema=schema(items),
         documents=sorted({each.doc_id for each in items}),
         max_tokens=60 + 100 * len(items),
@@ -197,7 +199,7 @@ async def _asked(run: Run, kit: RunContext, items: Sequence[Wanted], *, again: b
 # --- what the model is shown, and what it said ----------------------------------------------------------------------
 
 
-def lay_out(items: Sequence[Wanted], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+def build_prompt(items: Sequence[Wanted], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
     """The values of the prompt `insights`, in at most `room` tokens: each question with an equal share of what is left."""
     left = room - 24
     parts: list[str] = []

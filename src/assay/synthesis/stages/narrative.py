@@ -45,28 +45,28 @@ class _Opening:
         return [claim for claim in both if len(of.of(claim.cites)) == 1]
 
 
-async def narrate(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One draft that uses every insight, or, in a summary, every question and every document."""
-    of = matter(run, kit)
+    of = matter(run, context)
     items = telling.items(run, of)
     opening = _opening(run, of)
     themes: Themes = {item.theme: () for item in items}
     conflicts: list[Conflict] = []
     by = [RULES]
     if items and run.asked.has_model:
-        written = await _written(run, kit, of, items, opening)
+        written = await _written(run, context, of, items, opening)
         for theme, drafted in written:
             themes = {**themes, theme: (*themes[theme], *drafted.blocks)}
             conflicts += drafted.conflicts
-        left = telling.untold(run, items, [*_holding(of, themes, kit), *opening.told(of)])
-        more = await _written(run, kit, of, left, opening, again=True) if left else []
+        left = telling.untold(run, items, [*_holding(of, themes, context), *opening.told(of)])
+        more = await _written(run, context, of, left, opening, again=True) if left else []
         for theme, drafted in more:
             for claim in (claim for block in drafted.blocks for claim in block.claims):
                 themes = _with(themes, Item(of.of(claim.cites)[0], claim.cites, claim, theme), of)
         by = [each.by for _, each in (*written, *more)]
     elif items:
         themes = {**themes, **_quoted(run, of, telling.untold(run, items, opening.told(of)))}
-    themes = _completed(run, kit, of, items, themes, opening)
+    themes = _completed(run, context, of, items, themes, opening)
     for conflict, sides in telling.conflicts(of):
         themes = _with_both(of, sides, items, themes, opening)
         conflicts.append(conflict)
@@ -106,10 +106,10 @@ def _with(themes: Themes, item: Item, of: Matter) -> Themes:
     return {**themes, item.theme: telling.placed(themes[item.theme], item, of)}
 
 
-def _holding(of: Matter, themes: Themes, kit: RunContext) -> list[Claim]:
+def _holding(of: Matter, themes: Themes, context: RunContext) -> list[Claim]:
     """The claims that may be delivered, as far as the rules can tell: one that will not tells nothing. What they leave open
     nobody settles where the model is small."""
-    fine = {Verdict.supported} if kit.small(Role.check) else {Verdict.supported, Verdict.partial}
+    fine = {Verdict.supported} if context.small(Role.check) else {Verdict.supported, Verdict.partial}
     return [
         claim
         for claim in _claims(themes)
@@ -117,11 +117,13 @@ def _holding(of: Matter, themes: Themes, kit: RunContext) -> list[Claim]:
     ]
 
 
-def _completed(run: Run, kit: RunContext, of: Matter, items: Sequence[Item], themes: Themes, opening: _Opening) -> Themes:
+def _completed(
+    run: Run, context: RunContext, of: Matter, items: Sequence[Item], themes: Themes, opening: _Opening
+) -> Themes:
     """What still nobody tells is told in its own words; and every document has a claim that is of it alone."""
-    for item in telling.untold(run, items, [*_holding(of, themes, kit), *opening.told(of)]):
+    for item in telling.untold(run, items, [*_holding(of, themes, context), *opening.told(of)]):
         themes = _with(themes, item, of)
-    for item in telling.unanchored(of, items, [*_holding(of, themes, kit), *opening.told(of)]):
+    for item in telling.unanchored(of, items, [*_holding(of, themes, context), *opening.told(of)]):
         themes = _with(themes, item, of)
     return themes
 
@@ -183,12 +185,13 @@ def _quoted(run: Run, of: Matter, items: Sequence[Item]) -> Themes:
 
 
 async def _written(
-    run: Run, kit: RunContext, of: Matter, items: Sequence[Item], opening: _Opening, *, again: bool = False
+    run: Run, context: RunContext, of: Matter, items: Sequence[Item], opening: _Opening, *, again: bool = False
 ) -> list[tuple[int, Drafted]]:
     """The parts as they were written, in order, each with the theme that it belongs to."""
-    parts = telling.parts(items, window(run), FEW if kit.small(Role.write) else 0)
+    parts = telling.parts(items, window(run), FEW if context.small(Role.write) else 0)
     work = (
-        _told(run, kit, of, part, opening, _wanted(run, place, len(parts), again)) for place, part in enumerate(parts)
+        _told(run, context, of, part, opening, _wanted(run, place, len(parts), again))
+        for place, part in enumerate(parts)
     )
     told = [each async for each in progress.side_by_side(work)]
     return [(part[0].theme, drafted) for part, drafted in zip(parts, told, strict=True)]
@@ -206,14 +209,16 @@ def _wanted(run: Run, place: int, count: int, again: bool) -> str:
     return "\n".join(lines)
 
 
-async def _told(run: Run, kit: RunContext, of: Matter, part: Sequence[Item], opening: _Opening, wanted: str) -> Drafted:
+async def _told(
+    run: Run, context: RunContext, of: Matter, part: Sequence[Item], opening: _Opening, wanted: str
+) -> Drafted:
     spine = (*opening.all_, *opening.of_theme.get(part[0].theme, ()))
     keys = list(dict.fromkeys(key for item in part for key in item.keys))
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.write,
         "narrate",
         drafting.Writing,
-        lambda room: narrating.lay_out(of, part, spine, wanted, mark(run), room),
+        lambda room: narrating.build_prompt(of, part, spine, wanted, mark(run), room),
         schema=narrating.schema(keys),
         documents=sorted(
             beside(of, [*(item.doc_id for item in part), *(doc for claim in spine for doc in of.of(claim.cites))])
@@ -224,25 +229,25 @@ async def _told(run: Run, kit: RunContext, of: Matter, part: Sequence[Item], ope
         own = dict.fromkeys(item.claim for item in part)
         return Drafted((Block(tuple(own)),), Shape.prose, by=f"{RULES}: {reply.why}")
     drafted = narrating.read(reply[0], part, run.question, of, reply[1])
-    return replace(drafted, blocks=faithful.kept(drafted.blocks, of.evidence)) if kit.small(Role.write) else drafted
+    return replace(drafted, blocks=faithful.kept(drafted.blocks, of.evidence)) if context.small(Role.write) else drafted
 
 
 # --- what did not hold, and the end ---------------------------------------------------------------------------------
 
 
-async def revise(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """What did not hold is revised as in any answer. But where a document would then appear nowhere, its own words stand in for
     the claim, whatever a model might write instead."""
-    for event in _standing_in(run, kit):
+    for event in _standing_in(run, context):
         yield event
         run = run.then(event)
-    async for event in writing.revise(run, kit):
-        kept = _kept(run, event, kit) if isinstance(event, Revised) and event.claim is None else event
+    async for event in writing.revise(run, context):
+        kept = _kept(run, event, context) if isinstance(event, Revised) and event.claim is None else event
         run = run.then(kept)
         yield kept
 
 
-def _kept(run: Run, dropped: Revised, kit: RunContext) -> Revised:
+def _kept(run: Run, dropped: Revised, context: RunContext) -> Revised:
     """Where a claim is dropped and nothing else cites what it cited, that is quoted instead: nothing that was found is lost."""
     failed = dict(run.unsupported)
     others = [claim for place, claim in run.written.items() if place not in failed]
@@ -250,16 +255,16 @@ def _kept(run: Run, dropped: Revised, kit: RunContext) -> Revised:
     said = {claim.quote for claim in others}
     cites = failed[dropped.place].cites
     alone = [each for each in run.evidence if each.key in cites and each.key not in cited and each.quote not in said]
-    for each in compose.standing(alone, cache(kit.document)):
+    for each in compose.standing(alone, cache(context.document)):
         claim = Claim("", (each.key,), quote=each.quote)
         if sayable(claim) and each.quote != failed[dropped.place].quote:
             return Revised(dropped.place, claim, f"the document's own words, since {failed[dropped.place].why}", RULES)
     return dropped
 
 
-def _standing_in(run: Run, kit: RunContext) -> list[Revised]:
+def _standing_in(run: Run, context: RunContext) -> list[Revised]:
     """A quotation for each document of which no claim holds: in the place of the one that is most its own."""
-    evidence = compose.standing(run.evidence, cache(kit.document))
+    evidence = compose.standing(run.evidence, cache(context.document))
     own: dict[str, list[Evidence]] = {}
     for each in evidence:
         own.setdefault(each.quote.doc_id, []).append(each)
@@ -283,18 +288,18 @@ def _standing_in(run: Run, kit: RunContext) -> list[Revised]:
     return found
 
 
-async def deliver(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The narrative; and, should anything in it not hold after all, none. A document that has evidence and of which nothing
     could be told is named among the gaps. Where any document is not told, for whatever reason, it is a partial account."""
-    answer = compose.answer(run, kit.document, kit.titles(run), kit.unreadable())
+    answer = compose.answer(run, context.document, context.titles(run), context.unreadable())
     where = {each.key: each.quote.doc_id for each in run.evidence}
     told = {where[key] for claim in answer.claims for key in claim.cites}
-    called = naming.names(run, kit.titles(run))
+    called = naming.names(run, context.titles(run))
     silent = [doc for doc in progress.brief(run).documents if doc in set(where.values()) - told]
     gaps = tuple(f"nothing that “{called.get(doc, '')}” says could be told" for doc in silent)
     whole = answer.outcome is not Outcome.answered or told.issuperset(progress.brief(run).documents)
     answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
-    if wrong := compose.faults(answer, run, kit.document):
+    if wrong := compose.faults(answer, run, context.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
-    yield writing.released(run, kit, answer)
+    yield writing.released(run, context, answer)

@@ -49,22 +49,22 @@ def _readable(run: Run) -> tuple[str, ...]:
     return tuple(doc for doc in progress.brief(run).documents if doc in portraits and not portraits[doc].empty)
 
 
-async def question(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def question(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The questions of each document that has none in this pass, and of all documents together."""
     pass_ = len(progress.covered(run)) + 1
     for block in progress.in_blocks(unasked(run, pass_), AT_ONCE):
-        async for event in progress.side_by_side(_questioned(run, kit, doc, pass_) for doc in block):
+        async for event in progress.side_by_side(_questioned(run, context, doc, pass_) for doc in block):
             yield event
 
 
-async def _questioned(run: Run, kit: RunContext, doc_id: str, pass_: int) -> Questioned:
+async def _questioned(run: Run, context: RunContext, doc_id: str, pass_: int) -> Questioned:
     if not doc_id:
-        return await _compared(run, kit, pass_)
-    document = kit.document(doc_id)
+        return await _compared(run, context, pass_)
+    document = context.document(doc_id)
     if document is None:  # taken away since it was described
         return Questioned((), doc_id, pass_)
-    asking = _about(run, kit, document) if pass_ == 1 else _following_up(run, kit, document)
-    found, by = await proposed(run, kit, asking)
+    asking = _about(run, context, document) if pass_ == 1 else _following_up(run, context, document)
+    found, by = await proposed(run, context, asking)
     missing = asking.count - len(found)
     if not missing:
         return Questioned(found, doc_id, pass_, by)
@@ -75,10 +75,10 @@ async def _questioned(run: Run, kit: RunContext, doc_id: str, pass_: int) -> Que
 # --- what is asked for ----------------------------------------------------------------------------------------------
 
 
-def _about(run: Run, kit: RunContext, document: Document) -> Asking:
+def _about(run: Run, context: RunContext, document: Document) -> Asking:
     brief, portrait = progress.brief(run), progress.portraits(run)[document.id]
     label = progress.labels(run)[document.id]
-    most = SHORT if kit.small(Role.plan) else LONG
+    most = SHORT if context.small(Role.plan) else LONG
     return Asking(
         "questions",
         "document",
@@ -92,14 +92,14 @@ def _about(run: Run, kit: RunContext, document: Document) -> Asking:
     )
 
 
-def _following_up(run: Run, kit: RunContext, document: Document) -> Asking:
+def _following_up(run: Run, context: RunContext, document: Document) -> Asking:
     """A document that said little so far: what its own sentences answer, those first that nothing has quoted yet."""
     brief, label = progress.brief(run), progress.labels(run)[document.id]
     quoted = [each.quote for each in run.evidence if each.quote.doc_id == document.id]
     spans = abstracts.candidates(document)
     fresh = [span for span in spans if not any(span[0] < each.end and each.start < span[1] for each in quoted)] or spans
     sentences = [document.text[slice(*span)] for span in abstracts.spread(fresh, SENTENCES)]
-    most = SHORT if kit.small(Role.plan) else LONG
+    most = SHORT if context.small(Role.plan) else LONG
     others = _others(run, document.id)
 
     def by_rule(count: int, known: Sequence[str]) -> tuple[str, ...]:
@@ -146,31 +146,31 @@ def comparisons(documents: int) -> int:
     return FEWEST if documents < 5 else FEWEST + 1 if documents < 10 else MOST
 
 
-async def _compared(run: Run, kit: RunContext, pass_: int) -> Questioned:
+async def _compared(run: Run, context: RunContext, pass_: int) -> Questioned:
     portraits = progress.portraits(run)
     documents = _readable(run)
     told = [abstract_of(portraits[doc]) for doc in documents]
     count = comparisons(len(documents))
     found: list[str] = []
     made: list[str] = []
-    blocks = _blocks(run, kit, documents) if run.asked.has_model else []
+    blocks = _blocks(run, context, documents) if run.asked.has_model else []
     async for some, said in progress.side_by_side(
-        proposed(run, kit, _comparing(run, kit, block, count)) for block in blocks
+        proposed(run, context, _comparing(run, context, block, count)) for block in blocks
     ):
         found += (each for each in some if each not in found)
         made.append(said)
     if len(found) > count:
-        vectors = await kit.desk.shelf.embedder.queries(found)
+        vectors = await context.tool_context.search_context.embedder.queries(found)
         found = [found[place] for place in merging.most_different(vectors, count)]
     more = asking_by_rule.compared(told, count - len(found), found)
-    more += tuple(each for each in await contradictions.questions(kit, documents) if each not in (*found, *more))
+    more += tuple(each for each in await contradictions.questions(context, documents) if each not in (*found, *more))
     by = naming.said_by([*made, RULES] if found and more else made)
     return Questioned((*found, *more), "", pass_, by, documents)
 
 
-def _comparing(run: Run, kit: RunContext, block: Sequence[str], count: int) -> Asking:
+def _comparing(run: Run, context: RunContext, block: Sequence[str], count: int) -> Asking:
     portraits, labels = progress.portraits(run), progress.labels(run)
-    most = ABSTRACT_SMALL if kit.small(Role.plan) else ABSTRACT
+    most = ABSTRACT_SMALL if context.small(Role.plan) else ABSTRACT
 
     def shows(room: int) -> str:
         each = max(8, min(most, room // len(block) - FRAME))
@@ -180,9 +180,9 @@ def _comparing(run: Run, kit: RunContext, block: Sequence[str], count: int) -> A
     return Asking("comparative", "abstracts", count, shows, words, tuple(block))
 
 
-def _blocks(run: Run, kit: RunContext, documents: Sequence[str]) -> list[Sequence[str]]:
+def _blocks(run: Run, context: RunContext, documents: Sequence[str]) -> list[Sequence[str]]:
     """Documents whose abstracts fit into one request, none of them alone: so that no request grows with their number."""
-    small = kit.small(Role.plan)
+    small = context.small(Role.plan)
     window = min((seat.window or 8192 for seat in run.asked.seats if seat.role == Role.plan.value), default=8192)
     room = min(TOGETHER_SMALL if small else TOGETHER, window // 2)
     size = max(2, room // ((ABSTRACT_SMALL if small else ABSTRACT) + FRAME))
@@ -194,7 +194,7 @@ def _blocks(run: Run, kit: RunContext, documents: Sequence[str]) -> list[Sequenc
 # --- near-duplicates ------------------------------------------------------------------------------------------------
 
 
-async def merge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def merge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The questions of this pass, near-duplicates as one with all their origins; numbered on from those asked before."""
     pass_ = len(progress.merged(run)) + 1
     questioned = progress.questioned(run, pass_)
@@ -209,5 +209,7 @@ async def merge(run: Run, kit: RunContext) -> AsyncIterator[Event]:
         return
     focus = frozenset(text.terms(progress.brief(run).focus))  # in all of them: it would make any two seem alike
     words = [*(each.text for each in earlier), *(each.words for each in asked)]
-    vectors = await kit.desk.shelf.embedder.queries([text.residual(each, focus) or each for each in words])
+    vectors = await context.tool_context.search_context.embedder.queries(
+        [text.residual(each, focus) or each for each in words]
+    )
     yield Merged(merging.merged(asked, earlier, vectors, progress.brief(run).pipeline, _readable(run), pass_), pass_)

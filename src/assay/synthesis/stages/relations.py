@@ -58,7 +58,7 @@ class Tying(BaseModel):
 # --- which are compared ---------------------------------------------------------------------------------------------
 
 
-async def pair(run: Run, kit: RunContext) -> AsyncIterator[Paired]:
+async def pair(run: Run, context: RunContext) -> AsyncIterator[Paired]:
     """The pairs that are worth comparing. Of an insight that its document no longer bears out nothing is compared."""
     places = {doc: place for place, doc in enumerate(progress.brief(run).documents)}
     odd = {each.key for each in run.evidence if each.flagged}
@@ -73,7 +73,7 @@ async def pair(run: Run, kit: RunContext) -> AsyncIterator[Paired]:
         return
     import numpy as np
 
-    embedder = kit.desk.shelf.embedder
+    embedder = context.tool_context.search_context.embedder
     rows = [await embedder.queries([item.words for item in block]) for block in progress.in_blocks(items, EMBEDDED)]
     chosen = await asyncio.to_thread(pairs.chosen, items, np.concatenate(rows))
     possible = pairs.possible(items)
@@ -105,11 +105,11 @@ def _small(run: Run) -> bool:
     return any(seat.small for seat in run.asked.seats if seat.role == Role.judge.value)
 
 
-async def relate(run: Run, kit: RunContext) -> AsyncIterator[Related]:
+async def relate(run: Run, context: RunContext) -> AsyncIterator[Related]:
     """What comes of each block of pairs that has not been gone through."""
-    document = lru_cache(maxsize=64)(kit.document)
+    document = lru_cache(maxsize=64)(context.document)
     cut = couples(run)
-    work = (_related(run, kit, number, cut[number], document) for number in unrelated(run))
+    work = (_related(run, context, number, cut[number], document) for number in unrelated(run))
     async for event in progress.side_by_side(work):
         yield event
 
@@ -129,7 +129,9 @@ def couples(run: Run) -> list[list[Couple]]:
     return [[couple(pair) for pair in block] for block in blocks(run)]
 
 
-async def _related(run: Run, kit: RunContext, block: int, couples: Sequence[Couple], document: Documents) -> Related:
+async def _related(
+    run: Run, context: RunContext, block: int, couples: Sequence[Couple], document: Documents
+) -> Related:
     """One block: what a model says of it, asked once more for the pairs that it left out; of those that it never speaks of,
     and of those that it must not see, what the rules can tell."""
     said: dict[int, Relation | None] = {}  # by place in the block
@@ -139,7 +141,7 @@ async def _related(run: Run, kit: RunContext, block: int, couples: Sequence[Coup
     left = shown if run.asked.has_model else []
     again = False
     while left:
-        reply = await _asked(run, kit, [couples[place] for place in left], again=again)
+        reply = await _asked(run, context, [couples[place] for place in left], again=again)
         if isinstance(reply, NoReply):
             made.append(f"{RULES}: {reply.why}")
             break
@@ -158,13 +160,15 @@ async def _related(run: Run, kit: RunContext, block: int, couples: Sequence[Coup
     return Related(block, tuple(each for each in kept if each), tuple(dropped), naming.said_by(made))
 
 
-async def _asked(run: Run, kit: RunContext, couples: Sequence[Couple], *, again: bool) -> tuple[Tying, str] | NoReply:
+async def _asked(
+    run: Run, context: RunContext, couples: Sequence[Couple], *, again: bool
+) -> tuple[Tying, str] | NoReply:
     most = LITTLE if _small(run) else SHOWN
-    return await kit.ask(
+    return await context.ask(
         Role.judge,
         "relate",
         Tying,
-        lambda room: lay_out(couples, mark(run), min(room, most), again=again),
+        lambda room: build_prompt(couples, mark(run), min(room, most), again=again),
         schema=schema(len(couples)),
         documents=sorted({side.doc_id for couple in couples for side in (couple.left, couple.right)}),
         max_tokens=60 + 240 * len(couples),
@@ -174,7 +178,7 @@ async def _asked(run: Run, kit: RunContext, couples: Sequence[Couple], *, again:
 # --- what the model is shown, and what it said ----------------------------------------------------------------------
 
 
-def lay_out(couples: Sequence[Couple], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+def build_prompt(couples: Sequence[Couple], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
     """The values of the prompt `relate`, in at most `room` tokens: each side of each pair with an equal share of what is
     left."""
     left = room - 24

@@ -57,21 +57,21 @@ class _Part:
     by: str = RULES
 
 
-async def spin(run: Run, kit: RunContext) -> AsyncIterator[Event]:
+async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Theme, spine and themes, once all relations are known. No request grows with the number of documents."""
-    of = matter(run, kit)
+    of = matter(run, context)
     docs = [doc for doc in progress.brief(run).documents if of.insights.get(doc)]
     said = {doc: of.said(doc) for doc in docs}
-    parts = await _grouped(of, docs, kit)
+    parts = await _grouped(of, docs, context)
     told = themes.named_by_rule(parts, said)
     if not run.asked.has_model or not docs:
         yield SpineWritten(themes.overall("", said), beats.by_rule(of, told), told)
         return
-    named, who = await _named(run, kit, of, told) if len(told) > 1 else (told, [])
-    work = (_spun(run, kit, of, theme.documents, alone=len(told) == 1) for theme in named)
+    named, who = await _named(run, context, of, told) if len(told) > 1 else (told, [])
+    work = (_spun(run, context, of, theme.documents, alone=len(told) == 1) for theme in named)
     written = [part async for part in progress.side_by_side(work)]
     if len(named) > 1:
-        written.insert(0, await _opening(run, kit, of, named))
+        written.insert(0, await _opening(run, context, of, named))
     yield SpineWritten(
         themes.overall(written[0].theme, said),
         tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
@@ -80,14 +80,16 @@ async def spin(run: Run, kit: RunContext) -> AsyncIterator[Event]:
     )
 
 
-async def _grouped(of: Matter, docs: Sequence[str], kit: RunContext) -> list[tuple[str, ...]]:
+async def _grouped(of: Matter, docs: Sequence[str], context: RunContext) -> list[tuple[str, ...]]:
     """Documents that are told together, by what their insights mean."""
     if len(docs) <= themes.ALONE:
         return [tuple(docs)] if docs else []
     import numpy as np
 
     first = {doc: [insight.claim.words for insight in of.insights[doc][:EMBEDDED]] for doc in docs}
-    vectors = await kit.desk.shelf.embedder.queries([words for own in first.values() for words in own])
+    vectors = await context.tool_context.search_context.embedder.queries(
+        [words for own in first.values() for words in own]
+    )
     at = 0
     means: list[Any] = []
     for own in first.values():
@@ -96,7 +98,9 @@ async def _grouped(of: Matter, docs: Sequence[str], kit: RunContext) -> list[tup
     return [tuple(docs[row] for row in rows) for rows in themes.groups(np.stack(means))]
 
 
-async def _named(run: Run, kit: RunContext, of: Matter, told: Sequence[Theme]) -> tuple[tuple[Theme, ...], list[str]]:
+async def _named(
+    run: Run, context: RunContext, of: Matter, told: Sequence[Theme]
+) -> tuple[tuple[Theme, ...], list[str]]:
     """The themes with the names that a model gives them, and who gave them."""
     first = {doc: own[0].claim.words for doc, own in of.insights.items()}
     evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
@@ -104,14 +108,14 @@ async def _named(run: Run, kit: RunContext, of: Matter, told: Sequence[Theme]) -
     who: list[str] = []
     for block in progress.in_blocks(told, themes.TOGETHER):
 
-        def lay_out(room: int, block: Sequence[Theme] = block) -> Mapping[str, str]:
-            return themes.lay_out(block, first, mark(run), room)
+        def build_prompt(room: int, block: Sequence[Theme] = block) -> Mapping[str, str]:
+            return themes.build_prompt(block, first, mark(run), room)
 
-        reply = await kit.ask(
+        reply = await context.ask(
             Role.write,
             "themes",
             themes.Names,
-            lay_out,
+            build_prompt,
             schema=themes.schema(len(block)),
             documents=[doc for theme in block for doc in theme.documents],
             max_tokens=60 + 30 * len(block),
@@ -124,23 +128,23 @@ async def _named(run: Run, kit: RunContext, of: Matter, told: Sequence[Theme]) -
 # --- by a model -----------------------------------------------------------------------------------------------------
 
 
-async def _spun(run: Run, kit: RunContext, of: Matter, docs: Sequence[str], *, alone: bool) -> _Part:
+async def _spun(run: Run, context: RunContext, of: Matter, docs: Sequence[str], *, alone: bool) -> _Part:
     """The sentences that hold; what they do not name is asked for once more, and then told by rule."""
-    each = kit.small(Role.write)  # which cannot speak of several at once
+    each = context.small(Role.write)  # which cannot speak of several at once
     count = "Write a sentence for each document" if each else _count(alone)
-    first = await _asked(run, kit, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
+    first = await _asked(run, context, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
     if isinstance(first, NoReply):
         return _Part(beats.naming(of, docs), by=f"{RULES}: {first.why}")
     reply, by = first
-    held = await _held(run, kit, of, reply.sentences[: len(docs) if each else SENTENCES])
+    held = await _held(run, context, of, reply.sentences[: len(docs) if each else SENTENCES])
     who = [by]
     if missing := _unnamed(docs, held):
         wanted = f"Not named yet: {_called(of, missing)}. Write a sentence for each of them."
-        again = await _asked(run, kit, of, missing, wanted, len(missing))
+        again = await _asked(run, context, of, missing, wanted, len(missing))
         if isinstance(again, NoReply):
             who.append(f"{RULES}: {again.why}")
         else:
-            held += await _held(run, kit, of, again[0].sentences[: len(missing)])
+            held += await _held(run, context, of, again[0].sentences[: len(missing)])
     rest = _unnamed(docs, held)
     return _Part((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, naming.said_by(who))
 
@@ -149,15 +153,15 @@ def _count(alone: bool) -> str:
     return f"Write {f'3 to {SENTENCES}' if alone else '1 to 3'} sentences that name every document"
 
 
-async def _opening(run: Run, kit: RunContext, of: Matter, told: Sequence[Theme]) -> _Part:
+async def _opening(run: Run, context: RunContext, of: Matter, told: Sequence[Theme]) -> _Part:
     """What the themes come to together, from one document of each. Each theme's own sentences name its documents."""
     step = max(1, -(-len(told) // REPRESENTED))
     docs = [max(theme.documents, key=lambda doc: (_best(of, doc), doc)) for theme in told[::step]]
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
-    reply = await _asked(run, kit, of, docs, wanted, SENTENCES)
+    reply = await _asked(run, context, of, docs, wanted, SENTENCES)
     if isinstance(reply, NoReply):
         return _Part((), by=f"{RULES}: {reply.why}")
-    return _Part(await _held(run, kit, of, reply[0].sentences[:SENTENCES]), reply[0].theme, reply[1])
+    return _Part(await _held(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, reply[1])
 
 
 def _best(of: Matter, doc: str) -> float:
@@ -174,15 +178,15 @@ def _unnamed(docs: Sequence[str], held: Sequence[Beat]) -> list[str]:
 
 
 async def _asked(
-    run: Run, kit: RunContext, of: Matter, docs: Sequence[str], wanted: str, sentences: int
+    run: Run, context: RunContext, of: Matter, docs: Sequence[str], wanted: str, sentences: int
 ) -> tuple[Spine, str] | NoReply:
-    most = 1 if kit.small(Role.write) else FIRST
+    most = 1 if context.small(Role.write) else FIRST
     keys = [key for doc in docs for insight in of.insights[doc][:most] for key in insight.claim.cites]
-    return await kit.ask(
+    return await context.ask(
         Role.write,
         "spine",
         Spine,
-        lambda room: lay_out(of, docs, most, wanted, mark(run), room),
+        lambda room: build_prompt(of, docs, most, wanted, mark(run), room),
         schema=schema(list(dict.fromkeys(keys)), sentences),
         documents=sorted(beside(of, docs)),
         max_tokens=300 + 50 * len(docs),
@@ -209,7 +213,7 @@ def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
     }
 
 
-def lay_out(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
+def build_prompt(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `spine`, in at most `room` tokens: every document has the same share, its most telling insight
     first."""
     ties = related(of, docs, mark, room // 5)
@@ -231,23 +235,23 @@ def lay_out(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: str, 
     return {"insights": "\n".join(shown), "relations": ties, "wanted": wanted}
 
 
-async def _held(run: Run, kit: RunContext, of: Matter, sentences: Sequence[Sentence]) -> tuple[Beat, ...]:
+async def _held(run: Run, context: RunContext, of: Matter, sentences: Sequence[Sentence]) -> tuple[Beat, ...]:
     """The sentences that follow from what they cite: by rule, and where the rules leave it open by a model, unless it is a
     small one."""
     found: list[Beat] = []
     for sentence in sentences:
         split, _ = claims.split(sentence.text, sentence.cites, of.known.keys())
         for claim in split:
-            told = not kit.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
+            told = not context.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
             if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
                 beat = _headed(of, Beat(*titled))
                 found.append(replace(beat, claim=judge.by_rule(beat.claim, of.evidence, of.sources)))
     asks = [
         beat
         for beat in found
-        if not kit.small(Role.check) and judge.needs_model(beat.claim, run.asked.mode, of.evidence)
+        if not context.small(Role.check) and judge.needs_model(beat.claim, run.asked.mode, of.evidence)
     ]
-    ruled = {beat.claim: claim for beat, claim in zip(asks, await _ruled(run, kit, of, asks), strict=True)}
+    ruled = {beat.claim: claim for beat, claim in zip(asks, await _ruled(run, context, of, asks), strict=True)}
     judged = [replace(beat, claim=ruled.get(beat.claim, beat.claim)) for beat in found]
     return tuple(beat for beat in judged if beat.claim.verdict is Verdict.supported)
 
@@ -260,16 +264,16 @@ def _headed(of: Matter, beat: Beat) -> Beat:
     return Beat(replace(beat.claim, text=f"“{of.called[docs[0]]}”: {beat.claim.text}"), docs)
 
 
-async def _ruled(run: Run, kit: RunContext, of: Matter, asks: Sequence[Beat]) -> tuple[Claim, ...]:
+async def _ruled(run: Run, context: RunContext, of: Matter, asks: Sequence[Beat]) -> tuple[Claim, ...]:
     """What a model says to sentences that the rules leave open."""
     open_ = [beat.claim for beat in asks]
     if not open_:
         return ()
-    reply = await kit.ask(
+    reply = await context.ask(
         Role.check,
         "check",
         judge.Rulings,
-        lambda room: judge.lay_out(open_, of.evidence, of.sources, mark(run), room),
+        lambda room: judge.build_prompt(open_, of.evidence, of.sources, mark(run), room),
         schema=judge.schema(len(open_)),
         documents=sorted({doc for claim in open_ for doc in of.of(claim.cites)}),
         max_tokens=80 + 60 * len(open_),

@@ -44,11 +44,11 @@ class Matter:
         return tuple(dict.fromkeys(self.known[key].quote.doc_id for key in keys if key in self.known))
 
 
-def matter(run: Run, kit: RunContext) -> Matter:
+def matter(run: Run, context: RunContext) -> Matter:
     """The insights are those whose evidence stands. First what a document says to the questions that it gave rise to."""
-    evidence = compose.standing(run.evidence, cache(kit.document))
+    evidence = compose.standing(run.evidence, cache(context.document))
     known = {each.key: each for each in evidence}
-    sources = kit.sources(run)
+    sources = context.sources(run)
     own = {question.id: frozenset(question.documents) for question in progress.questions(run)}
     place = {question: number for number, question in enumerate(own)}
     insights: dict[str, list[Insight]] = {}

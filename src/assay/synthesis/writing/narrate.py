@@ -40,7 +40,7 @@ def _list(items: Mapping[str, Any], most: int) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
 
 
-def lay_out(
+def build_prompt(
     of: Matter, part: Sequence[Item], spine: Sequence[Claim], wanted: str, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `narrate`, in at most `room` tokens: every item is shown, shorter where there are many; spine

@@ -175,7 +175,9 @@ def schema(count: int, *, spares: bool) -> dict[str, Any]:
     }
 
 
-def lay_out(told: Matter, audience: str, group: Sequence[int], mark: str, room: int, note: str = "") -> dict[str, str]:
+def build_prompt(
+    told: Matter, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
+) -> dict[str, str]:
     """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, each on a line of its own. Who the
     reader is, a person has written: it is shown between marks, and no more of it than says so."""
     said = " ".join(text.clean(audience).split())[:DESCRIBED]

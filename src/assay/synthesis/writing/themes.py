@@ -150,7 +150,7 @@ def schema(count: int) -> dict[str, Any]:
     }
 
 
-def lay_out(themes: Sequence[Theme], first: Mapping[str, str], mark: str, room: int) -> dict[str, str]:
+def build_prompt(themes: Sequence[Theme], first: Mapping[str, str], mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `themes`, in at most `room` tokens: of each theme what its documents say, a line each."""
     left = room - 8
     shown: list[str] = []

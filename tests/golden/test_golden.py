@@ -1,0 +1,126 @@
+"""Workspaces that the first version made open, verify and replay byte for byte, and what was unfinished is finished as it would
+have been then. `README.md` tells what is in them, `make.py` how they were made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_runs import (
+    HERE,
+    SECOND_PLACE,
+    WORKSPACE,
+    Kept,
+    finish,
+    listed,
+    observed,
+    opened,
+    typed,
+    unpacked,
+    verified,
+)
+
+NAMES = tuple(sorted(place.stem for place in (HERE / "expected").glob("*.json")))
+# What a bundle says however often it is made; the rest says when, or is signed with a key that is not kept here.
+EXACTLY = {"records.jsonl", "quotations.jsonl", "answer.md"}
+
+
+@cache
+def expected(name: str) -> dict[str, Any]:
+    return json.loads((HERE / "expected" / f"{name}.json").read_text("utf-8"))
+
+
+RUNS = [(name, label) for name in NAMES for label in expected(name)["runs"]]
+UNFINISHED = [(name, label) for name in NAMES for label in expected(name)["finish"]]
+BUNDLED = [name for name in NAMES if expected(name)["bundle"]]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Each workspace once, for those that only look."""
+    return cache(lambda name: unpacked(name, tmp_path_factory.mktemp("golden")))
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Each workspace once more, for those that carry runs on."""
+    return cache(lambda name: unpacked(name, tmp_path_factory.mktemp("carried")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_record_is_whole_and_the_seals_hold(name: str, seen: Any):
+    assert verified(seen(name)) == expected(name)["verify"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_runs_reviews_conversations_and_documents_are_listed(name: str, seen: Any):
+    assert listed(seen(name)) == expected(name)["listed"]
+
+
+@pytest.mark.parametrize(("name", "label"), RUNS)
+def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen: Any):
+    told = expected(name)["runs"][label]
+    now = observed(seen(name), told["run"], told["who"])
+    for part in told:  # one after the other: the first that differs says more than all of them together
+        assert now[part] == told[part], part
+    assert now.keys() == told.keys()
+
+
+@pytest.mark.parametrize(("name", "label"), UNFINISHED)
+def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: str, carried: Any):
+    folder, told = carried(name), expected(name)["finish"][label]
+    run = expected(name)["runs"][label]["run"]
+    model = Kept(told["replies"]) if told["replies"] is not None else None
+    done = finish(folder, run, told["how"], model.answer if model else None)
+    assert done["answer"] == told["answer"] and done["delivered"] == told["delivered"]
+    assert done["kinds"] == told["kinds"]
+    assert not model or (not model.strange and not model.left), "the model is asked the same, word for word"
+    assert typed(folder, "verify", run, "--copy", str(folder / SECOND_PLACE))["code"] == 0
+    assert typed(folder, "replay", run, "--quiet")["code"] == 0
+
+
+def test_a_run_is_finished_with_an_index_that_is_built_again(tmp_path: Path):
+    label = "killed while searching, by rule"
+    folder = unpacked("unfinished", tmp_path)
+    shutil.rmtree(folder / WORKSPACE / "index")
+    with opened(folder) as workspace:
+        asyncio.run(workspace.reindex())
+    done = finish(folder, expected("unfinished")["runs"][label]["run"], {}, None)
+    assert done["answer"] == expected("unfinished")["finish"][label]["answer"]
+
+
+def test_a_workspace_is_sealed_again_after_more_was_recorded(tmp_path: Path):
+    folder = unpacked("unfinished", tmp_path)
+    finish(folder, expected("unfinished")["runs"]["paused by rule"]["run"], {"choice": "answer now"}, None)
+    assert typed(folder, "audit", "seal")["code"] == 0
+    told = json.loads(typed(folder, "verify", "--json")["out"])
+    assert told["whole"] and told["since"] == 0
+    assert typed(folder, "verify", "--copy", str(folder / SECOND_PLACE))["code"] == 0
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundle_is_good_and_the_same_is_exported_today(name: str, tmp_path: Path):
+    old, new = HERE / "bundles" / f"{name}.zip", tmp_path / "again.zip"
+    run = expected(name)["runs"][expected(name)["bundle"]]["run"]
+    assert typed(unpacked(name, tmp_path), "export", run, "--out", str(new))["code"] == 0
+    before, after = _files(old), _files(new)
+    (tmp_path / "check.py").write_bytes(before["check.py"])
+    for each in (old, new):  # by the program that was in it then
+        done = subprocess.run([sys.executable, "-I", tmp_path / "check.py", each], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert before.keys() == after.keys()
+    same = {name for name in before if name.startswith("payloads/") or name in EXACTLY}
+    assert [name for name in sorted(same) if before[name] != after[name]] == []
+
+
+def _files(bundle: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(bundle) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
