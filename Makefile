@@ -1,8 +1,8 @@
-# make demo · make test · make install: everything happens in .venv, from requirements.lock, with hashes.
+# Everything happens in .venv, installed from requirements.lock with hashes.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo test soak guards check lock clean
+.PHONY: install dev demo check test test-long test-all soak guards lock clean
 
 install: .venv/installed
 
@@ -31,12 +31,21 @@ demo: install
 check: dev
 	$(BIN)/ruff check src tests bench samples examples
 	$(BIN)/ruff format --check src tests bench samples examples
+	$(BIN)/lint-imports
 	$(BIN)/basedpyright --level error
 
-test: dev check
-	$(BIN)/pytest -n 2 --dist loadfile
+LONG := browser or kill or long
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-soak: dev  # the long form of whatever has one, or of ONLY=tests/…
+test: check  # what a contributor runs: the checks, then the quick tests
+	$(PYTEST) -m "not ($(LONG))"
+
+test-long: dev  # the rest: tests in a browser, tests that kill processes, long property tests
+	$(PYTEST) -m "$(LONG)"
+
+test-all: test test-long
+
+soak: dev  # tests with a long form, in that form; ONLY=tests/… selects one
 	ASSAY_SOAK=1 $(BIN)/pytest -o timeout=3600 $(or $(ONLY),$$(grep -rl --include='test_*.py' ASSAY_SOAK tests))
 
 guards: dev

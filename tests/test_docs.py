@@ -289,7 +289,7 @@ def test_the_documents_name_no_place_of_whoever_wrote_them():
 # --- the examples run -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "says"),
     [

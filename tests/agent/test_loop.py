@@ -62,9 +62,10 @@ def test_a_limit_ends_the_search_and_not_the_run(filled: Workspace):
     assert run.answer is not None and run.rounds == 1
 
 
-def test_a_run_carried_on_from_any_of_its_events_ends_in_the_same_answer(filled: Workspace):
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.long)])
+def test_a_run_carried_on_from_any_of_its_events_ends_in_the_same_answer(filled: Workspace, stride: int):
     whole = asyncio.run(play(asked(), context(filled)))
-    for length in range(1, len(whole.events)):
+    for length in range(stride, len(whole.events), stride):
         again = asyncio.run(play(Run("r1", whole.events[:length]), context(filled)))  # nothing is remembered
         assert again.answer == whole.answer, whole.kinds[:length]
 

@@ -256,9 +256,10 @@ PATHS: dict[str, tuple[Callable[[], Script], Mode, bool, str, int]] = {
 }
 
 
+@pytest.mark.parametrize("sparse", [7, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("model", "mode", "tools", "after", "stride"), PATHS.values(), ids=PATHS)
 async def test_a_run_carried_on_from_any_of_its_events_ends_the_same_and_asks_nothing_twice(
-    reader: Workspace, model: Callable[[], Script], mode: Mode, tools: bool, after: str, stride: int
+    reader: Workspace, model: Callable[[], Script], mode: Mode, tools: bool, after: str, stride: int, sparse: int
 ):
     begun = _asked(mode=mode, tools=tools)
     first = Counted(model())
@@ -267,7 +268,7 @@ async def test_a_run_carried_on_from_any_of_its_events_ends_the_same_and_asks_no
     replies = len(whole.consulted)
     assert first.asked == replies > 10
     wrong = []
-    for length in range(1 + whole.kinds.index(after), len(whole.events), stride):
+    for length in range(1 + whole.kinds.index(after), len(whole.events), stride * sparse):
         prefix = Run("r1", whole.events[:length])
         counted = Counted(model())
         again = await play(prefix, await _kit(reader, begun, counted))

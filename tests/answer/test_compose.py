@@ -297,6 +297,7 @@ REVISION = st.fixed_dictionaries(
 VERDICTS = st.sampled_from(["supported", "partial", "unsupported", "contradicted"])
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(
     REPLY,

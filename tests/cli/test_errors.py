@@ -93,6 +93,7 @@ def test_a_command_line_that_makes_no_sense(assay, arguments: tuple[str, ...]):
     assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device, as Linux has")
 def test_a_full_disk(assay, tmp_path: Path):
     """A file system of less than a megabyte, filled by adding; the workspace survives and the next add goes on."""

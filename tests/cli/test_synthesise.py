@@ -324,7 +324,7 @@ def test_ctrl_c_names_the_run_and_the_way_back(typed: Typed, noted: Workspace, m
     assert {path.name for path in Path("here").iterdir()} == FILES
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 def test_a_synthesis_that_was_killed_is_carried_on_to_the_same_account(notes: Path, tmp_path: Path):
     environment = {**os.environ, "ASSAY_WORKSPACE": str(tmp_path / "workspace")}
     words = [

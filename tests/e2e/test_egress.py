@@ -68,6 +68,7 @@ def test_the_guard_sees_an_attempt_and_refuses_it(guarded):
     assert done.returncode != 0 and "connect" in log
 
 
+@pytest.mark.long
 def test_adding_searching_and_asking_reach_for_nothing(guarded, corpus: Path):
     command = ("-m", "assay.cli.main")
     done, log = guarded(*command, "add", corpus, "-q")

@@ -33,6 +33,7 @@ def seconds_of(child: forked.Process) -> float:
     return time.monotonic() - begun
 
 
+@pytest.mark.kill
 @pytest.mark.timeout(420)
 def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: Path):
     chance = random.Random(5)
@@ -68,6 +69,7 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_acknowledged(tmp_path: 
         assert not documents.pending(opened.store, opened.scope().named("default"))
 
 
+@pytest.mark.kill
 def test_two_adds_at_once_are_safe(tmp_path: Path):
     write_notes(tmp_path / "notes", 1, 12)
     both = [start(tmp_path / "workspace", tmp_path / "notes") for _ in range(2)]

@@ -51,6 +51,7 @@ def without_price(answer: Answer | None) -> Answer:
     return replace(answer, usage=Usage())
 
 
+@pytest.mark.kill
 @pytest.mark.timeout(240)
 def test_kill_9_at_random_moments_of_a_run_changes_nothing_in_its_answer(tmp_path: Path, server: ChatServer):
     chance = random.Random(7)

@@ -42,7 +42,7 @@ PAPERS = {
     "gate": "The gate was built in 1998. It is lifted by a ram. The ram stands in a dry chamber below the quay.",
     "seal": "The gate was built in 2003. The ram leaks oil at its seal. Inspectors replace the seal every year.",
 }
-pytestmark = pytest.mark.timeout(1800 if SOAK else 240)
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(1800 if SOAK else 300)]
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ def timeless(account: Account) -> Account:
     return replace(account, run="", usage=Usage(), narrative=replace(account.narrative, usage=Usage()))
 
 
+@pytest.mark.kill
 @pytest.mark.timeout(240)
 def test_kill_9_at_random_moments_of_a_synthesis_changes_nothing_in_its_account(tmp_path: Path, server: ChatServer):
     chance = random.Random(11)

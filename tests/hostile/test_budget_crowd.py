@@ -34,6 +34,7 @@ RUNS = 200 if SOAK else 12  # whole ones, with a model
 PROCESSES, KILLS = (3, 3) if SOAK else (1, 1)
 
 
+@pytest.mark.kill
 @pytest.mark.timeout(900 if SOAK else 120)
 def test_200_runs_in_threads_and_processes_pass_no_ceiling_though_a_process_is_killed(tmp_path: Path):
     chance = random.Random(6)

@@ -58,6 +58,7 @@ async def read_again(attack: Attack, told: list[Event]) -> bool:
     return attack.events() == told
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200 if SOAK else 120)
 async def test_nothing_is_delivered_without_the_approval_it_needs_in_any_schedule(tmp_path: Path):
     tally = await attacked(tmp_path, range(SCHEDULES))

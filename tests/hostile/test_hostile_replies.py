@@ -217,6 +217,7 @@ def effects(ended: Ended, opened: Workspace, foreign: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.long
 async def test_whatever_a_hostile_model_replies_it_has_no_effect(shared: tuple[Workspace, str], watch: Watch):
     opened, foreign = shared
     before, replies, seed = _state(opened), 0, 0

@@ -91,6 +91,7 @@ async def test_an_endpoint_that_is_slower_than_the_time_there_is_leaves_an_answe
     assert not sound(ended.run, filled)
 
 
+@pytest.mark.kill
 async def test_a_process_that_ends_after_any_event_is_resumed_and_nothing_recorded_is_requested_again(
     small: Workspace, monkeypatch: pytest.MonkeyPatch
 ):

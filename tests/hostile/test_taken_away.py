@@ -135,6 +135,7 @@ async def carried(made: World, place: int, lose: Any, **how: Any) -> tuple[str, 
     return run.id, late, lost
 
 
+@pytest.mark.long
 async def test_a_run_under_way_goes_on_without_what_is_taken_away_whenever_that_happens(made: World):
     async def lose() -> None:
         take(made, "secret")

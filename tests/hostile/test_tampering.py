@@ -48,6 +48,7 @@ def test_the_untouched_record_is_whole(scene: tuple[State, Sealer]):
     assert found.whole and found.since == 0 and found.records == len(state.order) and found.erased > 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[State, Sealer]):
     state, notary = scene

@@ -94,6 +94,7 @@ async def two(folder: Path, seed: int) -> AsyncIterator[tuple[Attack, Attack, Ot
         yield first, second, behind
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 async def test_what_happens_in_knowledge_bases_of_others_changes_no_byte_of_any_reply(tmp_path: Path):
     done, compared, fine = 0, 0, 0

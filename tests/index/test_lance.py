@@ -73,6 +73,7 @@ def write_and_finish(folder: Path, batches: int) -> None:
     asyncio.run(write())
 
 
+@pytest.mark.kill
 async def test_every_acknowledged_batch_is_there_exactly_once_after_kill_9(tmp_path):
     chance = random.Random(5)
     acknowledged: list[int] = []

@@ -308,6 +308,7 @@ async def test_what_is_set_aside_for_the_draft_is_there_when_the_search_has_used
     assert isinstance(await consult(meter, seated, "draft", Role.write), ModelReplied)
 
 
+@pytest.mark.long
 async def test_200_runs_at_once_spend_no_more_than_the_persons_day(store):
     llm = Fake(lambda *_: Reply("yes", usage=Usage(1, 60, 40)), pause=0.001)
     highest = 0

@@ -224,6 +224,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Ba
         yield at, loaded(described(client, real), real, config(at.url, every_way=True))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_every_operation_answers_as_the_document_says(alone: tuple[Served, BaseSchema]):
     at, schema = alone
@@ -252,6 +253,7 @@ def signed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
             yield at, loaded(document, real, config(at.url, every_way=False, headers=key))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_with_a_key_every_operation_answers_as_the_document_says(signed_in: tuple[Served, BaseSchema]):
     assert wrong_with(signed_in[1]) == {}

@@ -21,6 +21,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
         yield own
 
 
+@pytest.mark.long
 def test_head_says_of_every_path_what_get_says_but_the_body(own: Own):
     at, real = own
     asked = 0

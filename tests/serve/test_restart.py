@@ -85,6 +85,7 @@ def asked(client: httpx.Client, **wish: Any) -> str:
     return reply.json()["run"]
 
 
+@pytest.mark.kill
 def test_a_server_that_is_killed_loses_no_run_and_no_event(filled: Workspace):
     folder, port = filled.path, free_port()
     with ChatServer(slow(0.4, **LINES)) as model:

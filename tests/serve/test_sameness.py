@@ -80,6 +80,7 @@ def said(reply: httpx.Response, ids: dict[str, str]) -> tuple[int, dict[str, str
     return reply.status_code, {name: value for name, value in reply.headers.items() if name not in passing}, text
 
 
+@pytest.mark.long
 def test_what_is_anothers_and_what_is_not_there_are_answered_alike(two: Two):
     compared = 0
     for method, path, _ in operations(made(two.reader.get("/openapi.json"))):

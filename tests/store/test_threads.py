@@ -229,6 +229,7 @@ def _add_some(path: Path, thread: str, together: Any, added: Any) -> None:
     opened.close()
 
 
+@pytest.mark.long
 def test_processes_that_add_at_once_each_get_a_number_and_none_is_lost(store: Store, tmp_path: Path):
     thread = threads.begin(store, "ann", "Why?").id
     spawn = multiprocessing.get_context("spawn")

@@ -270,8 +270,9 @@ async def test_an_endpoint_that_fails_leaves_a_run_that_is_carried_on(folder: Pa
         holds(workspace.account(run.id), workspace)
 
 
+@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.long)])
 async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_asks_nothing_twice(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, stride: int
 ):
     """Cut off after every event in turn, the recorded replies are not asked for again, and the account is the same."""
     with ChatServer(reviewer(), window=8192) as server, opened(folder, server) as workspace:
@@ -283,7 +284,7 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
 
         kinds = [type(event).__name__ for event in whole.events]
         cuts = sorted({1, *(place for place in range(2, len(kinds)) if kinds[place] != kinds[place - 1])})
-        for cut in cuts:
+        for cut in cuts[::stride]:
             run = Run(whole.id, whole.events[:cut])
             server.requests.clear()
             async for event in pipeline.carry_on(run, _in_memory(context, run)):
@@ -346,7 +347,7 @@ async def test_no_prompt_names_a_person_s_other_documents(folder: Path, server: 
     assert run.delivered and not any(doc.text[-60:] in said for doc in left if doc)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @BOTH
 async def test_the_sample_corpus_becomes_an_account_that_holds(
     pipeline: Pipeline, filled: Workspace, server: ChatServer
@@ -364,7 +365,7 @@ async def test_the_sample_corpus_becomes_an_account_that_holds(
         assert {doc for beat in account.spine for doc in beat.documents} == set(readable)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_the_one_contradiction_of_the_sample_corpus_is_found_without_a_model(filled: Workspace):
     readable = [entry.id for entry in filled.sources() if entry.state == "ready"]
     run = [run async for run, _ in filled.synthesise(readable, wish(questions=1))][-1]
