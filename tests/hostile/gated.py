@@ -26,7 +26,6 @@ from assay.core.events import (
     Answered,
     Asked,
     AwaitingReview,
-    Block,
     Decided,
     Decision,
     Drafted,
@@ -41,14 +40,13 @@ from assay.core.events import (
     RoleModel,
     Route,
     Routed,
-    Shape,
     Stakes,
     Stopped,
     StopReason,
 )
 from assay.core.run import Run, seal_of
 from assay.core.settings import Settings
-from assay.core.types import Claim, Evidence, Passage, Quote, Verdict
+from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape, Verdict
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.store.database import Store, engine_for, open_store
