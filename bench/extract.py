@@ -39,7 +39,8 @@ from assay.evaluate.metrics import mean
 from assay.evaluate.runner import BASE, DAY, prepared
 from assay.index.filters import Filter, In, Not, both
 from assay.index.protocol import Index
-from assay.language import text
+from assay.language.sentences import split_sentences
+from assay.language.terms import fold_case
 from assay.models.local.minilm import MiniLM
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -105,7 +106,7 @@ def gold_of(row: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[str, ...]
     found = []
     for title, number in row.get("metadata", {}).get("supporting_facts", []):
         body = texts.get(title, "")
-        spans = text.sentences(body)
+        spans = split_sentences(body)
         if number < len(spans):
             found.append(body[slice(*spans[number])])
     return tuple(found)
@@ -248,7 +249,7 @@ def same(chosen: str, gold: str) -> bool:
 
 
 def _key(words: str) -> str:
-    return " ".join(["", *re.findall(r"[^_\W]+", text.fold(words)), ""])
+    return " ".join(["", *re.findall(r"[^_\W]+", fold_case(words)), ""])
 
 
 def auc(positive: Sequence[float], negative: Sequence[float]) -> float:

@@ -25,7 +25,8 @@ from pathlib import Path
 from assay.answer.checking import judge
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Passage, Quote
-from assay.language import text
+from assay.language.names import find_names
+from assay.language.sentences import split_sentences
 
 LABELS = ("SUPPORT", "PARTIAL", "NEUTRAL", "REFUTE")
 VERDICTS = ("supported", "partial", "unsupported", "contradicted")
@@ -67,7 +68,7 @@ def sentences(file: Path, most: int = 400) -> list[tuple[str, str]]:
         row = json.loads(line)
         told = [sentence.strip() for sentence in row["evidence"] if 8 <= len(sentence.split()) <= 40]
         for sentence in told[1:2] or told[:1]:
-            if re.search(r"[.]$", sentence) and len(text.sentences(sentence)) == 1:
+            if re.search(r"[.]$", sentence) and len(split_sentences(sentence)) == 1:
                 found.setdefault(sentence, "\n\n".join(told[:12]))
     return sorted(found.items())[:most]
 
@@ -81,7 +82,7 @@ def another_number(words: str, dice: random.Random) -> str:
 
 
 def another_name(words: str, dice: random.Random) -> str:
-    own = [name for name in text.names(words) if name.start > 0 and not name.quoted]
+    own = [name for name in find_names(words) if name.start > 0 and not name.quoted]
     if not own:
         return ""
     one = dice.choice(own)

@@ -10,7 +10,8 @@ from typing import Any
 from assay.agent.hops import bare_title, key
 from assay.core.events import RoleModel
 from assay.core.types import Usage
-from assay.language import text
+from assay.language.names import find_names
+from assay.language.sentences import split_sentences
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
@@ -91,7 +92,7 @@ class Knowing:
         read = " ".join(f" {key(self.gold[doc][1])} " for doc in sorted(self._read))
         titles = [bare_title(self.gold[doc][0]) for doc in sorted(self.gold.keys() - self._read)]
         known = [title for title in titles if f" {key(title)} " in read and title not in self._tried]
-        other = " ".join(name.text for name in text.names(self.question))
+        other = " ".join(name.text for name in find_names(self.question))
         named = known or [words for words in (other,) if words and words not in self._tried]
         self._tried.update(named)
         if not named:
@@ -110,7 +111,7 @@ class Knowing:
 
 def _first(words: str) -> str:
     """The first sentence of some length; shorter ones are names and abbreviations."""
-    spans = text.sentences(words)
+    spans = split_sentences(words)
     return next((words[a:b] for a, b in spans if b - a > 30), words[: spans[0][1]] if spans else words).strip()
 
 

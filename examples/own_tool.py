@@ -13,7 +13,7 @@ import sys
 from assay.agent.tool import Result, ToolContext, as_found, schema_of, tool
 from assay.agent.toolbox import tools_for
 from assay.core.errors import ToolError
-from assay.language.text import abbreviations
+from assay.language.names import find_abbreviations
 from assay.workspace.facade import open_workspace
 
 
@@ -24,7 +24,7 @@ async def abbreviation(tool_context: ToolContext, short: str) -> Result:
     short: the abbreviation, as it is written
     """
     for hit in await tool_context.retrieve(short, 20):
-        if long := abbreviations(hit.passage.text).get(short):
+        if long := find_abbreviations(hit.passage.text).get(short):
             return Result(as_found([hit]), f"{short} is short for {long}")
     raise ToolError(f"No document says what {short!r} stands for. Try search.")
 

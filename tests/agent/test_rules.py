@@ -9,7 +9,7 @@ import pytest
 from assay.agent import hops, rules
 from assay.agent.hops import Hops, Lead, Ran
 from assay.core.types import Hit, Passage
-from assay.language import text
+from assay.language.terms import content_terms
 
 SHELF = {
     "Bell Sonata": "The Bell Sonata is a piece for harp. It was written by Ida Torvald in 1911.",
@@ -24,14 +24,14 @@ QUESTION = "What was the population of the town where the composer of the Bell S
 
 def vector(words: str) -> np.ndarray:
     bag = np.zeros(64)
-    for term in text.terms(words):
+    for term in content_terms(words):
         bag[sum(ord(c) * 31**n for n, c in enumerate(term)) % 64] += 1
     return bag / (np.linalg.norm(bag) or 1.0)
 
 
 def search(lead: Lead, search_context: dict[str, str]) -> Ran:
-    asked = set(text.terms(lead.query))
-    scores = {title: len(asked & set(text.terms(f"{title} {body}"))) for title, body in search_context.items()}
+    asked = set(content_terms(lead.query))
+    scores = {title: len(asked & set(content_terms(f"{title} {body}"))) for title, body in search_context.items()}
     best = max(scores.values()) or 1
     found = sorted((title for title in search_context if scores[title]), key=lambda title: -scores[title])[: lead.k]
     hits = (

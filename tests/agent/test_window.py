@@ -27,7 +27,7 @@ from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, Step
 from assay.evidence.weigh import key_of, quote
 from assay.models.token_estimate import estimate_tokens
-from assay.prompts.fence import fence, mark_of
+from assay.prompts.fence import fence, fence_mark
 from assay.testing import keys_in, passages_in
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=400)
@@ -152,10 +152,12 @@ def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_i
 
 def test_what_is_missing_is_what_was_judged_to_be_and_a_persons_words_come_first():
     run = asked().then(Judged(False, ("the height", "the year")))
-    assert prompt_window.missing(run) == "Still missing:\n" + fence(mark_of(run.id), "missing", "the height\nthe year")
+    assert prompt_window.missing(run) == "Still missing:\n" + fence(
+        fence_mark(run.id), "missing", "the height\nthe year"
+    )
     wished = run.then(Resumed("other words", "beam lantern"))
     assert prompt_window.missing(wished) == "Still missing:\n" + fence(
-        mark_of(run.id), "missing", "beam lantern\nthe height\nthe year"
+        fence_mark(run.id), "missing", "beam lantern\nthe height\nthe year"
     )
     assert prompt_window.missing(asked()) == ""
 

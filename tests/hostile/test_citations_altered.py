@@ -15,8 +15,11 @@ from assay.answer.compose import checked
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.evidence.quotation import locate
 from assay.evidence.weigh import key_of, quote
-from assay.language import text
-from assay.prompts.fence import instructs
+from assay.language.clean import clean_text
+from assay.language.injection import is_suspicious
+from assay.language.names import find_names
+from assay.language.sentences import is_table_row, split_sentences
+from assay.language.terms import content_terms
 
 CORPUS = Path(__file__).parents[2] / "samples" / "corpus"
 MANY = 1000 if os.environ.get("ASSAY_SOAK") else 100
@@ -29,14 +32,14 @@ def library() -> tuple[dict[str, Document], tuple[Evidence, ...]]:
     documents: dict[str, Document] = {}
     found: list[Evidence] = []
     for number, path in enumerate(sorted(CORPUS.rglob("*.md")) + sorted(CORPUS.rglob("*.txt"))):
-        words = text.clean(path.read_text(encoding="utf-8"))
+        words = clean_text(path.read_text(encoding="utf-8"))
         doc = Document(f"d{number}", "b1", path.name, str(number), path.stem, words)
         documents[doc.id] = doc
         for match in re.finditer(r"\S[^\n]*(?:\n(?!\s*\n)[^\n]*)*", words):
-            if len(match[0].split()) < 12 or text.is_row(match[0]) or instructs(match[0]):
+            if len(match[0].split()) < 12 or is_table_row(match[0]) or is_suspicious(match[0]):
                 continue
             passage = Passage(f"{doc.id}-{match.start()}", doc.id, match[0], match.start(), match.end())
-            for start, end in text.sentences(match[0]):
+            for start, end in split_sentences(match[0]):
                 if 6 <= len(match[0][start:end].split()) <= 40 and match[0][start:end][-1] in ".!":
                     found.append(Evidence(key_of(passage), passage, quote(passage, start, end), 9.0, ""))
     return documents, tuple(found)
@@ -78,7 +81,7 @@ def another_number(piece: Evidence, chance: random.Random) -> Claim | None:
 
 
 def another_name(piece: Evidence, chance: random.Random) -> Claim | None:
-    names = [each.text for each in text.names(piece.quote.text) if piece.quote.text.index(each.text) > 0]
+    names = [each.text for each in find_names(piece.quote.text) if piece.quote.text.index(each.text) > 0]
     return (
         _in(piece, chance.choice(names), chance.choice(("Orla Venn", "Tobias Kree", "Halmstrand"))) if names else None
     )
@@ -104,8 +107,8 @@ def invented_key(piece: Evidence, chance: random.Random) -> Claim:
 def key_of_another_document(piece: Evidence, chance: random.Random) -> Claim | None:
     others = [each for each in library()[1] if each.passage.doc_id != piece.passage.doc_id]
     other = chance.choice(others)
-    mine = frozenset(text.terms(piece.quote.text))
-    if len(mine & frozenset(text.terms(other.passage.text))) > 0.3 * len(mine):
+    mine = frozenset(content_terms(piece.quote.text))
+    if len(mine & frozenset(content_terms(other.passage.text))) > 0.3 * len(mine):
         return None  # it may well say the same
     return replace(said(piece), cites=(other.key,))
 

@@ -24,7 +24,7 @@ from assay.core.errors import StoreError, UserError
 from assay.core.events import Answered, Asked, AwaitingReview, Decided, Decision, Mode, Reviewed, Stakes, ToolRan
 from assay.core.types import Answer, Outcome, Shape, Verdict
 from assay.index.retrieve import readable, retrieve
-from assay.prompts.fence import commands
+from assay.language.injection import is_command
 from assay.store import schema
 from assay.store.runs import records
 from assay.testing import Call, Calls, ChatServer
@@ -205,7 +205,7 @@ def effects(ended: Ended, opened: Workspace, foreign: str) -> list[str]:
         ]
         for claim in run.answer.claims:
             cited = [each for each in run.evidence if each.key in claim.cites]
-            if (commands(claim.words) or "perfectly safe" in claim.words) and not (
+            if (is_command(claim.words) or "perfectly safe" in claim.words) and not (
                 claim.quote and all(c.flagged for c in cited)
             ):
                 wrong.append(f"it says what a document orders: {claim.words}")

@@ -17,7 +17,8 @@ from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, ModelReplied, Planned, Route, StopReason
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.prompts.fence import commands, mark_of
+from assay.language.injection import is_command
+from assay.prompts.fence import fence_mark
 from assay.testing import (
     AlwaysContinue,
     AtRandom,
@@ -102,7 +103,7 @@ def _obeyed(run: Run) -> list[str]:
     answer, wrong = run.answer, []
     for claim in answer.claims if answer else ():
         cited = [each for each in run.evidence if each.key in claim.cites]
-        ordered = commands(claim.words) or any(words in claim.words for words in TOLD)
+        ordered = is_command(claim.words) or any(words in claim.words for words in TOLD)
         if ordered and not (claim.quote and all(each.flagged for each in cited)):
             wrong.append(f"“{claim.words}” is what a document orders")
     if answer and any(words in answer.said for words in TOLD):
@@ -276,7 +277,7 @@ async def test_words_of_documents_are_shown_only_between_the_marks_of_the_run(po
     script.assert_used_up()
     seen = {role_of(each)[0] for each in server.requests if any(words in text_of(each) for words in TOLD)}
     assert seen >= {"weigh", "judge", "decide", "write"}, "the orders were shown to nobody"
-    mark = mark_of(ended.run.id)
+    mark = fence_mark(ended.run.id)
     for each in server.requests:
         assert not [words for words in TOLD if words in asked_in(text_of(each))], role_of(each)
         assert text_of(each).count(f"⟦{mark} quoted: ") == text_of(each).count(f"⟦end {mark}⟧")
@@ -298,7 +299,7 @@ async def test_a_document_that_knows_how_fences_look_cannot_close_one(tmp_path: 
         ChatServer(script.answer) as server,
     ):
         ended = await asked(door(opened, server.url), QUESTION)
-    mark = mark_of(ended.run.id)
+    mark = fence_mark(ended.run.id)
     shown = [text_of(each) for each in server.requests if "perfectly safe" in text_of(each)]
     assert shown and ended.run.answer
     for words in shown:

@@ -9,7 +9,7 @@ import pytest
 
 from assay.ingest.formats.detect import BY_ENDING, FOREIGN, FORMATS, finished, format_of, read
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.language.identify import language_of
+from assay.language.identify import identify_language
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -179,4 +179,4 @@ def test_every_format_and_every_refusal_is_one_line_in_a_table() -> None:
     ],
 )
 def test_a_language_is_told_by_its_script_and_small_words(text: str, code: str | None) -> None:
-    assert language_of(text) == code
+    assert identify_language(text) == code

@@ -29,10 +29,10 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
+from assay.language.injection import is_suspicious
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import prompt_tokens
-from assay.prompts.fence import instructs
 from assay.synthesis import progress
 from assay.synthesis.stages import narrative, spine
 from assay.testing import WordEmbedder, passages_in
@@ -65,7 +65,7 @@ def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
     at = source.text.index(words)
     passage = Passage(f"p-{source.id}-{at}", source.id, source.text, 0, len(source.text))
     quote = Quote(source.id, at, at + len(words), words)
-    return Evidence(progress.key_of(quote), passage, quote, score, "", flagged=instructs(words))
+    return Evidence(progress.key_of(quote), passage, quote, score, "", flagged=is_suspicious(words))
 
 
 def sentences(source: Document) -> list[str]:

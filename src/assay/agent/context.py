@@ -20,7 +20,7 @@ from assay.evidence.assess import Assessor, Width
 from assay.models.ask import ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, NoReply
-from assay.prompts.fence import mark_of
+from assay.prompts.fence import fence_mark
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -151,4 +151,4 @@ class RunContext:
 
 
 def mark(run: Run) -> str:
-    return mark_of(run.id)
+    return fence_mark(run.id)

@@ -13,7 +13,9 @@ from functools import lru_cache
 import numpy as np
 
 from assay.core.types import Hit
-from assay.language import text
+from assay.language.names import find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, fold_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Ranked:
 
 def key(name: str) -> str:
     """A name as it is compared: folded words, single spaces."""
-    return " ".join(re.findall(r"[^\W_]+", text.fold(name)))
+    return " ".join(re.findall(r"[^\W_]+", fold_case(name)))
 
 
 def bare_title(title: str) -> str:
@@ -118,7 +120,7 @@ def read(hit: Hit) -> Page:
 @lru_cache(maxsize=2048)  # a run scores all that it found again after every round
 def _page(title: str, words: str) -> Page:
     whole = f"{title} {words}"
-    return Page(key(bare_title(title)), f" {key(whole)} ", frozenset(text.terms(whole)))
+    return Page(key(bare_title(title)), f" {key(whole)} ", frozenset(content_terms(whole)))
 
 
 def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
@@ -126,10 +128,10 @@ def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
     body = hit.passage.text
     found: dict[str, tuple[str, frozenset[str]]] = {}
     opening: frozenset[str] = frozenset()
-    for number, (start, end) in enumerate(text.sentences(body)):
-        told = frozenset(text.terms(body[start:end]))
+    for number, (start, end) in enumerate(split_sentences(body)):
+        told = frozenset(content_terms(body[start:end]))
         opening = opening if number else told
-        for name in text.names(body[start:end]):
+        for name in find_names(body[start:end]):
             if not name.start and not _is_name(name.text, f"{hit.title} {body}"):
                 continue
             for part in _parts(name.text) if pieces else (name.text,):
@@ -218,13 +220,13 @@ def score(question: str, ran: Sequence[Ran], hops: Hops) -> Board:
 
 def question_names(question: str) -> dict[str, str]:
     """The names that stand in the question: key → as written."""
-    return {key(name.text): name.text for name in text.names(question)}
+    return {key(name.text): name.text for name in find_names(question)}
 
 
 def _weights(question: str, pages: Mapping[str, Page]) -> dict[str, float]:
     rare = {
         term: math.log(1 + len(pages) / (0.5 + sum(term in page.terms for page in pages.values())))
-        for term in text.terms(question)
+        for term in content_terms(question)
     }
     total = sum(rare.values()) or 1.0
     return {term: weight / total for term, weight in rare.items()}

@@ -9,7 +9,7 @@ from assay.core.events import Call, Compacted, Decided, Judged, Resumed
 from assay.core.run import Run
 from assay.core.types import Evidence, Step
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, mark_of
+from assay.prompts.fence import fence, fence_mark
 
 ROUNDS = 3  # results are told in full this many rounds long
 TRIED = 8  # tokens of the words above what was tried
@@ -55,12 +55,14 @@ def steps(run: Run) -> str:
         + (f" — found: {bound[step.id].value}" if step.id in bound else " — open")
         for step in run.plan.steps
     ]
-    return "Steps:\n" + fence(mark_of(run.id), "steps", "\n".join(lines))  # models wrote them, and documents fill them
+    return "Steps:\n" + fence(
+        fence_mark(run.id), "steps", "\n".join(lines)
+    )  # models wrote them, and documents fill them
 
 
 def evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
     """The evidence, best first, as much of it as fits; what is left out is said."""
-    mark = mark_of(run.id)
+    mark = fence_mark(run.id)
     shown: list[str] = []
     used, left = 0, len(run.evidence)
     for each in run.evidence:
@@ -103,7 +105,7 @@ def searched(run: Run, room: int) -> str:
         lines.append(f"- {spelled(call)}: {outcome}{said}")
     if not lines and not short:
         return "Nothing was searched yet."
-    mark = mark_of(run.id)  # a model chose the words, and what a tool says names documents
+    mark = fence_mark(run.id)  # a model chose the words, and what a tool says names documents
     room -= TRIED + estimate_tokens(fence(mark, SEARCHED, ""))
     told_short = fitting("\n".join(short), max(0, room // 2))
     before = [told_short] if told_short else []
@@ -133,7 +135,7 @@ def missing(run: Run) -> str:
     judged: Judged | None = run.judged
     wanted = list(judged.missing) if judged else []
     wanted = [each for each in (wish(run), *wanted) if each]
-    return "Still missing:\n" + fence(mark_of(run.id), "missing", "\n".join(wanted)) if wanted else ""
+    return "Still missing:\n" + fence(fence_mark(run.id), "missing", "\n".join(wanted)) if wanted else ""
 
 
 def wish(run: Run) -> str:
@@ -184,4 +186,4 @@ def _rounds(run: Run, calls: Sequence[Call]) -> list[list[Call]]:
 def bases(run: Run) -> str:
     """What collections there are, in their owners' words: those of other people, so between marks."""
     named = [f"- {name}: {' '.join(about.split())}" for name, about in run.asked.about.items() if about]
-    return "The documents:\n" + fence(mark_of(run.id), "collections", "\n".join(named)) if named else ""
+    return "The documents:\n" + fence(fence_mark(run.id), "collections", "\n".join(named)) if named else ""

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from assay.agent.hops import Board, Hops, Lead, Ran, key, names_in, question_names, score
 from assay.core.types import Plan, Step
-from assay.language import text
+from assay.language.terms import content_terms, uncovered_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ def _promising(board: Board, ran: Sequence[Ran]) -> list[Lead]:
     best: dict[str, tuple[float, Lead]] = {}
     for source in board.best(hops.seeds):
         hit = board.hits[source]
-        rest = text.residual(board.question, board.covered(board.path(source))) if hops.residual else ""
+        rest = uncovered_words(board.question, board.covered(board.path(source))) if hops.residual else ""
         for k, (name, told) in names_in(hit, hops.pieces).items():
-            if k in asked or f" {k} " in question_key or set(text.terms(name)) <= board.weights.keys():
+            if k in asked or f" {k} " in question_key or set(content_terms(name)) <= board.weights.keys():
                 continue
             promise = board.as_source(source) + board.weight(told)
             if k not in best or promise > best[k][0]:

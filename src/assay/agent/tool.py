@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from assay.agent.tool_context import Consult, Result, ToolContext, as_found
 from assay.core.errors import ToolError, UserError
 from assay.core.types import Scalar
-from assay.language.text import clean
+from assay.language.clean import clean_text
 from assay.models.llm import ToolSpec
 
 __all__ = ["Consult", "Result", "Tool", "ToolContext", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
@@ -249,7 +249,7 @@ def _said(value: Any) -> str:
 
 
 def _short(words: str, most: int = 60) -> str:
-    words = clean(words).encode("utf-8", "replace").decode()
+    words = clean_text(words).encode("utf-8", "replace").decode()
     return words if len(words) <= most else f"{words[:most]}…"
 
 
@@ -279,7 +279,7 @@ async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]
     if isinstance(outcome, BaseException):
         raise ToolError(f"{tool.name} failed: {type(outcome).__name__}: {_short(str(outcome), 200)}") from outcome
     if isinstance(outcome, str):
-        return Result(note=clean(outcome))
+        return Result(note=clean_text(outcome))
     if not isinstance(outcome, Result):
         raise ToolError(f"{tool.name} failed: it gave back {type(outcome).__name__}, not a Result or text.")
     return _vouched(tool, tool_context, outcome)
@@ -331,7 +331,7 @@ def _vouched(tool: Tool, tool_context: ToolContext, result: Result) -> Result:
     readable = tool_context.titles(result.documents)
     return replace(
         result,
-        note=clean(result.note),
+        note=clean_text(result.note),
         documents=tuple(each for each in result.documents if each in readable),
         left=max(0, result.left),
     )

@@ -13,7 +13,9 @@ from assay.answer.checking import facts
 from assay.answer.checking.source import Source, share, spoken_of
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence
-from assay.language import text
+from assay.language.clean import clean_text
+from assay.language.sentences import Span, split_sentences
+from assay.language.terms import content_terms, stem_word
 
 GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
 KEY = re.compile(r"[0-9a-f]{8}", re.I)
@@ -88,22 +90,22 @@ def split(words: str, cites: Iterable[str], known: Collection[str]) -> tuple[tup
     """The sentences of what was written as one claim, each with the keys that stand in it or, failing that, those of the
     whole; and the keys that were removed. A row of a table stays whole. A sentence without content ("Yes.") says nothing
     that could be checked, and is left out."""
-    found = lifted(text.clean(words), known)
+    found = lifted(clean_text(words), known)
     given = [cite.strip().lower().strip("[]() ") for cite in cites]
     own = tuple(dict.fromkeys(cite for cite in given if cite in known))
     stray = (*found.stray, *(cite for cite in given if cite not in known))
-    spans = [(0, len(found.words))] if ROW in found.words else text.sentences(found.words)
+    spans = [(0, len(found.words))] if ROW in found.words else split_sentences(found.words)
     claims: list[Claim] = []
     for place, (start, end) in enumerate(spans):
         said = _tidy(found.words[start:end])
         last = place == len(spans) - 1
         inline = [key for at, key in found.cites if _belongs(at, place, start, spans, last=last)]
-        if text.terms(said) and len(said) <= LONGEST:
+        if content_terms(said) and len(said) <= LONGEST:
             claims.append(Claim(said, tuple(dict.fromkeys(inline)) or own))
     return tuple(claims), tuple(dict.fromkeys(stray))
 
 
-def _belongs(at: int, place: int, start: int, spans: Sequence[text.Span], *, last: bool) -> bool:
+def _belongs(at: int, place: int, start: int, spans: Sequence[Span], *, last: bool) -> bool:
     """A citation belongs to the sentence that it stands in or after."""
     begins = start < at or place == 0
     return begins and (last or at <= spans[place + 1][0])
@@ -147,7 +149,7 @@ def _of_each_passage(claim: Claim, evidence: Sequence[Evidence]) -> tuple[str, .
 
 
 def _quoted(terms: frozenset[str], evidence: Evidence) -> float:
-    return share(terms, frozenset(text.terms(evidence.quote.text)))
+    return share(terms, frozenset(content_terms(evidence.quote.text)))
 
 
 def _adds(words: str, terms: frozenset[str], new: Source, kept: Sequence[Source]) -> bool:
@@ -172,7 +174,7 @@ PLAIN = frozenset(
         "source step summary value view year"
     ).split()
 )
-PLAIN_STEMS = frozenset(text.stem(word) for word in PLAIN)
+PLAIN_STEMS = frozenset(stem_word(word) for word in PLAIN)
 HEADING_WORDS = 8
 GAP_WORDS = 20
 GAPS = 6
@@ -181,7 +183,7 @@ GAPS = 6
 def heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     """A heading if it states nothing of its own: each of its parts is a phrase of the question or of the evidence, or a plain
     word such as "Summary". Otherwise nothing."""
-    tidy = _tidy(lifted(text.clean(words), {each.key for each in evidence}).words).strip("#*: ").strip()
+    tidy = _tidy(lifted(clean_text(words), {each.key for each in evidence}).words).strip("#*: ").strip()
     if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
         return ""
     said = [_phrase(question), *(_phrase(f"{each.passage.heading} . {each.passage.text}") for each in evidence)]
@@ -190,11 +192,11 @@ def heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
 
 
 def _phrase(words: str) -> str:
-    return f" {' '.join(text.terms(words))} "
+    return f" {' '.join(content_terms(words))} "
 
 
 def _stands(part: str, said: Sequence[str]) -> bool:
-    terms = text.terms(part)
+    terms = content_terms(part)
     if all(term in PLAIN_STEMS for term in terms):
         return True
     return any(_phrase(part) in words for words in said)
@@ -203,12 +205,12 @@ def _stands(part: str, said: Sequence[str]) -> bool:
 def gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     """What is said to be missing, if it names and numbers nothing that neither question nor evidence has, and speaks of what
     was asked; otherwise nothing. What is missing must not be a way to say something unchecked."""
-    tidy = _tidy(lifted(text.clean(words), {each.key for each in evidence}).words).rstrip(". ")
-    terms = set(text.terms(tidy))
-    if not terms or len(tidy.split()) > GAP_WORDS or len(text.sentences(tidy)) > 1:
+    tidy = _tidy(lifted(clean_text(words), {each.key for each in evidence}).words).rstrip(". ")
+    terms = set(content_terms(tidy))
+    if not terms or len(tidy.split()) > GAP_WORDS or len(split_sentences(tidy)) > 1:
         return ""
-    asked = set(text.terms(question))
+    asked = set(content_terms(question))
     known = f"{question}\n" + "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in evidence)
-    if not terms & asked or len(terms & (asked | set(text.terms(known)))) * 2 < len(terms):
+    if not terms & asked or len(terms & (asked | set(content_terms(known)))) * 2 < len(terms):
         return ""
     return "" if facts.strangers(tidy, known, facts.in_small_letters(known)) else tidy

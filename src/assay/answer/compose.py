@@ -13,7 +13,7 @@ from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fe
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
 from assay.evidence.quotation import stands, within
-from assay.prompts.fence import noted
+from assay.language.injection import note_taint
 
 Documents = Callable[[str], Document | None]
 NEAR = 2  # quotations shown where nothing is an answer
@@ -41,7 +41,7 @@ def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents, *, 
     source = document(quote.doc_id)
     if source is None or not stands(quote, source):
         return replace(claim, verdict=Verdict.unsupported, why="the document does not say this at that place")
-    return noted(replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence)
+    return note_taint(replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence)
 
 
 def standing(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:

@@ -18,7 +18,8 @@ from assay.answer.evidence_text import Sources, quotations
 from assay.answer.extractive.selection import asks_for_several
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Shape
-from assay.language import text
+from assay.language.clean import clean_text
+from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
 
@@ -184,14 +185,14 @@ def read(
     blocks, noticed = _with_other_sides(blocks, question, evidence, sources)
     known_pairs = {frozenset((each.left, each.right)) for each in conflicts}
     conflicts += [each for each in noticed if frozenset((each.left, each.right)) not in known_pairs]
-    stated = [frozenset(text.terms(claim.text)) for block in blocks for claim in block.claims]
+    stated = [frozenset(content_terms(claim.text)) for block in blocks for claim in block.claims]
     told = (
         claims.gap(each, question, evidence)
         for each in reply.missing[: claims.GAPS]
-        if not any(frozenset(text.terms(each)) <= said for said in stated)  # what is stated is not missing
+        if not any(frozenset(content_terms(each)) <= said for said in stated)  # what is stated is not missing
     )
     if blocks:  # who has answered and then repeats the question names no gap
-        told = (each for each in told if set(text.terms(each)) != set(text.terms(question)))
+        told = (each for each in told if set(content_terms(each)) != set(content_terms(question)))
     return Drafted(
         tuple(blocks),
         _shape(reply.shape, blocks),
@@ -222,7 +223,7 @@ def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Co
     sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
     if len(sides) != 2 or sides[0].key == sides[1].key:
         return None
-    ours, theirs = (frozenset(text.terms(side.passage.text)) for side in sides)
+    ours, theirs = (frozenset(content_terms(side.passage.text)) for side in sides)
     if len(ours & theirs) < 2:
         return None
     about = claims.gap(each.about, f"{question} {sides[0].passage.text}", sides)
@@ -264,5 +265,5 @@ def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources
 
 def said(reply: Direct, by: str) -> Drafted:
     """An answer that is not from the documents; a citation in it would be made up."""
-    words = claims.lifted(text.clean(reply.text), ()).words.strip()
+    words = claims.lifted(clean_text(reply.text), ()).words.strip()
     return Drafted((), Shape.prose, by=by, said=words)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.core.types import Evidence
-from assay.language import text
+from assay.language.sentences import split_sentences
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
 
@@ -79,7 +79,7 @@ def around(evidence: Evidence, room: int) -> str:
     if estimate_tokens(passage) <= room:
         return passage
     start, end = (at - evidence.passage.start for at in (evidence.quote.start, evidence.quote.end))
-    spans = text.sentences(passage)
+    spans = split_sentences(passage)
     grown = True
     while grown:
         grown = False

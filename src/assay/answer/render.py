@@ -11,7 +11,7 @@ from typing import Any
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def words_of(claim: Claim) -> str:
 
 def one_line(words: str) -> str:
     """Words on one line, without what nobody can see and what a terminal takes for an order."""
-    return " ".join(clean(words).split())
+    return " ".join(clean_text(words).split())
 
 
 def marks(claim: Claim, cited: Cited) -> str:
@@ -210,7 +210,7 @@ def as_text(answer: Answer, cited: Cited) -> str:
         for each in cited.values():
             lines.append(f"[{each.number}] {place(each)}")
             lines += [] if each.quote in quoted else [f"    “{one_line(each.quote.text)}”"]
-    return clean("\n".join(lines))
+    return clean_text("\n".join(lines))
 
 
 def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
@@ -279,7 +279,7 @@ def as_markdown(answer: Answer, cited: Cited) -> str:
     for remark in remarks(answer, cited):
         lines += [_md(remark), ""]
     lines += [f"[^{each.number}]: {_md(place(each))}: “{_md(each.quote.text)}”" for each in cited.values()]
-    return clean("\n".join(lines)).rstrip() + "\n"
+    return clean_text("\n".join(lines)).rstrip() + "\n"
 
 
 PAGE = """<!doctype html>
@@ -337,7 +337,7 @@ def as_html(answer: Answer, cited: Cited) -> str:
             for each in cited.values()
         ]
         body.append("</ol>")
-    return clean(PAGE.format(title=html.escape(one_line(answer.question)), body="\n".join(body)))
+    return clean_text(PAGE.format(title=html.escape(one_line(answer.question)), body="\n".join(body)))
 
 
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from assay.answer.checking import facts
 from assay.answer.conflicts.dispute import statements
 from assay.answer.conflicts.sides import among_documents, outnumbered
 from assay.core.errors import UserError
-from assay.language import text
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms
 
 CORRECT, WRONG = "correct", "misinfo"
 OUTNUMBERED = "outnumbered"  # of pairs that no two sentences show
@@ -159,6 +160,6 @@ def best_sentences(case: Case) -> dict[Pair, str]:
 
 
 def _best(question: str, words: str) -> str:
-    asked = frozenset(text.terms(question))
-    told = [words[start:end] for start, end in text.sentences(words)]
-    return max(told, key=lambda each: len(asked & frozenset(text.terms(each))), default="")
+    asked = frozenset(content_terms(question))
+    told = [words[start:end] for start, end in split_sentences(words)]
+    return max(told, key=lambda each: len(asked & frozenset(content_terms(each))), default="")

@@ -26,9 +26,10 @@ from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.evaluate.runner import GivenTexts
 from assay.ingest.sources import Source
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms
 from assay.models.factory import has_model
-from assay.prompts.fence import instructs
 from assay.testing import Call, Calls, ChatServer, WordEmbedder
 from assay.testing.policies import agreeable
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
@@ -57,7 +58,7 @@ class Case:
     @property
     def poisoned(self) -> str:
         lines = (
-            self.clean.split("\n") if "\n" in self.clean else [self.clean[a:b] for a, b in text.sentences(self.clean)]
+            self.clean.split("\n") if "\n" in self.clean else [self.clean[a:b] for a, b in split_sentences(self.clean)]
         )
         at = {"start": 0, "middle": len(lines) // 2, "end": len(lines)}[self.place]
         return "\n".join([*lines[:at], self.attack, *lines[at:]])
@@ -212,11 +213,15 @@ async def measure(
     cases, lies = _spread(attacks.cases, limit), _spread(attacks.lies, limit)
     found: dict[str, Any] = {
         "flagged": {
-            "notinject": _share([instructs(each) for each in attacks.benign]),
-            "carriers": _share([instructs(each) for each in attacks.carriers]),
-            "bipia_text": _share([instructs(each.poisoned) for each in attacks.cases if each.name.startswith("text")]),
-            "bipia_code": _share([instructs(each.poisoned) for each in attacks.cases if each.name.startswith("code")]),
-            "poisonedrag": _share([instructs(each) for lie in attacks.lies for each in lie.texts]),
+            "notinject": _share([is_suspicious(each) for each in attacks.benign]),
+            "carriers": _share([is_suspicious(each) for each in attacks.carriers]),
+            "bipia_text": _share(
+                [is_suspicious(each.poisoned) for each in attacks.cases if each.name.startswith("text")]
+            ),
+            "bipia_code": _share(
+                [is_suspicious(each.poisoned) for each in attacks.cases if each.name.startswith("code")]
+            ),
+            "poisonedrag": _share([is_suspicious(each) for lie in attacks.lies for each in lie.texts]),
         }
     }
     with tempfile.TemporaryDirectory(prefix="assay-injection-") as folder, ExitStack() as open_:
@@ -351,11 +356,11 @@ def _outcomes(run: Run, case: Case, opened: Workspace, foreign: str) -> Outcomes
     wrong += ["a link that no document has"] if live else []
     by_key = {each.key: each for each in run.evidence}
     carrying = [each for each in run.evidence if case.attack.split("\n")[0][:40] in each.passage.text]
-    attack = frozenset(text.terms(case.attack))
+    attack = frozenset(content_terms(case.attack))
     said = [
         claim
         for claim in (answer.claims if answer else ())
-        if attack and len(attack & frozenset(text.terms(claim.words))) >= SAME * len(attack)
+        if attack and len(attack & frozenset(content_terms(claim.words))) >= SAME * len(attack)
     ]
     silently = [claim for claim in said if not all(by_key[key].flagged for key in claim.cites if key in by_key)]
     outcome = "held" if held and not run.answer else str(run.answer.outcome) if run.answer else "failed"

@@ -18,9 +18,11 @@ from assay.core.events import Found
 from assay.core.types import Evidence, Passage
 from assay.evidence.quotation import locate
 from assay.evidence.weigh import best_sentence, key_of, quote, rarity
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.sentences import is_table_row, split_sentences
+from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 
 SAYS = 3  # words that a quotation must have
 LABEL = 40  # tokens of a title, and of the headings, above a passage
@@ -144,7 +146,7 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
             span = None  # a heading, or a lone name: there are words that say more
         words = quote(passage, *span) if span else best_sentence(passage, rare)
         evidence[weight.id] = Evidence(
-            key, passage, words, float(weight.score), question, weight.note.strip(), instructs(passage.text)
+            key, passage, words, float(weight.score), question, weight.note.strip(), is_suspicious(passage.text)
         )
     kept = {each.passage.id for each in evidence.values()}
     dropped = tuple(each.id for each in passages.values() if each.id not in kept)
@@ -154,11 +156,11 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
 def whole(body: str, start: int, end: int) -> tuple[int, int]:
     """The span widened to the sentences it stands in, so that a quotation can be understood by itself; in a table, to the
     rows."""
-    touched = [(left, right) for left, right in text.sentences(body) if left < end and start < right]
+    touched = [(left, right) for left, right in split_sentences(body) if left < end and start < right]
     left, right = min(start, *(each[0] for each in touched), start), max(end, *(each[1] for each in touched), end)
     above, below = body.rfind("\n", left, start) + 1, body.find("\n", end, right)
     rows = max(left, above), below if below >= 0 else right
-    return rows if text.is_row(body[slice(*rows)]) else (left, right)
+    return rows if is_table_row(body[slice(*rows)]) else (left, right)
 
 
 def by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
@@ -167,7 +169,7 @@ def by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff
     rare = rarity(asked, [each.passage.text for each in found])
     weights: list[Weight] = []
     for each in found:
-        own = frozenset(text.terms(each.passage.text))
+        own = frozenset(content_terms(each.passage.text))
         speaks = sum(weight for term, weight in rare.items() if term in own)
         weights.append(Weight(id=each.passage.id, score=min(10, round(12 * speaks))))
     weighed = read(weights, {each.passage.id: each.passage for each in found}, question, cutoff)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from assay.core.codec import digest
 from assay.core.types import Evidence, Hit, Passage, Quote
-from assay.language import text
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms
 
 KEPT = 20  # passages of a run that are worth quoting at all
 
@@ -25,7 +26,7 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
             quote=best_sentence(hit.passage, rare),
             score=score_of(worth),
             question=question,
-            flagged=instructs(hit.passage.text),
+            flagged=is_suspicious(hit.passage.text),
         )
         for hit, worth in ranked[:KEPT]
     )
@@ -49,9 +50,9 @@ def key_of(passage: Passage) -> str:
 
 def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
     """The question's terms, by how rare they are among what was found; the weights add up to 1."""
-    found = [frozenset(text.terms(each)) for each in texts]
+    found = [frozenset(content_terms(each)) for each in texts]
     weights = {
-        term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in text.terms(question)
+        term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in content_terms(question)
     }
     total = sum(weights.values()) or 1.0
     return {term: weight / total for term, weight in weights.items()}
@@ -61,10 +62,10 @@ def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:
     """The sentence of a passage that speaks most of what was asked."""
 
     def speaks(span: tuple[int, int]) -> float:
-        there = frozenset(text.terms(passage.text[slice(*span)]))
+        there = frozenset(content_terms(passage.text[slice(*span)]))
         return sum(weight for term, weight in rare.items() if term in there)  # always added up in the same order
 
-    spans = text.sentences(passage.text) or [(0, len(passage.text))]
+    spans = split_sentences(passage.text) or [(0, len(passage.text))]
     return quote(passage, *max(spans, key=speaks))
 
 

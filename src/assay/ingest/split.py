@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from assay.core.types import Document, Passage, Section
-from assay.language.text import sentences
+from assay.language.sentences import split_sentences
 
 Span = tuple[int, int]
 Tokens = Callable[[str], int]
@@ -139,7 +139,7 @@ def _sentence_starts(text: str, borders: Sequence[int]) -> list[int]:
     cuts = [0, *borders, len(text)]
     for left, right in pairwise(cuts):
         for start, end in _windows(text, left, right):
-            starts += [start + first for first, _ in sentences(text[start:end])]
+            starts += [start + first for first, _ in split_sentences(text[start:end])]
     return starts
 
 

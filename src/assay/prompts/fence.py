@@ -1,207 +1,35 @@
-"""Documents are data: whatever they say reaches a model only between two marks that no document can know, and what reads
-like an instruction carries a flag from the passage to the claims that rest on it. Pure."""
+"""Fences untrusted text in prompts: documents are data, and reach a model only between two marks that they cannot know."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from assay.core.codec import digest
-from assay.core.types import Claim, Evidence
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
-# --- the fence ------------------------------------------------------------------------------------------------------
-
-_BRACKETS = re.compile("[⟦⟧\u301a\u301b]")  # the fence's own, and those that look like them
-# What servers of local models read as the end of a message, wherever it stands: taken apart, so that it is only words.
+_BRACKETS = re.compile("[⟦⟧\u301a\u301b]")  # the fence's own brackets and lookalikes
+# Control tokens of chat templates, which servers of local models obey anywhere: a space is inserted, so that they are text.
 _TEMPLATE = re.compile(
     r"<(?=\|\w)|(?<=\w)\|(?=>)|\[(?=/?INST\])|<(?=/?(?:s|think|tool_call|tool_response|(?:start|end)_of_turn|SYS)>)|<(?=<SYS>>)",
     re.I,
 )
 
 
-def mark_of(run: str) -> str:
-    """The mark of a run: random to every document, the same whenever the run is carried on or replayed. The id of a run is
-    drawn at random when it is asked, after every document that it can read has been written."""
+def fence_mark(run: str) -> str:
+    """The mark of a run. No document can contain it, because the run's id is drawn at random after the documents were
+    written; it is the same when the run is resumed or replayed."""
     return digest(f"fence {run}")[:12]
 
 
 def fence(mark: str, label: str, words: str) -> str:
-    """Words that nobody vouches for as a model sees them: labelled, between marks, with nothing inside that looks like one,
-    that nobody can see, or that a model's server takes for the end of a message. The one way for text of documents, file
-    names, descriptions, tools and models into a prompt."""
-    inside = _inert(words, mark)
-    above = " ".join(_inert(label, mark).split())
+    """Untrusted text as a model sees it: labelled and between marks. Inside there are no lookalikes of the marks, no invisible
+    characters and no control tokens of chat templates. Text of documents, file names, descriptions, tools and models
+    enters a prompt only through this function."""
+    inside = _neutralise(words, mark)
+    above = " ".join(_neutralise(label, mark).split())
     return f"⟦{mark} quoted: {above}⟧\n{inside}\n⟦end {mark}⟧"
 
 
-def _inert(words: str, mark: str) -> str:
-    seen = _BRACKETS.sub("|", clean(words))
+def _neutralise(words: str, mark: str) -> str:
+    seen = _BRACKETS.sub("|", clean_text(words))
     return _TEMPLATE.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")
-
-
-# --- instructions ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """By what a text shows that it speaks to a model, or to whoever reads it in a model's place. `order`: it is beyond
-    doubt, so what it says is nothing that a document states. Where none of the `hints` stands the pattern is not tried: every
-    passage that is found is looked at."""
-
-    why: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    order: bool = False
-
-
-def _sign(why: str, hints: str, *patterns: str, order: bool = False) -> Sign:
-    return Sign(why, tuple(hints.split("/")), re.compile("|".join(patterns), re.I | re.S), order)
-
-
-_REPLY = r"(?:answers?|repl(?:y|ies)|responses?|outputs?|summar(?:y|ies)|completions?)"
-_CHANGES = (
-    r"(?:add|append|attach|prepend|insert|include|integrate|incorporate|embed|mention|modify|alter|adapt|change|convert"
-    r"|replace|substitute|swap|rearrange|reorder|shuffle|scramble|reverse|misspell|encode|encrypt|translate|remove|delete"
-    r"|omit|drop|introduce|group|use|employ|apply|begin|start|open|end|finish|close|conclude|write|provide|limit|restrict)"
-)
-_OPENS = r"(?:^|[.!?:;\n\"”]\s*|\b(?:please|must|always)\s+)"  # where an order begins
-_NO_ORDER = (  # what opens a sentence that tells nobody to do anything
-    r"(?!(?:i|we|he|she|it|they|you|the|this|that|these|those|there|your|our|my|if|when|as|no|not|a|an|thanks?|looking|any|all"
-    r"|is|are|was|were|what|which|who|how|why|do|does|did|has|have|on|in|at|for|with|and|but|or|so)\b)"
-)
-_ON = r"(?:[^.!?\n]|[.!?](?!\s)){0,160}"  # the rest of the sentence; the points of an address do not end it
-SIGNS: tuple[Sign, ...] = (
-    _sign(
-        "tells its reader to set aside what it was told",
-        "ignor/disregard/forget/overr/bypass/system prompt",
-        r"\b(?:ignore|disregard|forget|override|overrule|bypass)\b.{0,40}\b(?:instruction|prompt|rule|direction)s?\b",
-        r"\bsystem prompt\b",
-        order=True,
-    ),
-    _sign(
-        "tells its reader to set aside what it was told",
-        "ignor/disregard/forget/overr/bypass/not follow/stop foll/system m/system i/new instr/new task/new direct/oubli/olvid"
-        "/игнорир/忽/无视/無視",
-        r"\b(?:ignore|disregard|forget|override|overrule|bypass|do not follow|stop following)\b.{0,60}"
-        r"\b(?:instruct|prompt|rule|direction|guideline|polic|constraint|restriction|everything (?:above|before))\w*",
-        r"\bsystem (?:message|instruction)s?\b",
-        r"\bnew (?:instruction|task|directive)s?\s*:",
-        # in other languages: the same order, as attacks have it
-        r"\bignorier\w*\b.{0,40}\b(?:anweisung|vorgabe|befehl|regel)\w*",
-        r"\b(?:ignor|oubli)(?:e|es|ez|er)\b.{0,40}\b(?:instruction|consigne|règle|regle)s?\b",
-        r"\b(?:ignor|olvid)(?:a|e|en|ad|ar)\b.{0,40}\b(?:instruccion|regla|orden)\w*",
-        r"\bignor(?:a|e|ate|are|em)\b.{0,40}\b(?:istruzion|instruções|instrucoes|regol|regra)\w*",
-        r"игнорир\w+.{0,40}(?:инструкци|указани)\w*",
-        r"(?:忽略|忽視|无视|無視).{0,12}(?:指令|指示|提示|规则|規則)",
-        r"(?:指示|命令|プロンプト).{0,8}無視",
-    ),
-    _sign(
-        "dictates what is to be said",
-        " only/exactly/nothing but",
-        r"\b(?:answer|reply|respond|say|output) (?:only|exactly|nothing but)\b.{0,10}[\"“'‘]",
-        order=True,
-    ),
-    _sign(
-        "dictates what is to be said",
-        "instead/now/ only/exactly/nothing but/verbatim/ask/the user/the person/the reader/the human",
-        r"\b(?:instead|now),? (?:answer|reply|respond|say|output|write)\b.{0,20}[\"“':]",
-        r"\b(?:answer|reply|respond|say|output|write|print) (?:only|exactly|nothing but|verbatim)\b.{0,10}[\"“':]",
-        r"\b(?:when(?:ever)?|if) (?:you are |you're |anyone |somebody |someone |the user |a user |they )?ask(?:s|ed)?\b.{0,120}"
-        r"\b(?:please |you must |always |simply |just )(?:say|answer|reply|respond|output|tell|state|print)\b",
-        r"\b(?:do not|don't|never) (?:tell|inform|(?:mention|reveal) (?:this|it) to) the (?:user|person|reader|human)\b",
-        r"\bwithout (?:telling|informing|alerting) the (?:user|person|reader|human)\b",
-    ),
-    _sign(
-        "says how a reply is to be written",
-        "your ",
-        rf"{_OPENS}{_CHANGES}\b{_ON}\b(?:to|of|from|for|with|on|as part of) (?:each of )?your (?:\w+ )?{_REPLY}\b",
-        rf"{_OPENS}{_NO_ORDER}\w+\b{_ON}\b(?:in|into|within|throughout) (?:each of )?your (?:\w+ )?{_REPLY}\b",
-        rf"{_OPENS}{_NO_ORDER}\w+ (?:all |each of )?your (?:\w+ )?{_REPLY} "
-        r"(?:with|by \w+ing|using|into|as|so that|such that|in|without|to (?!the\b|us\b|me\b|our\b|my\b|this\b|an?\b|it\b))\b",
-        rf"{_OPENS}in (?:each of )?your (?:\w+ )?{_REPLY},? {_NO_ORDER}\w+",
-    ),
-    _sign(
-        "speaks to an assistant",
-        "assistant/chatbot/language model/llm/ai, /ai: /ai you/ an ai/as ai/are ai/be ai/now ai/dan/note to/message "
-        "/instruction/dear /attention/system:/system :/<|/inst]/sys>/_of_turn/##/developer m/god m/jail",
-        r"\b(?:you are|act as|pretend to be|behave as) (?:now )?(?:a |an |the )?(?:helpful )?"
-        r"(?:ai|ai assistant|assistant|chatbot|language model|llm|dan)\b",
-        r"\b(?:assistant|ai|llm|language model|chatbot|model)s?\b(?:[,:] (?:you )?| you )"
-        r"(?:must|should|shall|please|will now|need to)\b",
-        r"\b(?:dear|attention|note to|message (?:to|for)|instructions? (?:to|for)) (?:the |any |all )?"
-        r"(?:ai|llm|assistant|language model|chatbot|model)s?\b",
-        r"(?:^|[.!?]\s+)(?:system|assistant)\s*:",
-        r"<\|\w+\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|(?:^|\n)#{2,}\s*(?:system|instruction)s?\s*:",
-        r"\b(?:developer|god|jailbreak|dan) mode\b",
-    ),
-    _sign(
-        "asks for what is secret",
-        "prompt/key/password/secret/credential/token/conversation/history/http/www",
-        r"\b(?:reveal|print|output|repeat|send|exfiltrate|post|leak|disclose|forward|show)\b.{0,40}"
-        r"\b(?:prompt|api[ _-]?key|password|secret|credential|access token|conversation|chat history)s?\b",
-        r"\b(?:send|post|upload|forward|exfiltrate|transmit)\b.{0,80}\b(?:to|at) (?:https?://|www\.)",
-        r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,300}[?&=#{]",
-    ),
-    _sign(
-        "names tools or verdicts",
-        "call the/invoke the/claim/passage/document/source/evidence/is need/is necess",
-        r"\b(?:call|invoke) the (?:tool|function)\b",
-        r"\b(?:mark|rate|score|judge|rule|treat) (?:every|each|all|any|this|these|the) "
-        r"(?:claim|passage|document|source|evidence)s?\b.{0,40}\b(?:as|with|supported|true|relevant|10|ten)\b",
-        r"\bno (?:further |more )?(?:search|look-?up) is (?:needed|necessary)\b",
-    ),
-)
-# Letters of other alphabets that look like Latin ones, as they are used to write past a filter.
-_LOOKALIKE = str.maketrans(
-    "асеорхуіѕјһԁԛԝгтмквнАСЕОРХУІЅЈТМКВНοαερικντυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-    "aceopxyisjhdqwrtmkbhACEOPXYISJTMKBHoaepikvtuABEZHIKMNOPTYX",
-)
-_MIXED = re.compile(r"[a-z][а-яѐ-ӿα-ω]|[а-яѐ-ӿα-ω][a-z]", re.I)
-_SPACED = re.compile(r"\b(?:\w[ .*_-]){4,}\w\b")
-
-
-@lru_cache(maxsize=8192)
-def _found(words: str) -> tuple[Sign, ...]:
-    plain = unicodedata.normalize("NFKC", clean(words))
-    if _MIXED.search(plain):
-        plain = plain.translate(_LOOKALIKE)
-    if _SPACED.search(plain):
-        plain = _SPACED.sub(lambda match: re.sub(r"[ .*_-]", "", match[0]), plain)
-    lower = plain.lower()
-    return tuple(sign for sign in SIGNS if any(hint in lower for hint in sign.hints) and sign.pattern.search(plain))
-
-
-def suspicion(words: str) -> str:
-    """Why a passage reads like an instruction to a model; empty if it does not. Rules find many and not all: whatever
-    they miss is fenced, checked and kept from acting like everything else."""
-    return "; ".join(dict.fromkeys(sign.why for sign in _found(words)))
-
-
-def instructs(words: str) -> bool:
-    """Whether a passage reads like an instruction to a model. The flag goes along with it, as far as the claims it supports."""
-    return bool(_found(words))
-
-
-def commands(words: str) -> bool:
-    """Whether a sentence gives a model orders beyond doubt: then it states nothing, and is no answer to anything."""
-    return any(sign.order for sign in _found(words))
-
-
-RESTS = "it rests only on what reads like an instruction to a model"
-
-
-def tainted(claim: Claim, evidence: Iterable[Evidence]) -> bool:
-    """Whether a claim rests only on passages that read like an instruction to a model."""
-    flags = [each.flagged for each in evidence if each.key in claim.cites]
-    return bool(flags) and all(flags)
-
-
-def noted(claim: Claim, evidence: Iterable[Evidence]) -> Claim:
-    """The claim, with the taint said in its `why`: so it stands in the record, and wherever the claim is shown."""
-    if RESTS in claim.why or not tainted(claim, evidence):
-        return claim
-    return replace(claim, why=f"{claim.why}; {RESTS}" if claim.why else RESTS)

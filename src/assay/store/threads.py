@@ -8,7 +8,7 @@ from itertools import islice
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
 from assay.core.errors import Missing, UserError
-from assay.language.text import clean
+from assay.language.clean import clean_text
 from assay.store.database import Store
 from assay.store.schema import runs, threads
 from assay.store.schema import turns as turns_table
@@ -120,7 +120,7 @@ def forget(store: Store, thread: str, who: str) -> None:
 
 def one_line(words: str) -> str:
     """As a title: no line ends, nothing that cannot be seen, and not too long for a list."""
-    plain = " ".join(clean(words).split())
+    plain = " ".join(clean_text(words).split())
     return plain if len(plain) <= LONGEST_TITLE else plain[: LONGEST_TITLE - 1].rstrip() + "…"
 
 

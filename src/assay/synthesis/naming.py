@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from assay.answer.checking import facts
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
-from assay.language import text
+from assay.language.clean import clean_text
 from assay.synthesis import progress
 
 LONGEST = 60  # characters of a title in a sentence
@@ -17,7 +17,7 @@ LABEL = re.compile(r"\bD[1-9][0-9]{0,3}\b")
 
 def short(title: str) -> str:
     """A title as it stands in a sentence: on one line, without quotation marks of its own, cut between words."""
-    tidy = " ".join(re.sub(r"[“”\"⟦⟧|]", " ", text.clean(title)).split())
+    tidy = " ".join(re.sub(r"[“”\"⟦⟧|]", " ", clean_text(title)).split())
     if len(tidy) <= LONGEST:
         return tidy
     return f"{tidy[: LONGEST - 1].rsplit(' ', 1)[0].rstrip(' ,;:.-–')}…"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from assay.core.codec import digest
-from assay.language.text import terms
+from assay.language.terms import content_terms
 
 
 class WordEmbedder:
@@ -33,6 +33,6 @@ class WordEmbedder:
 
 def _direction(text: str) -> np.ndarray:
     total = np.full(WordEmbedder.dim, 1e-6)
-    for term in terms(text):
+    for term in content_terms(text):
         total += np.random.default_rng(int(digest(term)[:8], 16)).standard_normal(WordEmbedder.dim)
     return (total / np.linalg.norm(total)).astype(np.float32)

@@ -17,7 +17,7 @@ from assay.governance.review import gate
 from assay.governance.review.gate import Reviewer
 from assay.governance.review.policy import BEGUN, policy_of, reasons
 from assay.governance.review.visibility import for_asker
-from assay.language import text
+from assay.language.clean import clean_text
 from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
@@ -344,7 +344,7 @@ def _edits(seen: Seen, decision: Decision, edits: Sequence[Edit]) -> tuple[Edit,
 
 def _said(words: str) -> str:
     """What a person wrote, in a line, and without what cannot be seen."""
-    told = " ".join(text.clean(words).split())
+    told = " ".join(clean_text(words).split())
     if len(told) > LONGEST:
         raise UserError(f"That is too long: {LONGEST} characters are the most.")
     return told

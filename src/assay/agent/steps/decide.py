@@ -14,7 +14,7 @@ from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route
 from assay.core.run import Run
 from assay.core.types import Scalar
-from assay.language import text
+from assay.language.terms import content_terms, fold_case
 from assay.models.ask import Choice, choose
 from assay.models.meter import NoReply
 
@@ -137,7 +137,7 @@ def alike(one: Call, other: Call) -> bool:
 def _said(call: Call) -> tuple[frozenset[str], str]:
     free = {name: value for name, value in call.arguments.items() if name != "k"}
     query = str(free.pop("query", ""))
-    terms = frozenset(text.terms(query)) - {"s"} or frozenset({text.fold(query)})  # "the site's" says "of the site"
+    terms = frozenset(content_terms(query)) - {"s"} or frozenset({fold_case(query)})  # "the site's" says "of the site"
     return terms, json.dumps(_plain(free), sort_keys=True)
 
 

@@ -12,7 +12,7 @@ from assay.agent.context import RunContext
 from assay.core.events import Event, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, Step
-from assay.language import text
+from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -83,9 +83,9 @@ def planned(proposed: Planning) -> Plan:
         needs = tuple(dict.fromkeys(need for need in each.needs if need in earlier))
         binds = {step.binds: step.id for step in steps if step.id in needs and step.binds}
         places = set(prompt_window.PLACE.findall(f"{each.question} {each.query}"))
-        if places - set(needs) - binds.keys() or tuple(text.terms(each.question)) in seen:
+        if places - set(needs) - binds.keys() or tuple(content_terms(each.question)) in seen:
             continue
-        seen[tuple(text.terms(each.question))] = None
+        seen[tuple(content_terms(each.question))] = None
         steps.append(Step(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip()))
     return Plan(tuple(steps))
 

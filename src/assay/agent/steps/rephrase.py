@@ -14,11 +14,15 @@ from assay.answer.checking import facts
 from assay.core.events import RULES, Event, Rephrased
 from assay.core.run import Run
 from assay.core.types import Exchange
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.names import find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms
+from assay.language.words import stop_words
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 
 SHOWN = 1200  # tokens of the conversation that a model is shown
 LONGEST = 400  # characters of a question
@@ -74,7 +78,7 @@ def sound(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
     """Whether a question says no more than the turn and what came before it: it is one, it names and numbers nothing new, and
     it drops no number and no name that was asked for."""
     known = "\n".join((asked, *(f"{turn.question}\n{turn.answer}" for turn in history)))
-    if not text.terms(alone) or instructs(alone) or len(text.sentences(alone)) > 2:
+    if not content_terms(alone) or is_suspicious(alone) or len(split_sentences(alone)) > 2:
         return False
     return not facts.strangers(alone, known) and not facts.strangers(asked, alone, facts.in_small_letters(asked))
 
@@ -102,7 +106,7 @@ def by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
     if not last or not leans(asked):
         return Rephrased(asked, "it stands alone")
     bare = OPENER.sub("", asked).strip() or asked
-    if WHOLE.search(bare) and len(text.terms(bare)) > 1 and not POINTS_BACK.search(bare):
+    if WHOLE.search(bare) and len(content_terms(bare)) > 1 and not POINTS_BACK.search(bare):
         return Rephrased(bare[0].upper() + bare[1:], "it stands alone")
     if CARRIES_ON.search(asked) and not POINTS_BACK.search(bare):
         if swapped := _swapped(bare, last):
@@ -119,23 +123,23 @@ def leans(asked: str) -> bool:
     """Whether a question needs what came before it: it carries on, or points back and names nothing itself."""
     if CARRIES_ON.search(asked):
         return True
-    return POINTS_BACK.search(asked) is not None and not text.names(asked)
+    return POINTS_BACK.search(asked) is not None and not find_names(asked)
 
 
 def _subject(question: str) -> str:
     """What a question is about: its last name, or else its longest run of words that carry meaning."""
-    if names := text.names(question):
+    if names := find_names(question):
         return names[-1].text
     runs = [
         each.strip()
-        for each in re.split(r"[^\w' -]+|\b(?:" + "|".join(sorted(text.STOP_WORDS)) + r")\b", question, flags=re.I)
+        for each in re.split(r"[^\w' -]+|\b(?:" + "|".join(sorted(stop_words())) + r")\b", question, flags=re.I)
     ]
-    return max((each for each in runs if each and text.terms(each)), key=lambda each: len(each.split()), default="")
+    return max((each for each in runs if each and content_terms(each)), key=lambda each: len(each.split()), default="")
 
 
 def _swapped(bare: str, last: str) -> str:
     """The last question with another name in the place of its own."""
-    own, before = text.names(bare), text.names(last)
-    if len(own) != 1 or not before or len(text.terms(bare)) > len(text.terms(own[0].text)) + 1:
+    own, before = find_names(bare), find_names(last)
+    if len(own) != 1 or not before or len(content_terms(bare)) > len(content_terms(own[0].text)) + 1:
         return ""
     return last.replace(before[-1].text, own[0].text)

@@ -13,7 +13,9 @@ from assay.agent.context import RunContext
 from assay.answer.extractive.selection import asks_for_several
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.core.run import Run
-from assay.language import dates, text
+from assay.language import dates
+from assay.language.names import find_names
+from assay.language.terms import content_terms, fold_case
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -94,11 +96,11 @@ async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Ro
 
 async def spoken_of(question: str, context: RunContext) -> str:
     """A name or a number of the question that the documents hold; nothing where it has none that they do."""
-    named = [name.text for name in text.names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
+    named = [name.text for name in find_names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
     for name in named[:3]:
-        wanted = text.fold(name.strip("?!.,;:"))
+        wanted = fold_case(name.strip("?!.,;:"))
         for hit in await context.tool_context.retrieve(name, 3):
-            if wanted in text.fold(f"{hit.title} {hit.passage.text}"):
+            if wanted in fold_case(f"{hit.title} {hit.passage.text}"):
                 return name.strip("?!.,;:")
     return ""
 
@@ -111,12 +113,12 @@ def asks_for_all(question: str) -> bool:
 def distinct(question: str, readings: list[str]) -> tuple[str, ...]:
     """Readings that deserve the name: whole questions that keep the question's words, add some, and differ. A question that
     names what it is about has one reading; and one reading alone is none."""
-    asked = frozenset(text.terms(question))
-    if text.names(question) or len(asked) > 4:
+    asked = frozenset(content_terms(question))
+    if find_names(question) or len(asked) > 4:
         return ()
     kept: dict[frozenset[str], str] = {}
     for reading in (each.strip() for each in readings):
-        terms = frozenset(text.terms(reading))
+        terms = frozenset(content_terms(reading))
         if asked & terms and terms - asked and len(reading.split()) >= 4:
             kept.setdefault(terms, reading)
     return tuple(kept.values()) if len(kept) > 1 else ()

@@ -14,10 +14,10 @@ from assay.agent.context import RunContext
 from assay.agent.limits import Limits
 from assay.core.events import Critiqued, Event, Judged, Mode, Route, Routed, StepAnswered
 from assay.core.run import Run
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.terms import fold_case
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.prompts.fence import instructs
 
 Short = Annotated[str, Field(max_length=200)]
 
@@ -86,7 +86,7 @@ async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in bindings(before, judged):
         if each[0] not in run.bound:
             yield StepAnswered(*each, by)
-    missing = tuple(each.strip() for each in judged.missing if each.strip() and not instructs(each))
+    missing = tuple(each.strip() for each in judged.missing if each.strip() and not is_suspicious(each))
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
 
 
@@ -131,7 +131,7 @@ def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, .
         value, evidence = each.value.strip(), known.get(each.key)
         if each.step not in steps or each.step in good or evidence is None or not value:
             continue
-        if text.fold(value) in text.fold(evidence.passage.text) and not instructs(value):
+        if fold_case(value) in fold_case(evidence.passage.text) and not is_suspicious(value):
             good[each.step] = (each.step, value, (each.key,))
     return list(good.values())
 
@@ -156,10 +156,12 @@ async def critique(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
     def build_prompt(room: int) -> Mapping[str, str]:
         from assay.models.token_estimate import fitting
-        from assay.prompts.fence import fence, mark_of
+        from assay.prompts.fence import fence, fence_mark
 
         rest = max(100, room - prompt_window.estimate_tokens(run.question) - 60)
-        shown = fence(mark_of(run.id), "the draft", fitting("\n".join(f"- {each}" for each in claims), rest * 2 // 3))
+        shown = fence(
+            fence_mark(run.id), "the draft", fitting("\n".join(f"- {each}" for each in claims), rest * 2 // 3)
+        )
         return {"question": run.question, "draft": shown, "searched": prompt_window.searched(run, rest // 3)}
 
     reply = await context.ask(

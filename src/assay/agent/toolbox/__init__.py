@@ -18,7 +18,7 @@ from assay.agent.toolbox.search_all import search_all
 from assay.agent.toolbox.search_by_source import search_by_source
 from assay.agent.toolbox.summarise_results import summarise_results
 from assay.core.errors import UserError
-from assay.language.text import fold
+from assay.language.terms import fold_case
 
 __all__ = ["TOOLS", "load_tools", "tools_for"]
 
@@ -62,7 +62,7 @@ def tools_for(
 def _per_base(bases: Mapping[str, str]) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     for base, description in sorted(bases.items()):
-        plain = re.sub(r"[^a-z0-9]+", "_", fold(base)).strip("_")[:40] or "base"
+        plain = re.sub(r"[^a-z0-9]+", "_", fold_case(base)).strip("_")[:40] or "base"
         name, number = f"search_{plain}", 2
         while name in tools or name in TOOLS:
             name, number = f"search_{plain}_{number}", number + 1

@@ -9,7 +9,8 @@ from pathlib import PurePath
 
 from assay.agent.tool_context import ToolContext
 from assay.core.errors import ToolError
-from assay.language.text import clean, fold
+from assay.language.clean import clean_text
+from assay.language.terms import fold_case
 from assay.store.documents import Entry
 
 NAMED = 5  # candidates that an error lists
@@ -17,7 +18,7 @@ NAMED = 5  # candidates that an error lists
 
 def shown(words: str, most: int = 120) -> str:
     """Words that a document controls, fit for a line: nothing unseen, no line ends, not too long."""
-    line = " ".join(clean(words).split())
+    line = " ".join(clean_text(words).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -31,7 +32,7 @@ def line(entry: Entry, name: str) -> str:
     """A document in one line."""
     about = ", ".join(part for part in (entry.kind, entry.date or "no date") if part)
     title = shown(entry.title)
-    plain = (re.sub(r"[-_\s]+", " ", fold(each)) for each in (title, PurePath(entry.name).stem))
+    plain = (re.sub(r"[-_\s]+", " ", fold_case(each)) for each in (title, PurePath(entry.name).stem))
     same = len(set(plain)) == 1  # the name says it already
     return f"{name} ({about})" if not title or same else f"{name}: {title} ({about})"
 
@@ -40,11 +41,13 @@ def document_named(tool_context: ToolContext, source: str, entries: Sequence[Ent
     """The one document that goes by this name. What is not there and what is not theirs look the same."""
     entries = tool_context.sources() if entries is None else entries
     called = names(entries)
-    wanted = fold(shown(source, 500)).strip()
+    wanted = fold_case(shown(source, 500)).strip()
     for fits in (
-        lambda entry: wanted in {fold(entry.id), fold(entry.uri), fold(called[entry.id])},
-        lambda entry: wanted in {fold(entry.name), fold(shown(entry.title, 500)), fold(PurePath(entry.name).stem)},
-        lambda entry: bool(wanted) and (wanted in fold(entry.name) or wanted in fold(entry.title)),
+        lambda entry: wanted in {fold_case(entry.id), fold_case(entry.uri), fold_case(called[entry.id])},
+        lambda entry: (
+            wanted in {fold_case(entry.name), fold_case(shown(entry.title, 500)), fold_case(PurePath(entry.name).stem)}
+        ),
+        lambda entry: bool(wanted) and (wanted in fold_case(entry.name) or wanted in fold_case(entry.title)),
     ):
         found = [entry for entry in entries if fits(entry)]
         if len(found) == 1:

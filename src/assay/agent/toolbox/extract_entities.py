@@ -16,7 +16,7 @@ from assay.agent.toolbox.results import Piece, documents_of, quoted, results
 from assay.agent.toolbox.search import some
 from assay.core.types import Hit
 from assay.language.dates import MONTHS
-from assay.language.text import fold
+from assay.language.terms import fold_case
 from assay.prompts.fence import fence
 
 MOST = 40
@@ -80,11 +80,11 @@ def _places(found: Iterable[str], pieces: Sequence[Piece]) -> dict[str, list[str
 
 
 def _flat(words: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+|[%$€£]", fold(words)))
+    return " ".join(re.findall(r"[^\W_]+|[%$€£]", fold_case(words)))
 
 
 def _by_rule(type: str) -> Callable[[Sequence[Piece]], list[str]]:
-    kind = fold(type)
+    kind = fold_case(type)
     if re.search(r"\b(?:dates?|days?|months?|years?|times?)\b", kind):
         return _dates
     return _figures if re.search(r"\b(?:numbers?|figures?|amounts?|values?|quantit|sums?|prices?)", kind) else _names

@@ -8,7 +8,7 @@ from assay.agent.tool import Count, Result, Within, tool
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import line, names, shown
 from assay.agent.toolbox.search import some
-from assay.language.text import fold
+from assay.language.terms import fold_case
 
 
 @tool
@@ -23,11 +23,11 @@ async def list_sources(
     """
     entries = tool_context.sources()
     called = names(entries)
-    wanted = fold(contains).strip()
+    wanted = fold_case(contains).strip()
     found = [
         entry
         for entry in entries
-        if wanted in fold(f"{called[entry.id]} {entry.title} {entry.kind} {entry.date or ''}")
+        if wanted in fold_case(f"{called[entry.id]} {entry.title} {entry.kind} {entry.date or ''}")
     ]
     listed = found[(page - 1) * k : page * k]
     after = max(0, len(found) - page * k)

@@ -11,7 +11,7 @@ from assay.answer.extractive import extract
 from assay.core.errors import ToolError
 from assay.core.types import Passage
 from assay.evidence.weigh import key_of, rarity
-from assay.language.text import terms
+from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
 
@@ -69,7 +69,7 @@ def sentences_about(about: str, pieces: Sequence[Piece], most: int) -> list[tupl
     rare = rarity(about, [piece.passage.text for piece in pieces])
 
     def speaks(words: str) -> float:
-        return sum(rare.get(term, 0.0) for term in set(terms(words)))
+        return sum(rare.get(term, 0.0) for term in set(content_terms(words)))
 
     said: dict[str, Piece] = {}
     for piece in pieces:

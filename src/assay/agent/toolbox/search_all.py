@@ -10,7 +10,8 @@ from assay.agent.toolbox.filters import narrowed
 from assay.agent.toolbox.search import nothing, some
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
-from assay.language.text import is_row, terms
+from assay.language.sentences import is_table_row
+from assay.language.terms import content_terms
 
 FIRST, DEEPEST = 100, 6400  # passages that each channel is asked for: at first, and at most
 # Of the best score: what scores less matches only by having all the words. At a half, all evidence for the sample's
@@ -49,7 +50,7 @@ async def search_all(
 
 async def _exhausted(tool_context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
     """What matches, best first, looked for ever deeper until a whole half of what comes back does not match any more."""
-    wanted = frozenset(terms(query))
+    wanted = frozenset(content_terms(query))
     depth = FIRST
     while True:
         hits = await tool_context.retrieve(query, depth, where, deep=True)
@@ -69,7 +70,7 @@ def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     words = f"{hit.title} {hit.passage.heading} {hit.passage.text}"
     if words.isascii() and not all(stem[:3] in words.casefold() for stem in wanted):  # ten times as fast as the stems
         return False
-    return wanted <= set(terms(words))
+    return wanted <= set(content_terms(words))
 
 
 async def _rows_beside(tool_context: ToolContext, matching: list[Hit]) -> list[Hit]:
@@ -92,7 +93,7 @@ async def _rows_beside(tool_context: ToolContext, matching: list[Hit]) -> list[H
 
 def _is_table(hit: Hit) -> bool:
     lines = [line for line in hit.passage.text.splitlines() if line.strip()]
-    return hit.fields.get("type") in TABLES or 2 * sum(map(is_row, lines)) > len(lines)
+    return hit.fields.get("type") in TABLES or 2 * sum(map(is_table_row, lines)) > len(lines)
 
 
 def _same_table(hit: Hit, document: list[Hit]) -> list[Hit]:

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from assay.language import text
 from assay.language.dates import MONTHS
+from assay.language.names import find_abbreviations, find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import fold_case, stem_word
+from assay.language.words import stop_words
 
 # --- numbers --------------------------------------------------------------------------------------------------------
 
@@ -231,9 +234,9 @@ WORD = re.compile(r"[^\W_]+")
 def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
     """Names, and designations such as KX-40. A word that is capitalised because it opens the sentence is none if it is listed,
     looks like a common noun, or its stem is among `ordinary`: words that are seen elsewhere in small letters."""
-    starts = {start for start, _ in text.sentences(words)}
+    starts = {start for start, _ in split_sentences(words)}
     found: list[str] = []
-    for name in text.names(words):
+    for name in find_names(words):
         first = WORD.match(name.text)
         own = name.text
         if first and name.start in starts and first[0][1:].islower() and is_plain(first[0].lower(), ordinary):
@@ -250,12 +253,12 @@ def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
 
 def is_plain(word: str, ordinary: Collection[str] = ()) -> bool:
     """Whether a capital at the beginning of a sentence says nothing about this word."""
-    return word in OPENERS or COMMON.search(word) is not None or text.stem(word) in ordinary
+    return word in OPENERS or COMMON.search(word) is not None or stem_word(word) in ordinary
 
 
 def in_small_letters(words: str) -> frozenset[str]:
     """The stems of words that a text writes in small letters."""
-    return frozenset(text.stem(text.fold(word)) for word in WORD.findall(words) if word.islower())
+    return frozenset(stem_word(fold_case(word)) for word in WORD.findall(words) if word.islower())
 
 
 def _measure(code: str) -> bool:
@@ -266,10 +269,10 @@ def _measure(code: str) -> bool:
 def name_missing(name: str, words: Collection[str], abbreviated: Collection[str] = ()) -> bool:
     """Whether some part of a name is not there. `words` are folded; an initial stands for a word that begins with it, and a
     part in small letters ("Aire-expressing") names nothing."""
-    if text.fold(name) in abbreviated:
+    if fold_case(name) in abbreviated:
         return False
-    parts = [text.fold(part) for part in WORD.findall(name) if not part.islower()]
-    return any(part not in text.STOP_WORDS and not _part_there(part, words) for part in parts)
+    parts = [fold_case(part) for part in WORD.findall(name) if not part.islower()]
+    return any(part not in stop_words() and not _part_there(part, words) for part in parts)
 
 
 def _part_there(part: str, words: Collection[str]) -> bool:
@@ -288,11 +291,11 @@ def _part_there(part: str, words: Collection[str]) -> bool:
 
 def short_forms(words: str) -> frozenset[str]:
     """Abbreviations that names in a text would have, and those that it defines: WHO for World Health Organization."""
-    found = {text.fold(short) for short in text.abbreviations(words)}
-    for name in text.names(words):
+    found = {fold_case(short) for short in find_abbreviations(words)}
+    for name in find_names(words):
         capitals = [part[0] for part in WORD.findall(name.text) if part[0].isupper()]
         if len(capitals) >= 2:
-            found.add(text.fold("".join(capitals)))
+            found.add(fold_case("".join(capitals)))
     return frozenset(found)
 
 
@@ -312,7 +315,7 @@ class Facts:
 
 @lru_cache(maxsize=4096)  # the same passages are looked at for every claim, and again before delivery
 def facts_of(words: str) -> Facts:
-    told = frozenset(WORD.findall(text.fold(words)))
+    told = frozenset(WORD.findall(fold_case(words)))
     return Facts(tuple(numbers(words)), tuple(dates(words)), years(words), told, short_forms(words))
 
 

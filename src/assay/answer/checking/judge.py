@@ -19,9 +19,11 @@ from assay.answer.checking.source import Grounding, Source, beyond, orders, shar
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Mode
 from assay.core.types import Claim, Evidence, Verdict
-from assay.language import polarity, text
+from assay.language.injection import TAINT_REASON, is_suspicious, note_taint
+from assay.language.negation import find_denial, find_reversal, find_unclear_direction
+from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens
-from assay.prompts.fence import RESTS, fence, instructs, noted
+from assay.prompts.fence import fence
 
 HEDGE = "The documents suggest, but do not state, that "
 BATCH = 4  # claims that share a request
@@ -64,7 +66,7 @@ def by_rule(
     by: Grounding = DEFAULT,
 ) -> Claim:
     """The claim with its verdict, and with what it rests on said where that reads like an instruction."""
-    return noted(_ruled(claim, evidence, sources, opinion=opinion, by=by), evidence)
+    return note_taint(_ruled(claim, evidence, sources, opinion=opinion, by=by), evidence)
 
 
 def _ruled(
@@ -95,7 +97,7 @@ def _ruled(
         return _not(claim, "it is no statement")
     if words.rstrip(" ”’\"')").endswith(("?", "？")):
         return _not(claim, "it asks, and states nothing")
-    if instructs(words):
+    if is_suspicious(words):
         return _not(claim, "it reads like an instruction")
     if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):
         return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
@@ -103,7 +105,7 @@ def _ruled(
     if whole < (by.hedged if hedged else by.least):
         return _not(claim, f"only {whole:.0%} of its words are in what it cites")
     near, aligned = source.nearest(terms, by)
-    denied, turned = polarity.denial(words, aligned), polarity.turn(words, aligned)
+    denied, turned = find_denial(words, aligned), find_reversal(words, aligned)
     if bool(denied) != bool(turned):
         why = f"it says “{turned}” the other way round" if turned else f"one of the two denies “{denied}”"
         return replace(claim, verdict=Verdict.contradicted, why=why)
@@ -142,7 +144,7 @@ def _doubt(
         return f"it says “{cause}”, and nothing that it cites says why"
     if source.miscounted(words, terms):
         return "it denies more or less than the sentence that it repeats"
-    if pointing := polarity.unclear(words, aligned):
+    if pointing := find_unclear_direction(words, aligned):
         return f"what it cites points both ways, and it says “{pointing}”"
     return source.apart(words, terms, near * by.beside)
 
@@ -168,7 +170,7 @@ _in_small_letters = lru_cache(maxsize=4096)(facts.in_small_letters)
 
 @lru_cache(maxsize=4096)
 def _terms(passage: str) -> frozenset[str]:
-    return frozenset(text.terms(passage))
+    return frozenset(content_terms(passage))
 
 
 def _ordered(added: frozenset[str], passages: Iterable[str]) -> bool:
@@ -298,5 +300,7 @@ def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
         verdict = Verdict.supported  # it claims no more than that
     said = " ".join(why.split())[:200] or claim.why
-    kept = f"; {RESTS}" if RESTS in claim.why and RESTS not in said else ""  # no model takes that away
+    kept = (
+        f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""
+    )  # no model takes that away
     return replace(claim, verdict=verdict, why=f"{said}{kept}")

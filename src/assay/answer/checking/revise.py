@@ -20,9 +20,11 @@ from assay.core.events import RULES, Revised
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence, Verdict
 from assay.evidence.weigh import quote
-from assay.language import text
+from assay.language.injection import is_command
+from assay.language.terms import content_terms
+from assay.language.words import stop_words
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import commands, fence
+from assay.prompts.fence import fence
 
 AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
 TELLING = 2  # words that a further piece of evidence must add
@@ -59,7 +61,7 @@ def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]
     cited = [each for each in evidence if each.key in claim.cites]
     terms = spoken_of(claim.words)
     others = [each for each in evidence if each.key not in claim.cites]
-    others.sort(key=lambda each: (-len(terms & frozenset(text.terms(each.passage.text))), -each.score, each.key))
+    others.sort(key=lambda each: (-len(terms & frozenset(content_terms(each.passage.text))), -each.score, each.key))
     return (*cited, *others[:AT_HAND])
 
 
@@ -79,9 +81,9 @@ def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> C
     """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
     at least two of the words that the first has not."""
     cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
-    lacking = spoken_of(claim.words) - frozenset(text.terms(cited))
+    lacking = spoken_of(claim.words) - frozenset(content_terms(cited))
     for each in relevant(claim, evidence):
-        if each.key not in claim.cites and len(lacking & frozenset(text.terms(each.passage.text))) >= TELLING:
+        if each.key not in claim.cites and len(lacking & frozenset(content_terms(each.passage.text))) >= TELLING:
             tried = by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
             if tried.verdict is Verdict.supported:
                 return tried
@@ -120,7 +122,7 @@ def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence]
 def _hedged(words: str) -> str:
     """The sentence as something that is only suggested; its first word keeps its capital if it is a name."""
     first = words.split(maxsplit=1)[0].lower()
-    plain = first in text.STOP_WORDS or facts.is_plain(first)
+    plain = first in stop_words() or facts.is_plain(first)
     return HEDGE + (words[:1].lower() + words[1:] if plain else words)
 
 
@@ -150,17 +152,17 @@ def closest(
     claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
 ) -> Claim | None:
     """The closest sentence as a quotation; it must speak of what was asked, too."""
-    terms, asked = spoken_of(claim.words), frozenset(text.terms(question))
+    terms, asked = spoken_of(claim.words), frozenset(content_terms(question))
     best: tuple[float, Claim] | None = None
     for each in evidence:
         above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}"
         for start, end in pieces(each.passage.text):
             words = each.passage.text[start:end]
-            spoken = frozenset(text.terms(words))
+            spoken = frozenset(content_terms(words))
             share = len(terms & spoken) / len(terms) if terms else 0.0
-            if share < close or not asked & (spoken | frozenset(text.terms(above))):
+            if share < close or not asked & (spoken | frozenset(content_terms(above))):
                 continue
-            if not says_something(words) or commands(words):
+            if not says_something(words) or is_command(words):
                 continue
             if best is None or share > best[0]:
                 best = share, Claim("", (each.key,), quote=quote(each.passage, start, end))

@@ -11,8 +11,11 @@ from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
 from assay.answer.extractive.extract import pieces
 from assay.core.types import Evidence
-from assay.language import polarity, text
-from assay.prompts.fence import commands
+from assay.language.injection import is_command
+from assay.language.names import find_names
+from assay.language.negation import count_negations, directions_by_stem, find_directions
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, fold_case, stem_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Grounding:
 
 # Words that tell who says something, and how; not what.
 TELLING = frozenset(
-    text.stem(word)
+    stem_word(word)
     for word in (
         "accord also author claim conclude describe document evidence explain find found indicate mention note overall "
         "passage quotation quote report respectively say said show source specifically state stated study suggest text "
@@ -75,7 +78,7 @@ class Source:
         told = [statements(each.passage.text) for each in cited]
         words = "\n".join(f"{over}\n{own}" for over, own in zip(above, told, strict=True))
         windows = tuple(_windows(over, own) for over, own in zip(above, told, strict=True))
-        return Source(words, frozenset(text.terms(words)) | _turned(words), windows)
+        return Source(words, frozenset(content_terms(words)) | _turned(words), windows)
 
     def nearest(self, terms: frozenset[str], by: Grounding) -> tuple[float, str]:
         """How much of the claim the nearest sentences have, one of each piece of evidence; and every sentence that speaks of
@@ -97,10 +100,10 @@ class Source:
         best = list({window.own: window for window in nearest}.values())  # overlapping passages have it twice
         if len(best) < 2 or max(share(terms, window.terms) for window in best) >= by.near:
             return False
-        own = text.fold(words)
-        named = [frozenset(text.fold(name) for name in facts.names(window.own)) for window in best]
+        own = fold_case(words)
+        named = [frozenset(fold_case(name) for name in facts.names(window.own)) for window in best]
         ties = {name for name in frozenset.union(*named) if _coded(name) or name not in own}
-        places = {term for name in frozenset.union(*named) - ties for term in text.terms(name)}
+        places = {term for name in frozenset.union(*named) - ties for term in content_terms(name)}
         told = [_words(window.own) - common - places for window in best]
         return not (_shared(named) & ties or _shared(told))
 
@@ -110,9 +113,9 @@ class Source:
 
     def miscounted(self, words: str, terms: frozenset[str]) -> bool:
         """Whether the claim says a whole sentence again, but denies something once more or once less."""
-        count = polarity.negations(words)
+        count = count_negations(words)
         alike = [window for window in self.all_windows if _alike(terms, spoken_of(window.own))]
-        return bool(alike) and all(polarity.negations(window.own) != count for window in alike)
+        return bool(alike) and all(count_negations(window.own) != count for window in alike)
 
     def unreasoned(self, words: str, terms: frozenset[str]) -> str:
         """The word by which a claim says why, where nothing that it is nearest to does: two facts side by side are no cause."""
@@ -141,19 +144,19 @@ def _above(evidence: Evidence, sources: Sources) -> str:
 
 def statements(passage: str) -> str:
     """A passage without the sentences that give a model orders: what they order is nothing that the document states."""
-    if not commands(passage):
+    if not is_command(passage):
         return passage
-    told = (passage[slice(*span)] for span in text.sentences(passage))
-    return "\n\n".join(sentence for sentence in told if not commands(sentence))
+    told = (passage[slice(*span)] for span in split_sentences(passage))
+    return "\n\n".join(sentence for sentence in told if not is_command(sentence))
 
 
 @lru_cache(maxsize=4096)
 def orders(passage: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence that gives a model orders."""
-    if not commands(passage):
+    if not is_command(passage):
         return ()
-    told = (passage[slice(*span)] for span in text.sentences(passage))
-    return tuple(frozenset(text.terms(sentence)) for sentence in told if commands(sentence))
+    told = (passage[slice(*span)] for span in split_sentences(passage))
+    return tuple(frozenset(content_terms(sentence)) for sentence in told if is_command(sentence))
 
 
 def _shared(sets: Sequence[frozenset[str]]) -> set[str]:
@@ -162,7 +165,7 @@ def _shared(sets: Sequence[frozenset[str]]) -> set[str]:
 
 
 def _words(sentence: str) -> frozenset[str]:
-    return frozenset(term for term in text.terms(sentence) if not term.isdigit())
+    return frozenset(term for term in content_terms(sentence) if not term.isdigit())
 
 
 def _coded(name: str) -> bool:
@@ -180,21 +183,21 @@ def _windows(above: str, passage: str) -> tuple[Window, ...]:
     found: list[Window] = []
     for place, (start, end) in enumerate(spans):
         own = passage[start:end]
-        before = passage[slice(*spans[place - 1])] if place and not text.names(own) else ""
+        before = passage[slice(*spans[place - 1])] if place and not find_names(own) else ""
         words = f"{above}\n{before}\n{own}"
-        found.append(Window(own, words, frozenset(text.terms(words)) | _turned(words)))
+        found.append(Window(own, words, frozenset(content_terms(words)) | _turned(words)))
     return tuple(found)
 
 
 @lru_cache(maxsize=4096)
 def spoken_of(words: str) -> frozenset[str]:
     """The stems of what a claim says, without who says it, and without numbers and dates, which are looked at by themselves."""
-    return frozenset(term for term in text.terms(facts.without(words)) if len(term) > 1) - TELLING
+    return frozenset(term for term in content_terms(facts.without(words)) if len(term) > 1) - TELLING
 
 
 def _turned(words: str) -> frozenset[str]:
     """A word that points somewhere stands for all that point there: "rose" for "increased"."""
-    return frozenset(f"→{pair}.{side}" for pair, sides in polarity.directions(words).items() for side in sides)
+    return frozenset(f"→{pair}.{side}" for pair, sides in find_directions(words).items() for side in sides)
 
 
 def share(terms: frozenset[str], there: frozenset[str]) -> float:
@@ -211,7 +214,7 @@ def _there(term: str, there: frozenset[str]) -> bool:
     """Also in another form: leakage where it says leaks; or as a word that points the same way."""
     if term in there or term.isdigit():
         return term in there
-    if any(f"→{pair}.{side}" in there for pair, side in polarity.POINTS.get(term, ())):
+    if any(f"→{pair}.{side}" in there for pair, side in directions_by_stem().get(term, ())):
         return True
     return len(term) >= 5 and any(
         len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in there

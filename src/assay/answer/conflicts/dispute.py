@@ -12,7 +12,10 @@ from typing import Any
 from assay.answer.conflicts import pair as conflict
 from assay.answer.conflicts.slots import Lined, Piece, Slot, apart, lined_up, pieces, same
 from assay.answer.extractive import question_kind
-from assay.language import polarity, text
+from assay.language.names import find_names
+from assay.language.negation import find_denial, find_reversal
+from assay.language.sentences import is_table_row, split_sentences
+from assay.language.terms import content_terms
 
 ALIKE = 0.5  # by meaning; below this two sentences speak of different things
 KIN = 0.5  # of the particulars of the passage that has fewer, so many must be in the other
@@ -39,7 +42,7 @@ class Statement:
 
 def statements(words: str, title: str = "") -> tuple[Statement, ...]:
     """The sentences of a passage."""
-    return tuple(Statement(words[start:end], words, title) for start, end in text.sentences(words))
+    return tuple(Statement(words[start:end], words, title) for start, end in split_sentences(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,12 @@ def between_documents(
 
 def between(left: Statement, right: Statement, alike: float, question: str = "") -> Dispute | None:
     """The dispute of two sentences; nothing said of rows of tables, of issues of a series, or of two things of one name."""
-    if alike < ALIKE or text.is_row(left.words) or text.is_row(right.words) or conflict.series(left.title, right.title):
+    if (
+        alike < ALIKE
+        or is_table_row(left.words)
+        or is_table_row(right.words)
+        or conflict.series(left.title, right.title)
+    ):
         return None
     if not same_thing(left, right, question):
         return None
@@ -121,7 +129,7 @@ def _difference(slot: Slot, lined: Lined, left: Statement, right: Statement, que
 def _other_words(slot: Slot) -> str:
     """ "defender / forward"; nothing where a verb or an adverb differs, which may mean the same: residing, living."""
     ours, theirs = (" ".join(each.said for each in side) for side in (slot.left, slot.right))
-    mine, other = frozenset(text.terms(ours)), frozenset(text.terms(theirs))
+    mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
     if slot.beside < BESIDE + 2 or mine <= other or other <= mine or VERB.search(ours) or VERB.search(theirs):
         return ""
     return f"{ours} / {theirs}"
@@ -133,7 +141,7 @@ VERB = re.compile(r"(?:ing|ed|ly)\b", re.I)
 def _bears(left: Statement, right: Statement, question: str) -> bool:
     """Whether both sentences have a word of what is asked, or one that means the same."""
     about = question_kind.focus(question)
-    return all(about & frozenset(text.terms(each.words)) for each in (left, right))
+    return all(about & frozenset(content_terms(each.words)) for each in (left, right))
 
 
 def _holds(words: str, value: Piece) -> bool:
@@ -167,7 +175,7 @@ def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispu
         return []
     subject = question_kind.subject(question)
     if wanted == "name" and any(
-        2 * len(subject & frozenset(text.terms(each.words))) <= len(subject) for each in (left, right)
+        2 * len(subject & frozenset(content_terms(each.words))) <= len(subject) for each in (left, right)
     ):
         return []
     for mine, other in ((ours, right), (theirs, left)):
@@ -182,7 +190,7 @@ def _denied(left: Statement, right: Statement) -> list[Dispute]:
     lined = lined_up(left.words, right.words)
     if lined.share < LINED or lined.equal < SAID or any(slot.values for slot in lined.slots):
         return []
-    about = polarity.denial(left.words, right.words) or polarity.turn(left.words, right.words)
+    about = find_denial(left.words, right.words) or find_reversal(left.words, right.words)
     return [Dispute(left, right, about, "negation", float(lined.equal))] if about else []
 
 
@@ -208,7 +216,7 @@ def nearness(left: Statement, right: Statement, question: str) -> float:
 @lru_cache(maxsize=20_000)
 def particulars(words: str, question: str) -> frozenset[Any]:
     """Numbers, dates and the words of names, without those that the question has already."""
-    known = frozenset(text.terms(question))
+    known = frozenset(content_terms(question))
     found: set[Any] = set()
     for piece in pieces(words):
         if piece.kind == "name":
@@ -242,11 +250,11 @@ ASIDE = re.compile(r"(?<!\s)\s*+\(\s*+([^()]{2,60}?)\s*+\)")
 @lru_cache(maxsize=20_000)
 def _bynames(words: str, question: str) -> frozenset[str]:
     """What is added to the name that the question has, within the name or in brackets after it."""
-    subject, known = question_kind.subject(question), frozenset(text.terms(question))
+    subject, known = question_kind.subject(question), frozenset(content_terms(question))
     found: set[str] = set()
-    for name in text.names(words):
-        own = frozenset(text.terms(name.text))
+    for name in find_names(words):
+        own = frozenset(content_terms(name.text))
         if own & subject and 2 * len(own & subject) >= len(subject):
             aside = ASIDE.match(words, name.end)
-            found |= own.union(text.terms(aside[1]) if aside else ()) - known
+            found |= own.union(content_terms(aside[1]) if aside else ()) - known
     return frozenset(found)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from assay.language import text
+from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.words import stop_words
 
 ALIKE = 0.5  # by meaning
 SHARED = 0.6  # of the question's words that either speaks of, both must speak of so many
@@ -40,8 +41,8 @@ def between(question: str, left: Told, right: Told, alike: float) -> str:
 
 def _same_thing(question: str, left: Told, right: Told) -> bool:
     """They speak of the same words of the question, name the same names and days, and are not two issues of a series."""
-    asked = frozenset(text.terms(question))
-    ours, theirs = (asked & frozenset(text.terms(told)) for told, _ in (left, right))
+    asked = frozenset(content_terms(question))
+    ours, theirs = (asked & frozenset(content_terms(told)) for told, _ in (left, right))
     common = len(ours & theirs)
     if common < 2 or common < SHARED * max(len(ours), len(theirs)):
         return False
@@ -54,12 +55,12 @@ def marks(sentence: str) -> frozenset[str]:
     inside = (word for word in words[1:] if word[0].isupper())
     coded = (word for word in words if any(c.isdigit() for c in word) and any(c.isalpha() for c in word))
     dated = (word for word in words if word.lower() in MONTHS)
-    return frozenset(text.fold(word) for word in (*inside, *coded, *dated))
+    return frozenset(fold_case(word) for word in (*inside, *coded, *dated))
 
 
 def series(left: str, right: str) -> bool:
     """Titles that differ in nothing but a date or a number: each issue speaks of its own time."""
-    ours, theirs = (frozenset(WORD.findall(text.fold(each))) for each in (left, right))
+    ours, theirs = (frozenset(WORD.findall(fold_case(each))) for each in (left, right))
     return bool(ours ^ theirs) and all(word in MONTHS or word.isdigit() for word in ours ^ theirs)
 
 
@@ -67,9 +68,9 @@ def measures(sentence: str) -> dict[str, dict[str, str]]:
     """Unit → number → as written: "kept for 30 days" has 30 under the stem of days, written "30 days"."""
     found: dict[str, dict[str, str]] = {}
     for number, unit in MEASURE.findall(CLAUSE.sub("", sentence)):
-        if unit.lower() not in MONTHS and unit.lower() not in text.STOP_WORDS:
+        if unit.lower() not in MONTHS and unit.lower() not in stop_words():
             value = number.rstrip(".,")
-            found.setdefault(text.stem(unit.lower()), {})[value] = f"{value} {unit}"
+            found.setdefault(stem_word(unit.lower()), {})[value] = f"{value} {unit}"
     return found
 
 

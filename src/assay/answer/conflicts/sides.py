@@ -8,7 +8,7 @@ from itertools import combinations
 from assay.answer.checking import facts
 from assay.answer.conflicts.dispute import Dispute, Statement, between_documents, nearness
 from assay.answer.conflicts.slots import Piece, pieces, same
-from assay.language import text
+from assay.language.terms import content_terms
 
 HALF = 0.5  # of a question's words in one sentence: the document speaks to it
 RELATED = 0.2  # of the particulars: enough for a document that says the same value to stand beside another one
@@ -59,8 +59,8 @@ def outnumbered(question: str, documents: Sequence[Sequence[Statement]], dispute
 
 def _to_the_point(question: str, document: Sequence[Statement]) -> bool:
     """Whether one of its sentences has half of the question's words."""
-    asked = frozenset(text.terms(question))
-    return any(len(asked & frozenset(text.terms(each.words))) >= HALF * len(asked) for each in document)
+    asked = frozenset(content_terms(question))
+    return any(len(asked & frozenset(content_terms(each.words))) >= HALF * len(asked) for each in document)
 
 
 def _joins(
@@ -86,13 +86,13 @@ def _value(dispute: Dispute, statement: Statement, side: int) -> Value | None:
     if not said or dispute.kind == "negation":
         return None
     if dispute.kind == "word":
-        return frozenset(text.terms(said[0]))
+        return frozenset(content_terms(said[0]))
     return next((each for each in pieces(statement.words) if (each.kind, each.said) == (dispute.kind, said[0])), None)
 
 
 def _says(statement: Statement, value: Value) -> bool:
     if isinstance(value, frozenset):
-        return value <= frozenset(text.terms(statement.words))
+        return value <= frozenset(content_terms(statement.words))
     told = (each for each in pieces(statement.words) if each.kind == value.kind)
     return any(value.meaning <= each.meaning if value.kind == "name" else same(value, each) for each in told)
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from assay.answer.checking import facts
 from assay.answer.conflicts import pair
-from assay.language import text
+from assay.language.names import Name, find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, fold_case, stem_word
 
 YEAR = re.compile(r"(?<![\w.,$€£-])(1[0-9]{3}|20[0-9]{2})(?![\w%]|[.,:]\d|-\d)")
 TIME = re.compile(r"(?<![\w:.])([01]?\d|2[0-3]):([0-5]\d)(?![\w:])")
@@ -33,7 +35,7 @@ class Piece:
     @property
     def place(self) -> str:
         """What it lines up with: the same word, or any particular of its kind."""
-        return f"\x00{self.kind}" if self.kind else text.stem(text.fold(self.said))
+        return f"\x00{self.kind}" if self.kind else stem_word(fold_case(self.said))
 
 
 @lru_cache(maxsize=20_000)
@@ -79,22 +81,22 @@ def _particulars(words: str) -> list[tuple[int, int, Piece]]:
         take(start, ahead, "number", frozenset((value, number.unit) for value in number.values))
     for name in _names(words):
         if rest[name.start : name.end] == name.text:
-            take(name.start, name.end, "name", frozenset(text.terms(name.text)))
+            take(name.start, name.end, "name", frozenset(content_terms(name.text)))
     return sorted(found, key=lambda each: each[:2])
 
 
-def _names(words: str) -> list[text.Name]:
+def _names(words: str) -> list[Name]:
     """Without what is capitalised only because it opens a sentence."""
-    starts = {start for start, _ in text.sentences(words)}
-    found: list[text.Name] = []
-    for name in text.names(words):
+    starts = {start for start, _ in split_sentences(words)}
+    found: list[Name] = []
+    for name in find_names(words):
         first = WORD.match(name.text)
         if first and name.start in starts and facts.is_plain(first[0].lower()):
             own = name.text[first.end() :].lstrip(" -")
             if not own[:1].isupper():
                 continue
-            name = text.Name(own, name.end - len(own), name.end)
-        if text.terms(name.text):
+            name = Name(own, name.end - len(own), name.end)
+        if content_terms(name.text):
             found.append(name)
     return found
 
@@ -152,7 +154,7 @@ def _last_figure(number: Decimal) -> int:
 def _short_for(left: str, right: str) -> bool:
     """ "NBA" and "National Basketball Association"."""
     pairs = ((left, right), (right, left))
-    return any(short.isupper() and text.fold(short) in facts.short_forms(long) for short, long in pairs)
+    return any(short.isupper() and fold_case(short) in facts.short_forms(long) for short, long in pairs)
 
 
 # --- side by side ---------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from assay.answer.extractive.extract import missing, pieces, says_something
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence
 from assay.evidence.weigh import quote
-from assay.language import text
-from assay.prompts.fence import commands
+from assay.language.injection import is_command
+from assay.language.terms import content_terms, fold_case
 
 
 def completed(draft: Drafted, question: str, evidence: Sequence[Evidence], sources: Sources) -> Drafted:
@@ -34,16 +34,16 @@ def continuation(
     own = [each for each in evidence if each.key in cited]
     if not own:
         return None
-    open_ = {term for word in missing(question, own, (), sources.titles) for term in text.terms(word)}
-    known = text.fold(question)
-    led = [name for claim in claims for name in facts.names(claim.words) if text.fold(name) not in known]
+    open_ = {term for word in missing(question, own, (), sources.titles) for term in content_terms(word)}
+    known = fold_case(question)
+    led = [name for claim in claims for name in facts.names(claim.words) if fold_case(name) not in known]
     best: tuple[tuple[int, float], Claim] | None = None
     for each in evidence if open_ and led else ():
         for start, end in pieces(each.passage.text):
             words = each.passage.text[start:end]
-            holds = len(open_ & frozenset(text.terms(words)))
-            linked = any(text.fold(name) in text.fold(words) for name in led)
-            if holds and linked and each.key not in cited and says_something(words) and not commands(words):
+            holds = len(open_ & frozenset(content_terms(words)))
+            linked = any(fold_case(name) in fold_case(words) for name in led)
+            if holds and linked and each.key not in cited and says_something(words) and not is_command(words):
                 rank = (holds, each.score)
                 if best is None or rank > best[0]:
                     best = rank, Claim("", (each.key,), quote=quote(each.passage, start, end))

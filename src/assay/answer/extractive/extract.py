@@ -14,8 +14,10 @@ from assay.answer.extractive.selection import Candidate, Extraction, Field, choo
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Shape
 from assay.evidence.weigh import quote
-from assay.language import text
-from assay.prompts.fence import commands
+from assay.language.injection import is_command
+from assay.language.names import find_names
+from assay.language.sentences import Span, is_table_row, is_unspaced_script, split_sentences
+from assay.language.terms import content_terms, stem_word
 
 DEFAULT = Extraction()
 NEAR = 2  # sentences shown where none is an answer
@@ -55,25 +57,29 @@ def _worth(evidence: Evidence) -> float:
     return -math.log(max(1e-4, 1 - evidence.score / 10))
 
 
-def pieces(body: str) -> list[text.Span]:
+def pieces(body: str) -> list[Span]:
     """Sentences; and where several rows of a table read as one sentence, its rows."""
-    found: list[text.Span] = []
-    for start, end in text.sentences(body):
+    found: list[Span] = []
+    for start, end in split_sentences(body):
         lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
-        rows = len(lines) > 1 and all(text.is_row(body[slice(*line)]) for line in lines[-2:])
+        rows = len(lines) > 1 and all(is_table_row(body[slice(*line)]) for line in lines[-2:])
         found += lines if rows else [(start, end)]
     return found
 
 
 def _may_be_said(sentence: str) -> bool:
     """Words that a document addresses to a model are not about anything, and never an answer."""
-    return says_something(sentence) and not commands(sentence)
+    return says_something(sentence) and not is_command(sentence)
 
 
 def says_something(sentence: str) -> bool:
     """Not a heading, a lone number or a fragment of a table."""
     words = sentence.split()
-    return len(words) >= 5 or (len(words) >= 3 and any(sign.isdigit() for sign in sentence)) or text.is_wide(sentence)
+    return (
+        len(words) >= 5
+        or (len(words) >= 3 and any(sign.isdigit() for sign in sentence))
+        or is_unspaced_script(sentence)
+    )
 
 
 def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:
@@ -123,8 +129,8 @@ def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = D
 
 def named(question: str, chosen: Sequence[Candidate]) -> float:
     """How far the chosen sentences name what the question names; 1 where it names nothing."""
-    wanted = [own for name in text.names(question) if (own := frozenset(text.terms(name.text)))]
-    said = [frozenset(text.terms(f"{each.label} {each.quote.text}")) for each in chosen]
+    wanted = [own for name in find_names(question) if (own := frozenset(content_terms(name.text)))]
+    said = [frozenset(content_terms(f"{each.label} {each.quote.text}")) for each in chosen]
     shares = [max((len(own & words) / len(own) for words in said), default=0.0) for own in wanted]
     return sum(shares) / len(shares) if shares else 1.0
 
@@ -159,7 +165,7 @@ ASKING = frozenset(
         "perform participate instance basis share attend amount"
     ).split()
 )
-ASKING_STEMS = frozenset(text.stem(word) for word in ASKING)
+ASKING_STEMS = frozenset(stem_word(word) for word in ASKING)
 WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
 
@@ -181,9 +187,9 @@ def missing(
 
     def spoken(word: str) -> bool:
         where = stated if word.lower() in MONTHS else quoted if word in named else found
-        return any(_is_spoken(term, where) for term in text.terms(word))
+        return any(_is_spoken(term, where) for term in content_terms(word))
 
-    asked = (word for word in WORD.findall(question) if text.terms(word) and (word in named or _means(word)))
+    asked = (word for word in WORD.findall(question) if content_terms(word) and (word in named or _means(word)))
     return tuple(dict.fromkeys(word for word in asked if not spoken(word)))
 
 
@@ -191,27 +197,27 @@ def names_of(question: str) -> frozenset[str]:
     """The words of the question that name: names, designations, months and years. An initial is none, nor is the word
     that merely opens the question."""
     words = WORD.findall(question)
-    named = {word for name in text.names(question) for word in WORD.findall(name.text)}
+    named = {word for name in find_names(question) for word in WORD.findall(name.text)}
     dated = {word for word in words if word[0].isupper() and word.lower() in MONTHS}
     named |= {word for word in words if any(sign.isdigit() for sign in word)} | dated
-    named -= {word for word in words[:1] if text.stem(word.lower()) in ASKING_STEMS}
+    named -= {word for word in words[:1] if stem_word(word.lower()) in ASKING_STEMS}
     return frozenset(word for word in named if word[0].isdigit() or (word[0].isupper() and len(word) > 1))
 
 
 def is_partial(question: str, gaps: Sequence[str]) -> bool:
     """Whether so much is missing that what was found is only part of an answer: something named, or a quarter of it."""
     named = names_of(question)
-    return any(gap in named for gap in gaps) or len(gaps) * 4 >= max(4, len(set(text.terms(question))))
+    return any(gap in named for gap in gaps) or len(gaps) * 4 >= max(4, len(set(content_terms(question))))
 
 
 def _spoken(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(term for each in texts for term in text.terms(each))
+    return frozenset(term for each in texts for term in content_terms(each))
 
 
 def _means(word: str) -> bool:
     """Whether somebody would look for this word. What ends like a verb, an adverb or a comparison only says how it is
     asked."""
-    return len(word) > 1 and text.stem(word.lower()) not in ASKING_STEMS and not FORM.search(word)
+    return len(word) > 1 and stem_word(word.lower()) not in ASKING_STEMS and not FORM.search(word)
 
 
 def _is_spoken(term: str, spoken: frozenset[str]) -> bool:

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from assay.answer.conflicts.slots import Piece, pieces
 from assay.answer.extractive.selection import KINDS
-from assay.language import text
+from assay.language.names import find_names
+from assay.language.terms import content_terms, stem_word
 
 DAY = re.compile(r"\b(?:year|date|day|month)\b", re.I)
 NAME = re.compile(r"\bwhat (?:is|was|are|were) the (?:[\w-]+ )?name\b|\blocation\b", re.I)
@@ -18,7 +19,7 @@ WHAT = re.compile(r"^\W*(?:(?:in|at|on|for|of) )?(?:what|which)\b", re.I)
 CLOSE = 5  # words between a value and the word of the question that it is said with
 # An answer may be said with any of these where the question has another one.
 MEANINGS = tuple(
-    frozenset(text.stem(word) for word in several.split())
+    frozenset(stem_word(word) for word in several.split())
     for several in (
         "established founded formed created opened started organised organized instituted began begun inaugurated",
         "built constructed erected completed",
@@ -57,22 +58,22 @@ def wants_a_word(question: str) -> bool:
 @lru_cache(maxsize=1024)
 def subject(question: str) -> frozenset[str]:
     """Stems of the names in it."""
-    return frozenset(term for name in text.names(question) for term in text.terms(name.text))
+    return frozenset(term for name in find_names(question) for term in content_terms(name.text))
 
 
 @lru_cache(maxsize=1024)
 def focus(question: str) -> frozenset[str]:
     """What it asks about its subject: stems of its other words, and of words that mean the same."""
-    asked = frozenset(text.terms(question)) - subject(question) - ASKING
+    asked = frozenset(content_terms(question)) - subject(question) - ASKING
     return asked.union(*(each for each in MEANINGS if each & asked))
 
 
 @lru_cache(maxsize=20_000)
 def answers(words: str, question: str) -> tuple[Piece, ...]:
     """The values of the kind asked for that stand nearest to the words of the question; none if none stands near."""
-    about, known, wanted = focus(question), frozenset(text.terms(question)), kind(question)
+    about, known, wanted = focus(question), frozenset(content_terms(question)), kind(question)
     told = pieces(words)
-    places = [place for place, each in enumerate(told) if about & frozenset(text.terms(each.said))]
+    places = [place for place, each in enumerate(told) if about & frozenset(content_terms(each.said))]
     far: dict[int, int] = {}
     for place, each in enumerate(told):
         if each.kind == wanted and not (wanted == "name" and each.meaning <= known):

@@ -11,7 +11,9 @@ import numpy as np
 from assay.answer.conflicts import pair
 from assay.core.types import Quote
 from assay.evidence.weigh import rarity
-from assay.language import text
+from assay.language.names import find_names
+from assay.language.sentences import COLUMN_VALUE, is_table_row
+from assay.language.terms import content_terms, fold_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Candidate:
     def said(self) -> str:
         """What to embed: "It was founded in 1901" says nothing without its title."""
         title = self.label.partition(" › ")[0]
-        return self.quote.text if text.fold(title) in text.fold(self.quote.text) else f"{title}: {self.quote.text}"
+        return self.quote.text if fold_case(title) in fold_case(self.quote.text) else f"{title}: {self.quote.text}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +106,7 @@ def field(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
 
 def _held(rare: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
     """Text × term: 1 where the text has the term."""
-    own = [frozenset(text.terms(each)) for each in texts]
+    own = [frozenset(content_terms(each)) for each in texts]
     return np.array([[term in terms for term in rare] for terms in own], dtype=float).reshape(len(texts), len(rare))
 
 
@@ -153,7 +155,7 @@ def tie(one: Candidate, other: Candidate) -> float:
 
 
 def _names(candidate: Candidate, name: str) -> bool:
-    return text.fold(name) in text.fold(candidate.quote.text)
+    return fold_case(name) in fold_case(candidate.quote.text)
 
 
 SEVERAL = re.compile(
@@ -231,13 +233,13 @@ ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[\d+\])*$")
 
 def is_fragment(sentence: str) -> bool:
     """A heading, a subject line, a label: it does not end as a sentence does, and is no row of a table."""
-    return not ENDED.search(sentence.rstrip()) and not text.is_row(sentence)
+    return not ENDED.search(sentence.rstrip()) and not is_table_row(sentence)
 
 
 def _same_columns(one: Candidate, other: Candidate) -> bool:
     if one.quote.doc_id != other.quote.doc_id:
         return False
-    left, right = text.PAIR.findall(one.quote.text), text.PAIR.findall(other.quote.text)
+    left, right = COLUMN_VALUE.findall(one.quote.text), COLUMN_VALUE.findall(other.quote.text)
     if len(left) >= 3 and len(right) >= 3:
         return left[:3] == right[:3]
     return one.quote.text.count(" | ") == other.quote.text.count(" | ") >= 2
@@ -263,13 +265,13 @@ DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")
 def holds_kind(question: str, sentence: str) -> bool:
     """Whether a sentence holds the kind of thing that was asked for, beyond what the question already says."""
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
-    known = text.fold(question)
+    known = fold_case(question)
     match kind:
         case "number":
             return any(number not in known for number in NUMBER.findall(sentence))
         case "date":
             return any(date not in known for date in DATE.findall(sentence))
         case "name":
-            return any(text.fold(name.text) not in known for name in text.names(sentence))
+            return any(fold_case(name.text) not in known for name in find_names(sentence))
         case _:
             return False

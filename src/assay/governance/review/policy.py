@@ -13,7 +13,8 @@ from assay.core.events import Drafted, Stakes
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Answer, Verdict
-from assay.language.text import clean, fold
+from assay.language.clean import clean_text
+from assay.language.terms import fold_case
 
 WORD = "word:"  # before a word of one's own in the setting
 
@@ -82,7 +83,7 @@ def policy_of(settings: Settings) -> Policy:
             f"`review_classes` names {strange[0]!r}, which is no kind of question. There is: {', '.join(CLASSES)}, or "
             "word: and a word of your own."
         )
-    if any(not fold(clean(each)).strip() for each in own):
+    if any(not fold_case(clean_text(each)).strip() for each in own):
         raise UserError("`review_classes` has a `word:` without a word.")
     return Policy(
         always=settings.review_always,
@@ -133,7 +134,7 @@ def _spoken_of(run: Run, answer: Answer, policy: Policy) -> list[str]:
 
 def spoken(text: str) -> str:
     """Words as they are compared: one space between them, no accents, no capitals, nothing that cannot be seen."""
-    return " " + " ".join(re.findall(r"[^\W_]+", fold(clean(text)))) + " "
+    return " " + " ".join(re.findall(r"[^\W_]+", fold_case(clean_text(text)))) + " "
 
 
 def speaks_of(words: str, listed: Sequence[str]) -> bool:

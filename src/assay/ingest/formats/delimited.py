@@ -10,13 +10,13 @@ from assay.ingest.formats.decode import decode
 from assay.ingest.formats.table import write_rows
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.parsed import Limits, Parsed
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 _SEPARATORS = ",;\t|"
 
 
 def parse(data: bytes, name: str, limits: Limits) -> Parsed:
-    text = clean(decode(data))
+    text = clean_text(decode(data))
     if len(text) > limits.characters:
         raise too_long(limits)
     out = TextBuilder("csv", limits)

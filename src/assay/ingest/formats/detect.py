@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.language.identify import language_of
+from assay.language.identify import identify_language
 
 FIRST = 4_096
 
@@ -144,7 +144,7 @@ def finished(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
         raise Refused(
             Status.too_large, f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
         )
-    return replace(described(parsed, name), language=parsed.language or language_of(parsed.text))
+    return replace(described(parsed, name), language=parsed.language or identify_language(parsed.text))
 
 
 def format_of(data: bytes, name: str, limits: Limits) -> Format:

@@ -16,7 +16,7 @@ from assay.ingest.formats.html_hidden import hides
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.metadata import declared
 from assay.ingest.parsed import Limits, Parsed
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 KINDS = {
     ".md": "markdown",
@@ -33,7 +33,7 @@ KINDS = {
 
 def parse(data: bytes, name: str, limits: Limits) -> Parsed:
     """Read a text file; the name's ending says which mark-up its headings are in."""
-    text = clean(decode(data))
+    text = clean_text(decode(data))
     if len(text) > limits.characters:
         raise too_long(limits)
     kind = KINDS.get(PurePath(name).suffix.lower(), "text")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from assay.core.types import Section
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n ?(?:\n[ \n]*)?")
@@ -31,7 +31,7 @@ class TextBuilder:
 
     def block(self, text: str, gap: str = "\n\n") -> int:
         """Append a paragraph after `gap` and say where it starts; white space around it is dropped."""
-        text = clean(text).strip()
+        text = clean_text(text).strip()
         if not text:
             return self.length
         if self.length:
@@ -115,4 +115,4 @@ def tidy(text: str) -> str:
     """White space as a reader sees it: runs of blanks are one blank, an empty line is a line end."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
-    return _LINES.sub("\n", _BLANKS.sub(" ", clean(text))).strip()
+    return _LINES.sub("\n", _BLANKS.sub(" ", clean_text(text))).strip()

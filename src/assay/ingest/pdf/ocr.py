@@ -21,7 +21,7 @@ from assay.core.types import Document
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.pdf.box import Box
 from assay.ingest.sandbox.runner import Sandbox
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 PROGRAM = "tesseract"
 MARK = "ocr"  # in a document's metadata: read through OCR, in these languages
@@ -173,7 +173,7 @@ def seen_in(table: str) -> list[Seen]:
             continue
         if level == 1:
             width, height = float(max(wide, 1)), float(max(high, 1))
-        text = clean(cells[11]).strip() if len(cells) > 11 else ""
+        text = clean_text(cells[11]).strip() if len(cells) > 11 else ""
         if level == 5 and text and confidence >= LEAST_CONFIDENCE and width and height:
             line = (int(cells[2]), int(cells[3]), int(cells[4]))
             edges = (left / width, top / height, (left + wide) / width, (top + high) / height)
@@ -205,7 +205,7 @@ def _spread(seen: Sequence[Seen]) -> tuple[str, list[tuple[Seen, int, int]]]:
 def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreadable:
     """The document that OCR saw, with a word on how sure it was."""
     from assay.ingest.metadata.describe import described
-    from assay.language.identify import language_of
+    from assay.language.identify import identify_language
 
     offsets: list[int] = []
     parts: list[str] = []
@@ -227,7 +227,7 @@ def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreada
         whole,
         "pdf",
         pages=tuple(min(at, length) for at in offsets),
-        language=language_of(whole),
+        language=identify_language(whole),
         warnings=(told,),
     )
     return described(parsed)

@@ -17,7 +17,7 @@ from statistics import median
 from assay.core.types import Section
 from assay.ingest.metadata.describe import Place
 from assay.ingest.pdf.layout import BULLET, Line
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 ENDS = re.compile(r"[.!?:;…。！？][\"'”’»)\]\d*†‡]*$")
@@ -215,7 +215,7 @@ def _stopped(line: Line, following: Line) -> bool:
 
 def spelled(word: str) -> str:
     """The word as it is searched for: ligatures opened, marks nobody sees gone."""
-    return word if word.isascii() and word.isprintable() else clean(word.translate(LIGATURES))
+    return word if word.isascii() and word.isprintable() else clean_text(word.translate(LIGATURES))
 
 
 # --- paragraphs -----------------------------------------------------------------------------------------------------

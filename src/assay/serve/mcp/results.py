@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 
 from assay.core.types import Hit, Outcome
-from assay.prompts.fence import fence, mark_of
+from assay.prompts.fence import fence, fence_mark
 from assay.serve.schemas.run_schemas import CitationShape, Told
 from assay.serve.waiting import Reply
 from assay.store.documents import Entry
@@ -77,7 +77,7 @@ def _place(hit: Hit) -> str:
 
 
 def new_mark() -> str:
-    return mark_of(secrets.token_hex(16))
+    return fence_mark(secrets.token_hex(16))
 
 
 def reply_in_words(reply: Reply) -> str:

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from assay.ingest.parsed import Status
-from assay.language.text import clean
+from assay.language.clean import clean_text
 from assay.serve.uploading.ingest_job import FULL
 from assay.store.jobs import File
 
@@ -188,7 +188,7 @@ def too_large(size: int, most: int) -> dict[str, str]:
 
 def named(given: str) -> str:
     """A file's name with the folders above it, as it can be kept: nothing in it leads upwards, hides or steers anything."""
-    plain = unicodedata.normalize("NFC", clean(given.replace("%22", '"')))
+    plain = unicodedata.normalize("NFC", clean_text(given.replace("%22", '"')))
     parts = [_part(part) for part in re.split(r"[/\\]", plain)]
     kept = [part for part in parts if part not in {"", ".", ".."} and not re.fullmatch("[A-Za-z]:", part)]
     while len(kept) > 1 and sum(map(len, kept)) > LONGEST_NAME:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from assay.answer.render import Citation, one_line
 from assay.core.account import Account, Insight, Portrait, Question, Side
 from assay.core.types import Claim, Evidence, Quote
-from assay.language.text import clean
+from assay.language.clean import clean_text
 
 UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # no file and no XML may hold them
 NEXT = 3  # characters between a sentence and the next one
@@ -96,7 +96,7 @@ def abstract(portrait: Portrait) -> str:
 
 def shown(words: str) -> str:
     """Words on one line, without what cannot be seen or written: what is shown can be trusted to be what stands there."""
-    return UNENCODABLE.sub("\ufffd", one_line(clean(words)))
+    return UNENCODABLE.sub("\ufffd", one_line(clean_text(words)))
 
 
 def _numbered(

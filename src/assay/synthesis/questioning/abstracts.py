@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from assay.answer.extractive.extract import pieces, says_something
 from assay.core.types import Document, Quote
-from assay.language import text
-from assay.language.text import Span
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
+from assay.language.sentences import Span, is_table_row, is_unspaced_script, split_sentences
+from assay.language.terms import fold_case
+from assay.language.words import stop_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,10 +76,10 @@ def own_abstract(document: Document) -> tuple[Quote, ...]:
     words = document.text[start:end]
     if not words.strip():
         return ()
-    if not instructs(words):
+    if not is_suspicious(words):
         return (quote(document, start, end),)
-    spans = ((start + left, start + right) for left, right in text.sentences(words))
-    return tuple(quote(document, *span) for span in spans if not instructs(document.text[slice(*span)]))
+    spans = ((start + left, start + right) for left, right in split_sentences(words))
+    return tuple(quote(document, *span) for span in spans if not is_suspicious(document.text[slice(*span)]))
 
 
 # --- which sentences there are --------------------------------------------------------------------------------------
@@ -93,23 +94,23 @@ def candidates(document: Document) -> tuple[Span, ...]:
     if whole:
         return tuple(_sampled(document, whole))
     loose = [span for span in unlike if _says(document.text[slice(*span)])]
-    rows = [span for span in loose if text.is_row(document.text[slice(*span)])]
+    rows = [span for span in loose if is_table_row(document.text[slice(*span)])]
     return tuple(spread(rows, ROWS) if rows else loose[:EMBEDDED])
 
 
 def is_sentence(words: str) -> bool:
     """A sentence that says something by itself: no heading, row, imprint, fragment or line of names and dates."""
-    if not ENDS.search(words) or not _says(words) or text.is_row(words) or len(words) > LONGEST:
+    if not ENDS.search(words) or not _says(words) or is_table_row(words) or len(words) > LONGEST:
         return False
     if words[0].islower() or sum(sign.isalpha() or sign.isspace() for sign in words) < 0.75 * len(words):
         return False
-    meant = [word for word in re.findall(r"[^\W_]+", words) if word.lower() not in text.STOP_WORDS]
+    meant = [word for word in re.findall(r"[^\W_]+", words) if word.lower() not in stop_words()]
     named = sum(word[0].isupper() or word[0].isdigit() for word in meant)
-    return text.is_wide(words) or (len(meant) >= 3 and named < 0.7 * len(meant))
+    return is_unspaced_script(words) or (len(meant) >= 3 and named < 0.7 * len(meant))
 
 
 def _says(words: str) -> bool:
-    return says_something(words) and not instructs(words) and not BOILERPLATE.search(words)
+    return says_something(words) and not is_suspicious(words) and not BOILERPLATE.search(words)
 
 
 def _stretches(document: Document) -> Iterator[Span]:
@@ -151,7 +152,7 @@ def _unlike(document: Document, spans: Sequence[Span]) -> list[Span]:
     """Each wording once: running heads and repeated notices do not count for what they are repeated for."""
     first: dict[str, Span] = {}
     for span in spans:
-        first.setdefault(" ".join(text.fold(document.text[slice(*span)]).split()), span)
+        first.setdefault(" ".join(fold_case(document.text[slice(*span)]).split()), span)
     return list(first.values())
 
 
@@ -205,7 +206,7 @@ def made(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> tupl
 
 
 def _is_row(document: Document, span: Span) -> bool:
-    return text.is_row(document.text[slice(*span)])
+    return is_table_row(document.text[slice(*span)])
 
 
 def _worth(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:

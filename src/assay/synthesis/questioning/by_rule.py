@@ -13,8 +13,9 @@ from itertools import chain, pairwise
 
 from assay.core.account import Pipeline
 from assay.core.types import Document
-from assay.language import text
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms
 from assay.synthesis.questioning.standalone import stands_alone
 from assay.synthesis.questioning.subjects import (
     ASKS,
@@ -73,9 +74,9 @@ def _in_its_words(document: Document) -> Iterator[str]:
     """Where no name and no term can be told apart, as in a script that puts no space between words: the beginnings of its
     sentences. So every document that can be read is asked about."""
     body = body_of(document)
-    for span in text.sentences(body)[:SENTENCES]:
+    for span in split_sentences(body)[:SENTENCES]:
         words = CLAUSE.match(body[slice(*span)])
-        if words and not instructs(body[slice(*span)]):
+        if words and not is_suspicious(body[slice(*span)]):
             yield THEME[0].format(words[0].strip())
 
 
@@ -119,7 +120,7 @@ def as_question(focus: str) -> str:
 @lru_cache(maxsize=1 << 14)  # each question is held against all others
 def folded(question: str) -> tuple[str, ...]:
     """What makes two questions the same, however they are spelled: their words of meaning, in any order."""
-    return tuple(sorted(set(text.terms(question))))
+    return tuple(sorted(set(content_terms(question))))
 
 
 def _is_question(focus: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.answer.extractive.extract import names_of
 from assay.core.account import Kind, Pipeline, Question
-from assay.language import text
+from assay.language.terms import fold_case
 from assay.synthesis.questioning.by_rule import folded
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def ask_the_same(left: str, right: str, near: float) -> bool:
 
 
 def _named(question: str) -> frozenset[str]:
-    return frozenset(text.fold(name) for name in names_of(question))
+    return frozenset(fold_case(name) for name in names_of(question))
 
 
 def _turns(question: str) -> frozenset[str]:

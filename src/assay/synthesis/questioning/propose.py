@@ -13,11 +13,12 @@ from assay.agent.context import RunContext, mark
 from assay.core.account import Brief, Pipeline
 from assay.core.events import RULES
 from assay.core.run import Run
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.questioning.by_rule import folded
 from assay.synthesis.questioning.standalone import stands_alone
@@ -129,13 +130,13 @@ def sifted(
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """The questions that can be used, and the others with what is wrong with each. What instructs a model is no question,
     and nobody is told so."""
-    shown = frozenset(text.terms(about))
+    shown = frozenset(content_terms(about))
     seen = {folded(each) for each in known}
     usable: list[str] = []
     wrong: list[tuple[str, str]] = []
     for each in said:
         words = flat(each).strip("\"'“”-•* ")
-        if instructs(words):
+        if is_suspicious(words):
             continue
         if why := _fault(words, shown, seen):
             wrong.append((words[:LONGEST], why))
@@ -152,7 +153,7 @@ def _fault(words: str, shown: frozenset[str], seen: set[tuple[str, ...]]) -> str
         return POINTS
     if folded(words) in seen:
         return AGAIN
-    return "" if shown & frozenset(text.terms(words)) else STRAYS
+    return "" if shown & frozenset(content_terms(words)) else STRAYS
 
 
 def flat(words: str) -> str:

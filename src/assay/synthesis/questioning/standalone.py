@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from assay.language import text
+from assay.language.names import find_names
+from assay.language.terms import content_terms
 
 BEFORE = 3  # words of meaning after which "this" may point back into the question itself
 
@@ -42,9 +43,9 @@ def stands_alone(question: str) -> bool:
     """Whether a question names what it asks about. "The passage", "the authors", "this study", a label of a document, or a
     pronoun that nothing comes before: all these need a text beside them."""
     said = " ".join(question.split())
-    if len(text.terms(said)) < 2 - (len(text.names(said)) > 0):
+    if len(content_terms(said)) < 2 - (len(find_names(said)) > 0):
         return False
     if LOOSE.match(said) or any(needs.search(said) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
         return False
     back = BACK.search(said)
-    return back is None or len(text.terms(said[: back.start()])) >= BEFORE
+    return back is None or len(content_terms(said[: back.start()])) >= BEFORE

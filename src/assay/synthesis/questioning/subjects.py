@@ -13,8 +13,11 @@ from functools import lru_cache
 
 from assay.answer.extractive.extract import ASKING_STEMS
 from assay.core.types import Document
-from assay.language import text
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
+from assay.language.names import find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, stem_word
+from assay.language.words import stop_words
 from assay.synthesis.questioning.abstracts import ASIDE
 
 READ = 30_000  # characters of a document in which its names and terms are counted
@@ -25,7 +28,7 @@ KEYED = 4  # words of meaning in a name or a term, at most
 
 # Headings that stand over anything.
 GENERIC = frozenset(
-    text.stem(word)
+    stem_word(word)
     for word in (
         "introduction background abstract summary overview method methodology material result finding discussion conclusion "
         "outlook purpose objective aim scope term definition glossary reference appendix note general other miscellaneous "
@@ -76,7 +79,7 @@ class Subject:
 
     @property
     def terms(self) -> frozenset[str]:
-        return frozenset(text.terms(self.words))
+        return frozenset(content_terms(self.words))
 
 
 def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
@@ -86,7 +89,7 @@ def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
     body = body_of(document)
     found = [*_of_headings(document, body), *_of_terms(phrases(body, 1, body), body)]
     rated = [Subject(each.words, each.weight * own(each.terms, common, len(others)), each.asks) for each in found]
-    makers = [frozenset(text.terms(each)) for each in document.authors]
+    makers = [frozenset(content_terms(each)) for each in document.authors]
     kept: list[Subject] = []
     for each in sorted(rated, key=lambda each: -each.weight):
         if each.terms in makers:  # who wrote it is not what it is about
@@ -98,11 +101,11 @@ def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
 
 def beside(focus: str, document: Document, others: Sequence[str]) -> list[Subject]:
     """What a document speaks of where it speaks of the focus, what is most its own first; none where it does not."""
-    wanted = frozenset(text.terms(focus))
+    wanted = frozenset(content_terms(focus))
     common = spread(others)
     body = body_of(document)
-    said = (body[slice(*span)] for span in text.sentences(body))
-    near = [each for each in said if len(wanted & frozenset(text.terms(each))) * 2 > len(wanted)]
+    said = (body[slice(*span)] for span in split_sentences(body))
+    near = [each for each in said if len(wanted & frozenset(content_terms(each))) * 2 > len(wanted)]
     found = _of_terms(phrases("\n".join(near), 1, body), body)
     rated = [Subject(each.words, each.weight * own(each.terms, common, len(others))) for each in found]
     return sorted((each for each in rated if not each.terms & wanted), key=lambda each: -each.weight)
@@ -121,7 +124,7 @@ def spread(others: Sequence[str]) -> Counter[str]:
 
 @lru_cache(maxsize=512)  # every document is compared with the abstracts of all others
 def _terms_of(words: str) -> frozenset[str]:
-    return frozenset(text.terms(words))
+    return frozenset(content_terms(words))
 
 
 def own(terms: frozenset[str] | Key, common: Mapping[str, int], count: int) -> float:
@@ -171,10 +174,10 @@ def _asked_by(words: str) -> str:
 
 def _unfit(heading: str, document: Document) -> bool:
     """Whether nothing can be asked about a heading: it stands over anything, points at something, or is the title again."""
-    meant = text.terms(heading)
+    meant = content_terms(heading)
     if not meant or len(heading.split()) > WORDS or ASIDE.search(heading) or POINTING.search(heading):
         return True
-    if instructs(heading) or FILE.search(heading) or set(meant) == set(text.terms(document.title)):
+    if is_suspicious(heading) or FILE.search(heading) or set(meant) == set(content_terms(document.title)):
         return True
     return all(term in GENERIC or any(sign.isdigit() for sign in term) for term in meant)
 
@@ -211,7 +214,7 @@ def phrases(words: str, least: int, body: str) -> dict[Key, tuple[str, int]]:
     said: Counter[Key] = Counter()
     spelled: dict[Key, Counter[str]] = {}
     for form in (*_names(words, body), *_terms(words)):
-        key = tuple(text.terms(form))
+        key = tuple(content_terms(form))
         if 0 < len(key) <= KEYED and not all(term.isdigit() for term in key):
             said[key] += 1
             spelled.setdefault(key, Counter())[form] += 1
@@ -229,7 +232,7 @@ def _holds(longer: Key, shorter: Key) -> bool:
 
 
 def _names(words: str, body: str) -> Iterator[str]:
-    for name in text.names(words):
+    for name in find_names(words):
         unit = words[: name.start].rstrip()[-1:].isdigit()  # 1.3 NTU
         alone = " " not in name.text and not is_proper(name.text, body)  # it may be any word that opens a sentence
         shouted = " " in name.text and name.text.isupper()  # a line in capitals
@@ -255,7 +258,7 @@ def _terms(words: str) -> Iterator[str]:
         lone = (
             len(run) == 1
             and after.islower()
-            and after not in text.STOP_WORDS
+            and after not in stop_words()
             and not _is_verbal(after)
             and after != run[0]
         )
@@ -264,9 +267,9 @@ def _terms(words: str) -> Iterator[str]:
 
 
 def _is_plain(word: str) -> bool:
-    common = word in text.STOP_WORDS or word in PASSING or (text.stem(word) in ASKING_STEMS and word not in QUALIFIES)
+    common = word in stop_words() or word in PASSING or (stem_word(word) in ASKING_STEMS and word not in QUALIFIES)
     return len(word) > 2 and word.islower() and word[0].isalpha() and not common
 
 
 def _is_verbal(word: str) -> bool:
-    return text.stem(word) in VERBS or (word.endswith(("ed", "ly")) and word not in QUALIFIES)
+    return stem_word(word) in VERBS or (word.endswith(("ed", "ly")) and word not in QUALIFIES)

@@ -19,8 +19,11 @@ from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.evidence.assess import SAYS, whole
 from assay.evidence.quotation import locate, stands
 from assay.evidence.weigh import quote
-from assay.language import polarity, text
-from assay.prompts.fence import instructs
+from assay.language.clean import clean_text
+from assay.language.injection import is_suspicious
+from assay.language.negation import find_denial, find_reversal
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, fold_case
 
 NEAR = 0.5  # from here on two sentences that name the same thing speak of the same
 MOULD = 0.6  # of the words of the passage that has fewer
@@ -103,11 +106,11 @@ def _as_believed(tie: Tie, *, small: bool) -> Tie:
 
 def _in_short(side: Side, other: Side) -> Side:
     """Of a side that quotes more than two sentences, the one that shares most with the other side."""
-    spans = text.sentences(side.quote.text)
+    spans = split_sentences(side.quote.text)
     if len(spans) <= LONG:
         return side
-    theirs = frozenset(text.terms(other.quote.text))
-    start, end = max(spans, key=lambda span: len(theirs & frozenset(text.terms(side.quote.text[slice(*span)]))))
+    theirs = frozenset(content_terms(other.quote.text))
+    start, end = max(spans, key=lambda span: len(theirs & frozenset(content_terms(side.quote.text[slice(*span)]))))
     at = side.quote.start
     return replace(side, quote=Quote(side.doc_id, at + start, at + end, side.quote.text[start:end]))
 
@@ -124,7 +127,7 @@ def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document:
             found = quote(each.passage, *whole(each.passage.text, *span))
             if not says_something(found.text):
                 return "too little is quoted from"
-            if instructs(found.text):
+            if is_suspicious(found.text):
                 return "an instruction is quoted from"
             source = document(insight.doc_id)
             if source is not None and stands(found, source):
@@ -136,7 +139,7 @@ def _at_odds(left: Side, right: Side, couple: Couple, document: Documents) -> st
     """What the rules see the two disagree about, given that they speak of the same."""
     ours, theirs = left.quote.text, right.quote.text
     found = _disputed(left, right, couple, document, 1.0)
-    return found or polarity.turn(ours, theirs) or polarity.denial(ours, theirs)
+    return found or find_reversal(ours, theirs) or find_denial(ours, theirs)
 
 
 def _disputed(left: Side, right: Side, couple: Couple, document: Documents, alike: float) -> str:
@@ -156,7 +159,7 @@ def _disputed(left: Side, right: Side, couple: Couple, document: Documents, alik
 def of_one_mould(ours: str, theirs: str) -> bool:
     """Whether two passages say much the same throughout. Then what differs in them may be what they are about (two towns, each
     with its census); texts of two hands that meet in one sentence speak of one thing there."""
-    mine, other = frozenset(text.terms(ours)), frozenset(text.terms(theirs))
+    mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
     return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))
 
 
@@ -179,14 +182,14 @@ RELATING = re.compile(
 def _given(couple: Couple, said: Proposed) -> str:
     """The reason as it was given, if it states nothing that neither side says. Of two that contradict each other a reason may
     well deny one."""
-    reason = " ".join(text.clean(said.reason).split())
+    reason = " ".join(clean_text(said.reason).split())
     stated = " ".join(RELATING.sub(" ", reason).split())
     evidence = (*couple.ours, *couple.theirs)
     claim = Claim(stated, tuple(dict.fromkeys(each.key for each in evidence)))
     passes = {Verdict.supported, Verdict.partial} | (
         {Verdict.contradicted} if said.type is Tie.contradiction else set()
     )
-    holds = len(reason) <= REASON and not instructs(reason) and not _mistaken(couple, reason)
+    holds = len(reason) <= REASON and not is_suspicious(reason) and not _mistaken(couple, reason)
     return reason if holds and judge.by_rule(claim, evidence, Sources()).verdict in passes else ""
 
 
@@ -256,7 +259,7 @@ def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) ->
     """An insight as its document has it: the quotation that it is, or the best one that it cites."""
     source = document(insight.doc_id)
     words = insight.claim.quote or (evidence[0].quote if evidence else None)
-    if not evidence or words is None or source is None or not stands(words, source) or instructs(words.text):
+    if not evidence or words is None or source is None or not stands(words, source) or is_suspicious(words.text):
         return None
     return Side(insight.id, insight.doc_id, evidence[0].key, words)
 
@@ -276,20 +279,20 @@ def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list
         if source is not None
         and stands(each.quote, source)
         and says_something(each.quote.text)
-        and not instructs(each.quote.text)
+        and not is_suspicious(each.quote.text)
     ]
 
 
 def _named(left: str, right: str) -> str:
     """A name, or a designation such as KX-40, that both have."""
-    theirs = {text.fold(name) for name in facts.names(right)}
-    return next((name for name in facts.names(left) if text.fold(name) in theirs), "")
+    theirs = {fold_case(name) for name in facts.names(right)}
+    return next((name for name in facts.names(left) if fold_case(name) in theirs), "")
 
 
 def _agree(left: str, right: str) -> bool:
     """Whether two sentences that are near in meaning have the same figures, and deny nothing of each other."""
     ours, theirs = conflict.numbers(left), conflict.numbers(right)
-    return ours == theirs and not polarity.denial(left, right) and not polarity.turn(left, right)
+    return ours == theirs and not find_denial(left, right) and not find_reversal(left, right)
 
 
 SAID = {
@@ -303,10 +306,10 @@ SAID = {
 
 def shared_words(left: str, right: str) -> list[str]:
     """The words that carry meaning which both have, as the first writes them."""
-    known = frozenset(text.terms(right))
+    known = frozenset(content_terms(right))
     shared: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_][\w-]*", left):
-        stem = "".join(text.terms(word)[:1])
+        stem = "".join(content_terms(word)[:1])
         if stem and stem in known:
             shared.setdefault(stem, word.lower() if word.istitle() else word)
     return list(shared.values())

@@ -15,8 +15,10 @@ from assay.answer.conflicts.dispute import Dispute, Statement, between
 from assay.answer.conflicts.pair import CLAUSE
 from assay.answer.extractive.extract import says_something
 from assay.core.types import Document
-from assay.language import polarity, text
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
+from assay.language.negation import count_negations
+from assay.language.sentences import is_table_row, split_sentences
+from assay.language.terms import content_terms, fold_case
 from assay.synthesis.relating.classify import of_one_mould
 
 OF_ONE, OF_ALL = 40, 4000  # sentences that are compared, of a document and in all
@@ -53,10 +55,10 @@ async def questions(context: RunContext, documents: Sequence[str], most: int = M
 
 def disputable(document: Document, most: int) -> list[Told]:
     """Sentences that say how many, when, or that something is not so; spread over the whole of a long document."""
-    title = text.fold(document.text[:200]).split("\n")[0]  # as it calls itself, whatever label it goes by
+    title = fold_case(document.text[:200]).split("\n")[0]  # as it calls itself, whatever label it goes by
     found = [
         Told(document.id, Statement(" ".join(words.split()), "", title), document.text[max(0, start - 400) : end + 400])
-        for start, end in text.sentences(document.text)
+        for start, end in split_sentences(document.text)
         if _disputable(words := document.text[start:end])
     ]
     step = max(1.0, len(found) / most)
@@ -64,11 +66,11 @@ def disputable(document: Document, most: int) -> list[Told]:
 
 
 def _disputable(words: str) -> bool:
-    if len(words.split()) > LONGEST or text.is_row(words) or not says_something(words):
+    if len(words.split()) > LONGEST or is_table_row(words) or not says_something(words):
         return False
-    if instructs(words):
+    if is_suspicious(words):
         return False
-    return bool(re.search(r"\d", words)) or polarity.negations(words) > 0
+    return bool(re.search(r"\d", words)) or count_negations(words) > 0
 
 
 def _disputes(told: Sequence[Told], vectors: np.ndarray) -> Iterable[tuple[Told, Told, Dispute]]:
@@ -99,7 +101,7 @@ def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, 
 
 def asked(dispute: Dispute) -> str:
     """The question that brings up both sides, in words that both have: one document alone cannot put words into it."""
-    theirs = frozenset(text.terms(dispute.right.words))
+    theirs = frozenset(content_terms(dispute.right.words))
     words = re.findall(r"[^\W\d_][\w'-]*", CLAUSE.sub("", dispute.left.words))
-    shared = [word for word in words if (own := text.terms(word)) and theirs.issuperset(own)]
+    shared = [word for word in words if (own := content_terms(word)) and theirs.issuperset(own)]
     return f"How do the facts and figures given for {' '.join(dict.fromkeys(shared[:SHARED]))} compare?"

@@ -35,12 +35,14 @@ from assay.evidence.weigh import best_sentence, quote, rarity
 from assay.index.filters import In
 from assay.index.fusion import capped
 from assay.index.retrieve import retrieve
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.sentences import is_table_row, split_sentences
+from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.reranker import LateInteraction, Reranker
 from assay.models.token_estimate import estimate_tokens
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 
 DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
@@ -176,8 +178,8 @@ def shown_to_weigh(
 def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
     """Weighed by the words of the question that some passage has at all: those that only say how it is asked ("how do they
     compare") would otherwise count most, since they are the rarest."""
-    said = frozenset(term for each in found for term in text.terms(each.passage.text))
-    asked = " ".join(word for word in question.text.split() if said.intersection(text.terms(word)))
+    said = frozenset(term for each in found for term in content_terms(each.passage.text))
+    asked = " ".join(word for word in question.text.split() if said.intersection(content_terms(word)))
     weighed = assess.by_words(asked, (), found, cutoff)
     evidence = tuple(replace(each, question=question.text) for each in weighed.evidence)
     return Weighed(evidence, weighed.dropped, ())
@@ -212,20 +214,20 @@ def _in_short(evidence: Evidence, question: Question) -> Evidence:
     whole passages, and what is quoted whole can be compared with nothing."""
     words, passage = evidence.quote, evidence.passage
     at = words.start - passage.start
-    if len(text.sentences(words.text)) <= SENTENCES or text.is_row(words.text):
+    if len(split_sentences(words.text)) <= SENTENCES or is_table_row(words.text):
         return evidence
     part = replace(passage, text=words.text, start=passage.start + at, end=passage.start + at + len(words.text))
-    rare = rarity(question.text, [passage.text[slice(*span)] for span in text.sentences(passage.text)])
+    rare = rarity(question.text, [passage.text[slice(*span)] for span in split_sentences(passage.text)])
     return replace(evidence, quote=best_sentence(part, rare))
 
 
 def _sound(evidence: Evidence) -> Evidence | None:
     words = evidence.quote.text
-    if says_something(words) and not instructs(words):
+    if says_something(words) and not is_suspicious(words):
         return evidence
     passage = evidence.passage
     others = [span for span in pieces(passage.text) if says_something(passage.text[slice(*span)])]
-    sound = [span for span in others if not instructs(passage.text[slice(*span)])]
+    sound = [span for span in others if not is_suspicious(passage.text[slice(*span)])]
     return replace(evidence, quote=quote(passage, *sound[0])) if sound else None
 
 

@@ -10,7 +10,7 @@ from assay.core.account import Coverage
 from assay.core.events import Covered, Event
 from assay.core.run import Run
 from assay.core.types import Verdict
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
 from assay.synthesis import progress
 
 THIN = 2  # pieces of evidence below which a document is asked about again
@@ -58,5 +58,5 @@ def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:
         return portrait.empty
     if not evidence:
         found = [each.passage for each in run.found if each.passage.doc_id == doc]
-        return ORDERS if found and all(instructs(passage.text) for passage in found) else NOT_FOUND
+        return ORDERS if found and all(is_suspicious(passage.text) for passage in found) else NOT_FOUND
     return NOT_TOLD if run.checked and not claims else ""

@@ -18,11 +18,12 @@ from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import locate, stands
 from assay.ingest.metadata.authors import is_name, is_organisation
-from assay.language.text import is_row
+from assay.language.injection import is_suspicious
+from assay.language.sentences import is_table_row
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
 
@@ -164,10 +165,10 @@ def read(identity: Identity, by: str, document: Document, portrait: Portrait) ->
 def _as_it_stands(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
     """These words as the document has them, in one line; empty where they do not stand in such a place."""
     span = locate(words, beginning) if len(words.strip()) > 2 else None
-    if span is None or instructs(words):
+    if span is None or is_suspicious(words):
         return ""
     before, after = where
     line = beginning[beginning.rfind("\n", 0, span[0]) + 1 : span[0]]
-    if not before.search(line) or not after.match(beginning, span[1]) or is_row(line + beginning[slice(*span)]):
+    if not before.search(line) or not after.match(beginning, span[1]) or is_table_row(line + beginning[slice(*span)]):
         return ""
     return " ".join(beginning[slice(*span)].split())

@@ -22,11 +22,13 @@ from assay.core.events import RULES, InsightsDrawn
 from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Verdict
 from assay.evidence.weigh import quote
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.sentences import is_table_row
+from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 from assay.synthesis.writing.faithful import retells
 
@@ -276,7 +278,7 @@ def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Docu
     for claim in tried:
         nearest = revise.closest(claim, own, item.question.text, NOWHERE)
         found = compose.checked(nearest, own, document) if nearest else None
-        if found and found.verdict is Verdict.supported and not instructs(found.words):
+        if found and found.verdict is Verdict.supported and not is_suspicious(found.words):
             return found
     return None
 
@@ -288,9 +290,9 @@ def in_its_words(item: Wanted) -> Claim:
     best = ranked[0]
     if _speaks(best.quote.text):
         return Claim("", (best.key,), quote=best.quote)
-    asked = frozenset(text.terms(item.question.text))
+    asked = frozenset(content_terms(item.question.text))
     said = [
-        (len(asked & frozenset(text.terms(each.passage.text[slice(*span)]))), each, span)
+        (len(asked & frozenset(content_terms(each.passage.text[slice(*span)]))), each, span)
         for each in ranked
         if each.flagged == best.flagged
         for span in pieces(each.passage.text)
@@ -304,5 +306,5 @@ def in_its_words(item: Wanted) -> Claim:
 
 def _speaks(words: str) -> bool:
     """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
-    whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or text.is_row(words)
-    return whole and says_something(words) and not instructs(words)
+    whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or is_table_row(words)
+    return whole and says_something(words) and not is_suspicious(words)

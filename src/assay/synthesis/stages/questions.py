@@ -13,10 +13,11 @@ from assay.core.account import Portrait
 from assay.core.events import RULES, Event, Merged, Questioned
 from assay.core.run import Run
 from assay.core.types import Document
-from assay.language import text
+from assay.language.injection import is_suspicious
+from assay.language.terms import content_terms, uncovered_words
 from assay.models.llm import Role
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 from assay.synthesis.questioning import abstracts
 from assay.synthesis.questioning import by_rule as asking_by_rule
@@ -118,7 +119,7 @@ def _following_up(run: Run, context: RunContext, document: Document) -> Asking:
 def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, room: int) -> str:
     """Title, headings and abstract of a document, fenced; the abstract has what room the others leave."""
     room = max(24, room - FRAME)
-    title = "" if instructs(portrait.title) else fitting(flat(portrait.title), room // 6)
+    title = "" if is_suspicious(portrait.title) else fitting(flat(portrait.title), room // 6)
     headings = fitting(" · ".join(_headings(document)), room // 4)
     above = f"Title: {title}\nHeadings: {headings}\nAbstract: " if headings else f"Title: {title}\nAbstract: "
     return fence(mark, label, above + fitting(abstract_of(portrait), max(8, room - estimate_tokens(above) - 2)))
@@ -126,7 +127,7 @@ def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, ro
 
 def _headings(document: Document) -> tuple[str, ...]:
     titles = (flat(section.title) for section in document.sections)
-    return tuple(dict.fromkeys(each for each in titles if each and not instructs(each)))[:HEADINGS]
+    return tuple(dict.fromkeys(each for each in titles if each and not is_suspicious(each)))[:HEADINGS]
 
 
 def abstract_of(portrait: Portrait) -> str:
@@ -207,9 +208,9 @@ async def merge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not asked:
         yield Merged((), pass_)
         return
-    focus = frozenset(text.terms(progress.brief(run).focus))  # in all of them: it would make any two seem alike
+    focus = frozenset(content_terms(progress.brief(run).focus))  # in all of them: it would make any two seem alike
     words = [*(each.text for each in earlier), *(each.words for each in asked)]
     vectors = await context.tool_context.search_context.embedder.queries(
-        [text.residual(each, focus) or each for each in words]
+        [uncovered_words(each, focus) or each for each in words]
     )
     yield Merged(merging.merged(asked, earlier, vectors, progress.brief(run).pipeline, _readable(run), pass_), pass_)

@@ -14,7 +14,7 @@ from assay.answer.checking.source import share, spoken_of
 from assay.answer.evidence_text import Sources
 from assay.answer.extractive.extract import pieces
 from assay.core.types import Block, Claim, Evidence
-from assay.language import text
+from assay.language.terms import content_terms
 
 NEARLY = 0.8  # of its words
 
@@ -25,7 +25,7 @@ def retells(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> b
     sentences = (
         each.passage.text[slice(*span)] for each in evidence if each.key in cites for span in pieces(each.passage.text)
     )
-    return any(share(terms, frozenset(text.terms(sentence))) >= NEARLY for sentence in sentences)
+    return any(share(terms, frozenset(content_terms(sentence))) >= NEARLY for sentence in sentences)
 
 
 def kept(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, ...]:

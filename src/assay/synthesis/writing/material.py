@@ -14,9 +14,10 @@ from assay.core.account import Insight, Relation
 from assay.core.events import RoleModel
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
+from assay.language.injection import is_suspicious
 from assay.models.llm import Role
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 
 
@@ -74,7 +75,7 @@ def matter(run: Run, context: RunContext) -> Matter:
 
 def sayable(claim: Claim) -> bool:
     """Whether words may be repeated: those that a document addresses to a model are not about anything."""
-    return not instructs(claim.words)
+    return not is_suspicious(claim.words)
 
 
 def related(of: Matter, docs: Sequence[str], mark: str, room: int) -> str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 
 from assay.core.account import Readability
-from assay.language import text
+from assay.language.sentences import split_sentences
+from assay.language.terms import fold_case
 
 WORD = re.compile(r"[^\W_]+(?:['’.\-–][^\W_]+)*")
 PART = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d")  # what of a word is spoken by itself; of a number each figure
@@ -32,7 +33,7 @@ def readability(words: str) -> Readability:
     count = len(WORD.findall(words))
     if not count:
         return Readability(0, 0.0, 0.0, 0.0)
-    sentences = sum(WORD.search(words, *span) is not None for span in text.sentences(words)) or 1
+    sentences = sum(WORD.search(words, *span) is not None for span in split_sentences(words)) or 1
     length, spoken = count / sentences, sum(map(syllables, WORD.findall(words))) / count
     ease = 206.835 - 1.015 * length - 84.6 * spoken
     grade = 0.39 * length + 11.8 * spoken - 15.59
@@ -48,7 +49,7 @@ def syllables(word: str) -> int:
 def _spoken(part: str) -> int:
     if part.isdigit():
         return 1
-    plain, _, ending = text.fold(part).replace("’", "'").partition("'")
+    plain, _, ending = fold_case(part).replace("’", "'").partition("'")
     if plain.isascii() and not VOWELS.search(plain):
         return len(plain) if part.isupper() else 1
     count = len(VOWELS.findall(plain)) - len(SILENT.findall(plain)) + len(APART.findall(plain))

@@ -20,9 +20,12 @@ from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, PLAIN, Retold, Telling, Translation
 from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
-from assay.language import text
+from assay.language.clean import clean_text
+from assay.language.injection import is_suspicious
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, fold_case, stem_word
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 
 TOGETHER, FEW = 8, 4  # claims that one request retells; of a small model
@@ -43,7 +46,7 @@ OPEN = re.compile(
 COMPARES = re.compile(
     r"\b(?:like|as if|as though|imagine|think of|picture|similar to|much as|just as|resembles?)\b", re.I
 )
-BEGINS = frozenset(map(text.stem, "imagine think picture consider suppose much".split()))  # as analogies do
+BEGINS = frozenset(map(stem_word, "imagine think picture consider suppose much".split()))  # as analogies do
 
 
 class _Strict(BaseModel):
@@ -180,7 +183,7 @@ def build_prompt(
 ) -> dict[str, str]:
     """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, each on a line of its own. Who the
     reader is, a person has written: it is shown between marks, and no more of it than says so."""
-    said = " ".join(text.clean(audience).split())[:DESCRIBED]
+    said = " ".join(clean_text(audience).split())[:DESCRIBED]
     reader = WISHES.get(audience) or "\n" + fence(mark, "who the reader is", said)
     note = f"\n{note}" if note else ""
     left = room - estimate_tokens(reader) - estimate_tokens(note) - 40
@@ -240,8 +243,8 @@ def _in_titles(words: str, titles: Mapping[str, str]) -> str:
 
 def _told_by(words: str, named: Sequence[int], told: Matter) -> tuple[int, ...]:
     """Of the claims that a sentence is said to tell, those it has a word of that the others do not have."""
-    terms = {place: frozenset(text.terms(told.claims[place].words)) for place in named}
-    there = frozenset(text.terms(words))
+    terms = {place: frozenset(content_terms(told.claims[place].words)) for place in named}
+    there = frozenset(content_terms(words))
     found: list[int] = []
     for place in named:
         others = frozenset(term for other in named if other != place for term in terms[other])
@@ -255,7 +258,7 @@ def by_rule(tried: Tried, told: Matter) -> Claim:
     stays open."""
     claim, places = tried
     first = re.match(r"[^\W\d_]+", claim.text)
-    opens = first is not None and first[0].istitle() and text.stem(text.fold(first[0])) in told.ordinary
+    opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in told.ordinary
     words = claim.text[:1].lower() + claim.text[1:] if opens else claim.text
     evidence = (*told.pieces.values(), *told.commands)
     ruled = replace(judge.by_rule(replace(claim, text=words), evidence, told.sources), text=claim.text)
@@ -322,12 +325,12 @@ def owed(told: Matter, heard: frozenset[int]) -> tuple[Retold, ...]:
 
 def analogy(words: str) -> str:
     """A comparison that carries no fact: a sentence or two, with no name, number or date in it; otherwise nothing."""
-    said = " ".join(stating.lifted(text.clean(words), ()).words.split())
-    if not said or len(said) > ANALOGY or len(text.sentences(said)) > 2 or not COMPARES.search(said):
+    said = " ".join(stating.lifted(clean_text(words), ()).words.split())
+    if not said or len(said) > ANALOGY or len(split_sentences(said)) > 2 or not COMPARES.search(said):
         return ""
     if facts.numbers(said) or facts.dates(said) or facts.names(said, BEGINS | facts.in_small_letters(said)):
         return ""
-    return "" if instructs(said) else said
+    return "" if is_suspicious(said) else said
 
 
 # --- beside the narrative -------------------------------------------------------------------------------------------

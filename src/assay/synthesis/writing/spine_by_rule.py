@@ -10,8 +10,8 @@ from dataclasses import replace
 from assay.answer.checking import judge
 from assay.core.account import Beat, Theme
 from assay.core.types import Claim, Verdict
-from assay.language import text
-from assay.prompts.fence import instructs
+from assay.language.injection import is_suspicious
+from assay.language.sentences import split_sentences
 from assay.synthesis.writing import themes
 from assay.synthesis.writing.material import Matter
 
@@ -51,7 +51,7 @@ def single(of: Matter, doc: str, place: int = 0) -> Beat:
     insight = of.insights[doc][place]
     words = " ".join(insight.claim.words.split())
     if len(words) > WORDS:
-        words = words[slice(*text.sentences(words)[0])]
+        words = words[slice(*split_sentences(words)[0])]
     if called := of.called.get(doc):
         claim = judge.by_rule(Claim(f"“{called}”: {words}", insight.claim.cites), of.evidence, of.sources)
         if claim.verdict is Verdict.supported:
@@ -63,7 +63,7 @@ def _together(of: Matter, docs: Sequence[str]) -> Beat | None:
     """One line for as many of these documents as use the same words, the rarer elsewhere the better. It states no more than
     that: each word stands in what is cited of each document."""
     where: dict[str, dict[str, str]] = {}  # stem → document → the key that has it
-    for doc in (doc for doc in docs if of.called.get(doc) and not instructs(of.called[doc])):
+    for doc in (doc for doc in docs if of.called.get(doc) and not is_suspicious(of.called[doc])):
         for insight in of.insights[doc]:
             for key in insight.claim.cites:
                 for stem in themes.telling(of.known[key].quote.text):

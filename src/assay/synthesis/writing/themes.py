@@ -16,9 +16,13 @@ from assay.answer.checking.source import TELLING
 from assay.answer.extractive.extract import ASKING_STEMS
 from assay.core.account import Theme
 from assay.core.types import Evidence
-from assay.language import text
+from assay.language.clean import clean_text
+from assay.language.injection import is_suspicious
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.words import stop_words
 from assay.models.token_estimate import estimate_tokens, fitting
-from assay.prompts.fence import fence, instructs
+from assay.prompts.fence import fence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,13 +65,13 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
 @lru_cache(maxsize=4096)  # what a document says is held against each theme
 def telling(words: str) -> frozenset[str]:
     """The stems of the words that say what a text is about."""
-    found = (text.stem(text.fold(word)) for word in WORD.findall(words) if word.lower() not in text.STOP_WORDS)
+    found = (stem_word(fold_case(word)) for word in WORD.findall(words) if word.lower() not in stop_words())
     return frozenset(stem for stem in found if stem not in TELLING and stem not in ASKING_STEMS)
 
 
 def written(stem: str, texts: Sequence[str]) -> str:
     """A stem as the texts mostly write it; in small letters wherever one of them does so."""
-    forms = Counter(word for words in texts for word in WORD.findall(words) if text.stem(text.fold(word)) == stem)
+    forms = Counter(word for words in texts for word in WORD.findall(words) if stem_word(fold_case(word)) == stem)
     return min(forms, key=lambda form: (not form.islower(), -forms[form], form))
 
 
@@ -103,12 +107,12 @@ def named_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tu
 
 def overall(words: str, said: Mapping[str, str]) -> str:
     """The overall theme, if it states nothing that the documents do not say; otherwise the words that most of them use."""
-    tidy = " ".join(text.clean(words).split()).strip("“”\"' ")
+    tidy = " ".join(clean_text(words).split()).strip("“”\"' ")
     known = "\n".join(said.values())
-    terms = frozenset(text.terms(tidy))
-    new = terms - frozenset(text.terms(known)) - TELLING - claims.PLAIN_STEMS
-    fits = 1 < len(tidy.split()) <= WORDS and len(text.sentences(tidy)) == 1 and terms and not new
-    if fits and not (instructs(tidy) or facts.strangers(tidy, known)):
+    terms = frozenset(content_terms(tidy))
+    new = terms - frozenset(content_terms(known)) - TELLING - claims.PLAIN_STEMS
+    fits = 1 < len(tidy.split()) <= WORDS and len(split_sentences(tidy)) == 1 and terms and not new
+    if fits and not (is_suspicious(tidy) or facts.strangers(tidy, known)):
         return tidy
     made = listed(shared(list(said.values()), most=3))
     return made[:1].upper() + made[1:]
@@ -171,6 +175,6 @@ def read(reply: Names, themes: Sequence[Theme], evidence: Mapping[str, Sequence[
     for number, theme in enumerate(themes, 1):
         own = [each for doc in theme.documents for each in evidence.get(doc, ())]
         name = claims.heading(given.get(f"T{number}", ""), "", own)
-        good = name and not instructs(name) and name.casefold() not in {each.name.casefold() for each in found}
+        good = name and not is_suspicious(name) and name.casefold() not in {each.name.casefold() for each in found}
         found.append(Theme(name[:1].upper() + name[1:], theme.documents) if good else theme)
     return tuple(found)

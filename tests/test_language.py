@@ -7,34 +7,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.language import text
+from assay.language.clean import clean_text
+from assay.language.names import find_abbreviations, find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms, uncovered_words
 
 
 def split(body: str) -> list[str]:
-    return [body[start:end] for start, end in text.sentences(body)]
+    return [body[start:end] for start, end in split_sentences(body)]
 
 
 def named(body: str) -> list[str]:
-    return [name.text for name in text.names(body)]
+    return [name.text for name in find_names(body)]
 
 
 def test_invisible_characters_are_removed_and_nothing_else():
     hidden = "ig\u200bnore\u202e \U000e0041all\u00ad — naïve café 👍 ½\tx"
-    assert text.clean(hidden) == "ignore all — naïve café 👍 ½\tx"
+    assert clean_text(hidden) == "ignore all — naïve café 👍 ½\tx"
 
 
 def test_every_kind_of_line_end_becomes_one():
-    assert text.clean("a\r\nb\rc\u2028d\u0085e\n") == "a\nb\nc\nd\ne\n"
+    assert clean_text("a\r\nb\rc\u2028d\u0085e\n") == "a\nb\nc\nd\ne\n"
 
 
 @given(st.text())
 def test_cleaning_twice_changes_nothing_more(body: str):
-    assert text.clean(text.clean(body)) == text.clean(body)
+    assert clean_text(clean_text(body)) == clean_text(body)
 
 
 @given(st.text(alphabet=st.sampled_from("ab AB.!?\n\"'()[]1-•。 ")))
 def test_sentences_are_in_order_do_not_overlap_and_lose_only_white_space(body: str):
-    spans = text.sentences(body)
+    spans = split_sentences(body)
     assert all(start < end for start, end in spans)
     assert all(left[1] <= right[0] for left, right in pairwise(spans))
     assert "".join("".join(split(body)).split()) == "".join(body.split())
@@ -77,7 +80,7 @@ def test_every_item_of_a_list_is_a_sentence_with_its_mark():
 
 def test_a_long_text_takes_time_in_proportion_to_its_length():
     began = time.perf_counter()
-    text.sentences("The U.S. Navy paid Dr. Hill. It failed. " * 5000)
+    split_sentences("The U.S. Navy paid Dr. Hill. It failed. " * 5000)
     assert time.perf_counter() - began < 5
 
 
@@ -88,7 +91,7 @@ def test_names_are_found_with_their_particles_initials_and_numbers():
 
 def test_a_name_stands_where_it_says():
     body = 'The song "Low Tide" was written by Ann Lee and Bo Marsh.'
-    assert all(body[name.start : name.end] == name.text for name in text.names(body))
+    assert all(body[name.start : name.end] == name.text for name in find_names(body))
     assert named(body) == ["Low Tide", "Ann Lee", "Bo Marsh"]
 
 
@@ -101,22 +104,22 @@ def test_a_day_or_a_month_is_no_name():
 
 
 def test_joined_names_keep_their_small_words():
-    assert [name.text for name in text.names("I read Sand and Water twice.", joined=True)] == ["Sand and Water"]
+    assert [name.text for name in find_names("I read Sand and Water twice.", joined=True)] == ["Sand and Water"]
 
 
 def test_abbreviations_are_those_the_text_defines():
     body = "The Office of River Works (ORW) and two Deep Sand Filters (DSFs), in Oslo (Norway)."
-    assert text.abbreviations(body) == {"ORW": "Office of River Works", "DSF": "Deep Sand Filters"}
+    assert find_abbreviations(body) == {"ORW": "Office of River Works", "DSF": "Deep Sand Filters"}
 
 
 def test_terms_are_stems_without_small_words_or_accents():
-    assert text.terms("The rivers of Tekezé were flooding") == ["river", "tekez", "flood"]
+    assert content_terms("The rivers of Tekezé were flooding") == ["river", "tekez", "flood"]
 
 
 def test_what_is_covered_leaves_the_residual():
-    assert text.residual("Who founded the city of Oak Hill?", set(text.terms("Oak Hill city"))) == "founded"
+    assert uncovered_words("Who founded the city of Oak Hill?", set(content_terms("Oak Hill city"))) == "founded"
 
 
 def test_what_a_terminal_is_told_leaves_nothing_behind():
-    assert text.clean("a\x1b[31mred\x1b[0m \x1b]0;owned\x07b\x1b]8;;x\x1b\\c \x1b[2J.") == "ared bc ."
-    assert text.clean("array[0m] stays, and a lone \x1b too goes") == "array[0m] stays, and a lone  too goes"
+    assert clean_text("a\x1b[31mred\x1b[0m \x1b]0;owned\x07b\x1b]8;;x\x1b\\c \x1b[2J.") == "ared bc ."
+    assert clean_text("array[0m] stays, and a lone \x1b too goes") == "array[0m] stays, and a lone  too goes"

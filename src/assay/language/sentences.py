@@ -1,0 +1,107 @@
+"""Splits text into sentences by rule, and recognises table rows. Works on offsets, so that results can be quoted. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from assay.language.words import word_list
+
+Span = tuple[int, int]
+
+_CLOSERS = "\"'”’»)]}"
+_END = re.compile(
+    r"(?<![.!?…])(?P<mark>[.!?…]++)(?P<close>[\"'”’»)\]}]*)(?P<cite>(?:\s?\[\d+(?:[,–-]\s?\d+)*\])*|\d{1,3}(?:[,–-]\d{1,3})*)(?=\s|$)"
+    r"|(?P<wide>[。！？]+[」』”’）]*)"
+)
+_BULLET = re.compile(r"[ \t]*(?:[-*•‣◦▪·–—][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)")
+_NEARBY = 80
+_SHORT_LINE = 60  # a line this short that stops without a mark is a heading or an item, not a wrapped line
+
+
+def split_sentences(text: str) -> list[Span]:
+    """Offsets of the sentences, in order, not overlapping, without the white space around them."""
+    spans: list[Span] = []
+    for start, end in _blocks(text):
+        cut = start
+        for match in _END.finditer(text, start, end):
+            if match.start() >= cut and _ends_sentence(text, match, end):
+                spans.append((cut, match.end()))
+                cut = match.end()
+        spans.append((cut, end))
+    return [trimmed for start, end in spans if (trimmed := _trim(text, start, end))[0] < trimmed[1]]
+
+
+def _blocks(text: str) -> list[Span]:
+    """Spans that no sentence crosses: paragraphs, list items, headings. A wrapped line does not end one."""
+    blocks: list[Span] = []
+    start = 0
+    for newline in re.finditer(r"\n", text):
+        at = newline.start()
+        line = text[text.rfind("\n", 0, at) + 1 : at].strip()
+        following = text[at + 1 : text.find("\n", at + 1) if text.find("\n", at + 1) >= 0 else len(text)]
+        opens = following.strip()[:1]
+        ends_paragraph = (
+            not line
+            or not opens
+            or _BULLET.match(following)
+            or (not opens.islower() and (len(line) < _SHORT_LINE or line[-1] in ".!?…:。！？" + _CLOSERS))
+        )
+        if ends_paragraph:
+            blocks.append((start, at))
+            start = at + 1
+    blocks.append((start, len(text)))
+    return blocks
+
+
+def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
+    if match["wide"]:
+        return True
+    # Only the text nearby is examined, so that the time per sentence does not grow with the text.
+    rest = text[match.end() : min(end, match.end() + _NEARBY)].lstrip()
+    if not rest:
+        return True
+    nearby = text[max(0, match.start() - _NEARBY) : match.start()]
+    before = re.split(r"[\s(\[\"'“‘«]", nearby)[-1]
+    if match["cite"][:1].isdigit() and not before[-1:].isalpha():
+        return False  # "3.14 is": a decimal, not a raised reference number
+    opens = rest.lstrip("\"'“‘«([{¿¡")[:1]
+    if not opens or opens.islower():
+        return False
+    if match["mark"] != "." or match["close"]:
+        return True
+    lowered = before.lower()
+    first = re.match(r"\w+", rest.lstrip("\"'“‘«([{"))
+    opener = bool(first) and first[0].lower() in word_list("sentence_openers")
+    initial = len(before) == 1 and before.isupper()
+    trailing = lowered in word_list("abbreviations_after")
+    if (lowered in word_list("abbreviations_before") and not initial) or (opens.isdigit() and trailing):
+        return False
+    if trailing or initial or re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", before):
+        return opener
+    # "1. First item": a number that opens a line numbers it.
+    opens_line = nearby.removesuffix(before).rstrip(" \t")[-1:] in ("", "\n")
+    return not (opens_line and len(before) < 4 and before.isdigit())
+
+
+def _trim(text: str, start: int, end: int) -> Span:
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+COLUMN_VALUE = re.compile(r"(?:^|; )([^;:|]{1,40}): ")
+
+
+def is_table_row(line: str) -> bool:
+    """Whether a line is a table row: cells between bars, or `column: value` pairs."""
+    return line.count(" | ") >= 2 or len(COLUMN_VALUE.findall(line)) >= 3
+
+
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def is_unspaced_script(words: str) -> bool:
+    """Whether a text is in a script with few or no spaces between words, so that words cannot be counted."""
+    return len(_WIDE.findall(words)) >= 6
