@@ -52,7 +52,7 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.workspace.facade import INDEX, Workspace
+from assay.workspace.facade import Workspace
 from assay.workspace.rerun import at_the_endpoint, branch, replayed, step_begins, taken_over
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
@@ -111,7 +111,7 @@ def place_of(run: Run, kind: type) -> int:
 async def test_an_answer_is_made_again_with_no_model_and_no_index(folder: Path, model: ChatServer, has_model: bool):
     with opened(folder, model) as workspace:
         run = await asked(workspace, model=has_model)
-    shutil.rmtree(folder / INDEX)
+    shutil.rmtree(folder / "index")
     model.close()
     with opened(folder) as workspace:
         again = await replayed(workspace, workspace.run(run.id))
@@ -130,7 +130,7 @@ async def test_where_the_index_is_there_every_step_is_made_again(folder: Path):
 async def test_without_an_index_a_forged_verdict_is_still_found(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
-        shutil.rmtree(folder / INDEX)
+        shutil.rmtree(folder / "index")
         place = place_of(run, Checked)
         event = run.events[place]
         assert isinstance(event, Checked)
@@ -143,7 +143,7 @@ async def test_without_an_index_a_forged_verdict_is_still_found(folder: Path):
 async def test_an_answer_that_was_forged_is_not_the_one_that_is_made_again(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
-        shutil.rmtree(folder / INDEX)
+        shutil.rmtree(folder / "index")
         forged = Answered(replace(run.answer, gaps=("nothing",)))  # type: ignore[type-var]
         again = await replayed(workspace, Run(run.id, (*run.events[:-1], forged)))
     assert not again.same and spelled(again.answer) == spelled(run.answer)
@@ -153,7 +153,7 @@ async def test_a_synthesis_is_made_again_without_an_index(folder: Path):
     with ChatServer(reviewer()) as server, opened(folder, server) as workspace:
         chosen = [entry.id for entry in workspace.sources()]
         run = [run async for run, _ in workspace.synthesise(chosen)][-1]
-    shutil.rmtree(folder / INDEX)
+    shutil.rmtree(folder / "index")
     with opened(folder) as workspace:
         again = await replayed(workspace, workspace.run(run.id))
     assert again.same and not again.differences

@@ -13,7 +13,7 @@ from sqlalchemy import func, update
 from terminal import ANSWER, QUESTION, Typed, looked_up, researched
 
 from assay.store.schema import payloads
-from assay.workspace.facade import INDEX, Workspace
+from assay.workspace.facade import Workspace
 
 
 def run_in(words: str) -> str:
@@ -29,7 +29,7 @@ def test_an_answer_is_made_again_without_a_model_and_without_an_index(
     first = typed("ask", QUESTION)
     run = run_in(first.err)
     server.close()
-    shutil.rmtree(noted.path / INDEX)
+    shutil.rmtree(noted.path / "index")
     for name in ("BASE_URL", "MODEL", "API_KEY"):
         monkeypatch.delenv(f"ASSAY_LLM_{name}")
     done = typed("replay", run)

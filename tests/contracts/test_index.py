@@ -1,4 +1,4 @@
-"""What every `Index` must do. A new engine joins by adding itself to `ENGINES`; nothing here knows which one it tests."""
+"""What every `Index` and every `IndexEngine` must do. A new engine adds itself to `ENGINES` and to `factory.ENGINES`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.core.errors import StoreError, UserError
+from assay.core.settings import Settings
 from assay.core.types import Hit, Passage, Row, Scalar
+from assay.index import factory
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
 from assay.index.lance.lance_index import open_index
 from assay.index.memory.memory_index import MemoryIndex
-from assay.index.protocol import Index
+from assay.index.protocol import Index, IndexEngine
 
 DIM = 8
 HOSTILE = (
@@ -390,3 +393,82 @@ def _bare(id: str, fields: dict[str, Scalar]) -> Row:
     """A row with these fields and no others."""
     made = row(id)
     return Row(made.passage, made.vector, made.lead, fields)
+
+
+# ── engines: what the workspace and erase need ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=sorted(factory.ENGINES))
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> IndexEngine:
+    return factory.index_engine(Settings(index=request.param), tmp_path / "workspace")
+
+
+def test_an_unknown_engine_is_refused_by_name(tmp_path: Path):
+    with pytest.raises(UserError, match=r"no index engine 'solr'.*lance"):
+        factory.index_engine(Settings(index="solr"), tmp_path)
+
+
+async def test_an_index_exists_from_its_creation_until_it_is_dropped(engine: IndexEngine):
+    assert not engine.exists("b")
+    with pytest.raises(UserError, match="no search index yet"):
+        await engine.open("b", DIM)
+    index = await engine.open("b", DIM, create=True)
+    assert engine.exists("b") and not engine.exists("c")
+    await index.upsert([row("a")])
+    assert await (await engine.open("b", DIM)).count(EVERYTHING) == 1
+    assert await (await engine.open("b", DIM, create=True)).count(EVERYTHING) == 1
+    await engine.drop("b")
+    assert not engine.exists("b")
+    await engine.drop("b")
+    assert await (await engine.open("b", DIM, create=True)).count(EVERYTHING) == 0
+
+
+async def test_bases_do_not_share_rows_and_workspaces_do_not_share_bases(engine: IndexEngine, tmp_path: Path):
+    first, second = await engine.open("b", DIM, create=True), await engine.open("c", DIM, create=True)
+    await first.upsert([row("a")])
+    assert await second.count(EVERYTHING) == 0
+    await engine.drop("c")
+    assert await first.count(EVERYTHING) == 1
+    other = type(engine)(tmp_path / "other")  # type: ignore[call-arg]
+    assert not other.exists("b")
+
+
+async def test_an_index_is_not_opened_with_vectors_of_another_length(engine: IndexEngine):
+    await engine.open("b", DIM, create=True)
+    with pytest.raises(StoreError, match="assay reindex"):
+        await engine.open("b", DIM + 1)
+
+
+async def test_purge_leaves_nothing_of_deleted_rows(engine: IndexEngine, tmp_path: Path):
+    index = await engine.open("b", DIM, create=True)
+    await index.upsert([row(f"s{i}", f"xylophonequartz{i}", doc="secret") for i in range(3)])
+    await index.upsert([row("k", "marmalade")])
+    await index.optimise()
+    await index.delete(Eq("doc", "secret"))
+    await index.upsert([row("k", "zeppelin")])
+    assert await index.purge() == ()
+    on_disk = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"xylophonequartz" not in on_disk and b"marmalade" not in on_disk
+    assert ids(await index.lexical("zeppelin", 5, EVERYTHING)) == ["k"]
+
+
+async def test_a_lease_has_one_holder_and_keeps_nobody_from_reading(engine: IndexEngine):
+    index = await engine.open("b", DIM, create=True)
+    async with engine.lease("b", 1.0):
+        with pytest.raises(UserError, match="Another process has been writing"):
+            async with engine.lease("b", 0.0):
+                pass
+        async with engine.lease("c", 0.0):
+            pass
+        await index.upsert([row("a")])
+        assert await index.count(EVERYTHING) == 1
+    async with engine.lease("b", 0.0):
+        pass
+
+
+async def test_relabelled_rows_are_found_under_the_new_label_only(index):
+    await index.upsert([row("a", doc="d1", label="open"), row("b", doc="d2", label="open")])
+    assert await index.relabel("d1", "secret") == 1
+    assert await index.relabel("d9", "secret") == 0
+    assert ids(await index.lexical("words", 5, Eq("label", "secret"))) == ["a"]
+    assert ids(await index.dense(unit(0), 5, Eq("label", "open"))) == ["b"]

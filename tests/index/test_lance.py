@@ -22,9 +22,10 @@ from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import folder as lance_folder
 from assay.index.lance import matrix
-from assay.index.lance.lance_index import LanceIndex, drop, open_index
+from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.index.lance.read import View
 from assay.index.lance.sql import compile
+from assay.index.lease import file_lease
 
 DIM = 8
 BATCH = 20
@@ -142,14 +143,14 @@ async def test_deleted_words_are_gone_from_the_disk_after_optimise(tmp_path, doo
     await index.upsert(rows + [row(f"k{i}", f"{kept}{i} words", "kept") for i in range(100)])
     await index.optimise()
     assert secret.encode() in bytes_under(tmp_path)
-    assert not await index.needs_optimise()
+    assert not index.unpurged()
 
     await index.delete(Eq("doc", "secret"))
-    assert await index.needs_optimise()
-    await index.optimise()
+    assert index.unpurged()
+    assert await index.purge() == ()
     assert secret.encode() not in bytes_under(tmp_path)
     assert kept.encode() in bytes_under(tmp_path)
-    assert not await index.needs_optimise()
+    assert not index.unpurged()
     assert await index.count(EVERYTHING) == 100
 
 
@@ -206,7 +207,7 @@ async def test_a_dropped_and_rebuilt_table_is_not_taken_for_the_old_one(tmp_path
     reader = await opened(tmp_path)
     await reader.upsert([row("old", "old words")])
     assert [hit.passage.id for hit in await reader.dense(np.ones(DIM), 5, EVERYTHING)] == ["old"]
-    await drop(tmp_path, "b")
+    await lance_folder.drop_tables(tmp_path, "b")
     writer = await opened(tmp_path)
     await writer.upsert([row("new", "new words")])
     assert [hit.passage.id for hit in await reader.dense(np.ones(DIM), 5, EVERYTHING)] == ["new"]
@@ -214,7 +215,7 @@ async def test_a_dropped_and_rebuilt_table_is_not_taken_for_the_old_one(tmp_path
 
 async def test_a_second_writer_waits_and_then_says_why_it_gave_up(tmp_path, caplog):
     index = await opened(tmp_path, lock_timeout=0.3)
-    async with lance_folder.writing(tmp_path / "base_b.lock", 1):
+    async with file_lease(tmp_path / "base_b.lock", 1):
         began = time.monotonic()
         with pytest.raises(UserError, match="Another process has been writing"):
             await index.upsert([row("a")])
@@ -256,7 +257,7 @@ async def test_a_damaged_table_says_how_to_build_it_again(tmp_path, part):
     with pytest.raises(StoreError, match="assay reindex"):
         index = await open_index(tmp_path, "b", DIM, create=False)
         await index.fetch(["a"], EVERYTHING)
-    await drop(tmp_path, "b")
+    await lance_folder.drop_tables(tmp_path, "b")
     index = await opened(tmp_path)
     await index.upsert([row("a")])
     assert await index.count(EVERYTHING) == 1
@@ -270,7 +271,7 @@ async def test_any_base_id_gets_a_table_of_its_own_inside_the_folder(tmp_path, b
     await index.upsert([row("a")])
     assert {path.parent for path in tmp_path.glob("*.lance")} == {tmp_path}
     assert lance_folder.table_name(base).lower() != lance_folder.table_name(base + "x").lower()
-    await drop(tmp_path, base)
+    await lance_folder.drop_tables(tmp_path, base)
     assert not list(tmp_path.glob("*.lance"))
 
 

@@ -129,6 +129,9 @@ class Settings(BaseModel):
     passage_tokens: int = Field(200, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
     passage_overlap: int = Field(40, ge=0, le=500, description="how many tokens neighbouring passages share, at most")
 
+    index: str = Field(
+        "lance", description="the search index: `lance` (on disk), or `memory` (gone when the process ends)"
+    )
     pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
     per_document: int = Field(
         3, ge=0, le=100, description="the most passages of one document in a result; 0 for no cap"

@@ -1,17 +1,21 @@
-"""The seam to a search engine. Channels come back separately; they meet once, in `retrieve.py`.
+"""The interface of a search engine. An `Index` holds the passages of one knowledge base; an `IndexEngine` manages all of them.
 
-An index holds the passages of one knowledge base, so that nothing in one base can change what another returns.
+One index per base, so that nothing in one base can change what another returns. The channels of a search come back
+separately; `retrieve.py` fuses them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import numpy as np
 
 from assay.core.types import Hit, Row
 from assay.index.filters import Filter
+
+NO_INDEX = "This knowledge base has no search index yet. Add documents to it first."
 
 
 class Index(Protocol):
@@ -20,11 +24,11 @@ class Index(Protocol):
         ...
 
     async def delete(self, where: Filter) -> int:
-        """Remove what matches; how many rows that were."""
+        """Remove the rows that match and return their number. They are not found any more; `purge` removes their text."""
         ...
 
     async def relabel(self, document: str, label: str) -> int:
-        """Put another label on the rows of a document; how many there are. Until then a search can only hide them."""
+        """Put another access label on the rows of a document and return their number."""
         ...
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
@@ -42,5 +46,36 @@ class Index(Protocol):
     async def count(self, where: Filter) -> int: ...
 
     async def optimise(self) -> None:
-        """Fold new rows into the search structures and drop old versions (deleted text must not linger)."""
+        """Fold new rows into the search structures and remove old versions, with the text of deleted rows."""
+        ...
+
+    async def purge(self) -> tuple[str, ...]:
+        """Optimise, then name what may still hold text of deleted or replaced rows. Empty when nothing does."""
+        ...
+
+
+class IndexEngine(Protocol):
+    """The indexes of one workspace, by the id of their knowledge base."""
+
+    def exists(self, base_id: str) -> bool:
+        """Whether the base has an index, intact or damaged."""
+        ...
+
+    async def open(self, base_id: str, dim: int, *, create: bool = False) -> Index:
+        """The base's index of vectors of `dim` numbers.
+
+        create: make it where there is none; otherwise that is a UserError
+        raises: StoreError where it is damaged, or its vectors have another length
+        """
+        ...
+
+    async def drop(self, base_id: str) -> None:
+        """Remove the base's index and all its text, intact or damaged. Nothing happens where there is none."""
+        ...
+
+    def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
+        """Be the only writer of a base, in this process and others. UserError after `patience` seconds of waiting.
+
+        A filling of a base, which is many writes, holds it. Reading, and a single write, need no lease.
+        """
         ...

@@ -19,6 +19,7 @@ from sqlalchemy import Engine, delete, select
 
 from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import sweep
 from assay.store import documents
@@ -56,7 +57,7 @@ class Gone:
 async def erase(workspace: Workspace, chosen: Sequence[Entry], scope: Scope, by: str = "") -> Gone:
     """Documents with all their versions, and whatever was made of them."""
     ids: list[str] = []
-    count = 0
+    count, purged = 0, True
     for base in scope.bases:
         places = {entry.uri for entry in chosen if entry.base == base.id}
         if not places:
@@ -64,21 +65,18 @@ async def erase(workspace: Workspace, chosen: Sequence[Entry], scope: Scope, by:
         async with workspace.only_writer(workspace.owned(base)):
             entries = documents.versions(workspace.store, base, places)
             count += _out_of_store(workspace, base, entries, by)
-            await _out_of_index(workspace, base)
+            purged &= await _out_of_index(workspace, base)
         ids += [entry.id for entry in entries]
-    return await _finished(workspace, tuple(ids), count)
+    return await _finished(workspace, tuple(ids), count, purged)
 
 
 async def erase_base(workspace: Workspace, base: Base, by: str = "") -> Gone:
     """A knowledge base with everything in it."""
-    from assay.index.lance.folder import drop
-    from assay.workspace.facade import INDEX
-
     async with workspace.only_writer(base):
         entries = documents.all_of(workspace.store, base)
         count = _out_of_store(workspace, base, entries, by)
         workspace.drop_index(base)
-        await drop(workspace.path / INDEX, base.id)
+        await workspace.index_engine.drop(base.id)
         grants.forget_base(workspace.store, base)
     return await _finished(workspace, tuple(entry.id for entry in entries), count)
 
@@ -135,32 +133,40 @@ def _forget_vectors(workspace: Workspace, base: Base, entries: Sequence[Entry]) 
     forget_vectors(workspace.store, workspace.cache, base, entries, embedder.tokens, size, overlap)
 
 
-async def _out_of_index(workspace: Workspace, base: Base) -> None:
-    """Rows, and what old versions and word lists hold of them. A damaged index goes as a whole: it can be built again."""
-    from assay.index.lance.folder import drop
-    from assay.workspace.facade import INDEX
+async def _out_of_index(workspace: Workspace, base: Base) -> bool:
+    """Remove the rows, and what old versions and word lists hold of them; False where some of it may remain.
 
+    A damaged index is dropped as a whole: it can be built again.
+    """
     try:
         index = await index_of(workspace, base)
-        if index is not None:
-            await sweep(workspace.store, index, base)
-            await index.optimise()
+        if index is None:
+            return True
+        await sweep(workspace.store, index, base)
+        remaining = await index.purge()
+        if remaining:
+            log.warning("the index of %r may still hold erased text in %s", base.name, ", ".join(remaining))
+        return not remaining
     except StoreError as error:
         log.warning(
             "the index of %r is damaged and was taken away; `assay reindex` builds it again (%s)", base.name, error
         )
         grants.set_embedder(workspace.store, base, "", 0)
         workspace.drop_index(base)
-        await drop(workspace.path / INDEX, base.id)
+        await workspace.index_engine.drop(base.id)
+        return True
 
 
-async def _finished(workspace: Workspace, ids: tuple[str, ...], count: int) -> Gone:
-    files, whole = await asyncio.to_thread(_out_of_files, workspace)
+async def _finished(workspace: Workspace, ids: tuple[str, ...], count: int, purged: bool = True) -> Gone:
+    files, whole = await asyncio.to_thread(_out_of_files, workspace, purged)
     return Gone(ids, count, files, erasure.made_backups(workspace.store), whole)
 
 
-def _out_of_files(workspace: Workspace) -> tuple[tuple[str, ...], bool]:
-    """Originals that no document stands on, states from before a migration, what killed writers left, write-ahead files."""
+def _out_of_files(workspace: Workspace, purged: bool) -> tuple[tuple[str, ...], bool]:
+    """Originals that no document stands on, states from before a migration, what killed writers left, write-ahead files.
+
+    purged: whether no index holds erased text any more; the erasure is not finished before
+    """
     from assay.workspace.facade import ORIGINALS
 
     store = workspace.store
@@ -171,13 +177,13 @@ def _out_of_files(workspace: Workspace) -> tuple[tuple[str, ...], bool]:
     for path in (*older, *_left_behind(workspace)):
         path.unlink(missing_ok=True)
     with store.read() as connection:
-        indexed = connection.scalar(select(leftovers.c.document).limit(1)) is None
+        purged = purged and connection.scalar(select(leftovers.c.document).limit(1)) is None
     # Both, whatever comes of the first.
     flushed = all([flush(store.engine), flush(workspace.cache)])
-    if flushed and indexed:
+    if flushed and purged:
         erasure.finished(store)
         flush(store.engine)
-    return tuple(str(path) for path in older), flushed and indexed
+    return tuple(str(path) for path in older), flushed and purged
 
 
 def _left_behind(workspace: Workspace) -> list[Path]:
@@ -189,7 +195,7 @@ def _left_behind(workspace: Workspace) -> list[Path]:
     with ExitStack() as held:
         try:
             for base in grants.every_base(workspace.store):
-                held.enter_context(filelock.FileLock(workspace.path / f".{base.id}.lock", timeout=0))
+                held.enter_context(filelock.FileLock(lease_path(workspace.path, base.id), timeout=0))
         except filelock.Timeout:
             return []
         return sorted((workspace.path / ORIGINALS).glob("*.part"))
@@ -217,15 +223,14 @@ def flush(engine: Engine) -> bool:
 
 async def finish(workspace: Workspace) -> bool:
     """Do what is left of an erasure that was cut off. Where another process is still at it, it is left to that one."""
-    from assay.index.lance.folder import writing
-
+    purged = True
     for base in grants.every_base(workspace.store):
         try:
-            async with writing(workspace.path / f".{base.id}.lock", 0.0):
-                await _out_of_index(workspace, base)
+            async with workspace.only_writer(base, 0.0):
+                purged &= await _out_of_index(workspace, base)
         except UserError:
             return False
-    _, whole = await asyncio.to_thread(_out_of_files, workspace)
+    _, whole = await asyncio.to_thread(_out_of_files, workspace, purged)
     return whole
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from assay.core.account import Account
     from assay.core.run import Run
-    from assay.index.lance.lance_index import LanceIndex
+    from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext
     from assay.ingest.pdf.box import Box
     from assay.ingest.pipeline import IngestContext, Progress, Reader
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from assay.workspace.ask import AskOptions
     from assay.workspace.synthesise import SynthesisRequest
 
-CACHE, ORIGINALS, INDEX = "cache.db", "originals", "index"
+CACHE, ORIGINALS = "cache.db", "originals"
 DEFAULT_BASE = "default"
 PATIENCE = 3600.0  # seconds to wait for somebody else who fills the same base
 
@@ -79,7 +79,7 @@ class Workspace:
     settings: Settings
     store: Store
     principal: Principal = LOCAL
-    _indexes: dict[str, LanceIndex] = field(default_factory=dict)
+    _indexes: dict[str, Index] = field(default_factory=dict)
     _whole: Workspace | None = None  # whose parts are used, where this is another person's view
 
     # Parts, made when first needed: most commands need few of them, and some are heavy.
@@ -94,6 +94,12 @@ class Workspace:
 
         self._agreed(self.settings.embedder)
         return self._whole.embedder if self._whole else embedder_for(self.settings)
+
+    @cached_property
+    def index_engine(self) -> IndexEngine:
+        from assay.index.factory import index_engine
+
+        return index_engine(self.settings, self.path)
 
     def _agreed(self, address: str) -> None:
         """Nothing is sent to another machine before the person has agreed to it, once."""
@@ -215,11 +221,9 @@ class Workspace:
         size = min(self.settings.passage_tokens, embedder.window)
         return size, min(self.settings.passage_overlap, size // 2)
 
-    def only_writer(self, base: Base) -> AbstractAsyncContextManager[None]:
-        """While nobody else, in this process or another, fills the base."""
-        from assay.index.lance.folder import writing
-
-        return writing(self.path / f".{base.id}.lock", PATIENCE)
+    def only_writer(self, base: Base, patience: float = PATIENCE) -> AbstractAsyncContextManager[None]:
+        """While nobody else, in this process or another, fills the base. UserError after `patience` seconds."""
+        return self.index_engine.lease(base.id, patience)
 
     def owned(self, base: Base) -> Base:
         """The base, if this person may change it."""
@@ -231,19 +235,16 @@ class Workspace:
         """What is open of a base's index is not looked at any more."""
         self._indexes.pop(base.id, None)
 
-    async def _index(self, base: Base, *, create: bool = False) -> LanceIndex:
+    async def _index(self, base: Base, *, create: bool = False) -> Index:
         """The base's index, with vectors of the embedder that the settings name."""
-        from assay.index.lance.folder import drop, has_index
-        from assay.index.lance.lance_index import open_index
-
         made_by, dim = grants.embedder_of(self.store, base)
-        lost = bool(made_by) and not has_index(self.path / INDEX, base.id)
+        lost = bool(made_by) and not self.index_engine.exists(base.id)
         if create and (lost or made_by != self.embedder.name):
             # In this order, so that a kill in between leaves a base without an index, and not one with a wrong index.
             grants.set_embedder(self.store, base, "", 0)
             self._indexes.pop(base.id, None)
-            await drop(self.path / INDEX, base.id)
-            self._indexes[base.id] = await open_index(self.path / INDEX, base.id, self.embedder.dim, create=True)
+            await self.index_engine.drop(base.id)
+            self._indexes[base.id] = await self.index_engine.open(base.id, self.embedder.dim, create=True)
             grants.set_embedder(self.store, base, self.embedder.name, self.embedder.dim)
         elif made_by and made_by != self.embedder.name:
             raise UserError(
@@ -251,7 +252,7 @@ class Workspace:
                 f"Run `assay reindex --base {base.name}`, or set the embedder back."
             )
         if base.id not in self._indexes:
-            self._indexes[base.id] = await open_index(self.path / INDEX, base.id, dim, create=create)
+            self._indexes[base.id] = await self.index_engine.open(base.id, dim, create=create)
         return self._indexes[base.id]
 
     async def sync(
@@ -303,9 +304,10 @@ class Workspace:
     def backup(self, to: Path) -> int:
         """The whole workspace as one file, while nobody writes."""
         from assay.governance.backup import backup, while_nobody_adds
+        from assay.index.lease import lease_path
 
         everyones = grants.told_apart(grants.every_base(self.store), self.principal.id)
-        with while_nobody_adds({base.name: self.path / f".{base.id}.lock" for base in everyones}):
+        with while_nobody_adds({base.name: lease_path(self.path, base.id) for base in everyones}):
             return backup(self.path, self.store, to)
 
     def named(self, name: str, scope: Scope, entries: Sequence[Entry] | None = None) -> list[Entry]:

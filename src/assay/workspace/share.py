@@ -114,11 +114,7 @@ async def settle(workspace: Workspace, base: Base) -> bool:
 
 async def index_of(workspace: Workspace, base: Base) -> Index | None:
     """The base's index whoever made its vectors; none where there is none."""
-    from assay.index.lance.folder import has_index
-    from assay.index.lance.lance_index import open_index
-    from assay.workspace.facade import INDEX
-
     made_by, dim = grants.embedder_of(workspace.store, base)
-    if not made_by or not has_index(workspace.path / INDEX, base.id):
+    if not made_by or not workspace.index_engine.exists(base.id):
         return None
-    return await open_index(workspace.path / INDEX, base.id, dim, create=False)
+    return await workspace.index_engine.open(base.id, dim)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import os
 import re
 import shutil
-import time
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import StoreError, UserError
 from assay.index.lance.lazy_import import load_lancedb
 from assay.index.lance.rows import schema
+from assay.index.lease import file_lease
+from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
-
-log = logging.getLogger(__name__)
-
-NO_INDEX = "This knowledge base has no search index yet. Add documents to it first."
 
 
 def table_name(base_id: str) -> str:
@@ -76,10 +70,10 @@ async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
     return table
 
 
-async def drop(folder: Path, base_id: str, *, lock_timeout: float = 60.0) -> None:
+async def drop_tables(folder: Path, base_id: str, *, lock_timeout: float = 60.0) -> None:
     """Remove a knowledge base's index and everything in it from the disk, damaged or not."""
     name = table_name(base_id)
-    async with writing(folder / f"{name}.lock", lock_timeout):
+    async with file_lease(folder / f"{name}.lock", lock_timeout):
         for path in tables(folder, name):
             await asyncio.to_thread(shutil.rmtree, path)
         (folder / f"{name}.erase").unlink(missing_ok=True)
@@ -96,34 +90,6 @@ async def build_indices(table: AsyncTable) -> None:
     await table.create_index("body", config=FTS(with_position=False, max_token_length=64), replace=True)
     await table.create_index("f_label", config=Bitmap(), replace=True)
     await table.create_index("f_doc", config=BTree(), replace=True)
-
-
-@asynccontextmanager
-async def writing(path: Path, patience: float, notice: float = 5.0) -> AsyncIterator[None]:
-    """Hold the writers' lock. It belongs to the process, so the system frees it when a writer is killed."""
-    from filelock import FileLock, Timeout
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock, began, told = FileLock(path), time.monotonic(), False  # a lock of its own: a shared one would be re-entrant
-    while True:
-        try:
-            lock.acquire(blocking=False)  # never waits, so it may stay on the event loop and can be cancelled
-            break
-        except Timeout:
-            waited = time.monotonic() - began
-            if waited >= patience:
-                raise UserError(
-                    f"Another process has been writing to this knowledge base for {patience:.0f} s. "
-                    "Wait until it has finished, or stop it, and try again."
-                ) from None
-            if waited >= notice and not told:
-                log.warning("waiting for another process that is writing to this knowledge base")
-                told = True
-            await asyncio.sleep(0.05)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def flush(folder: Path, since: float) -> None:

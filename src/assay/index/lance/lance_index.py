@@ -21,18 +21,7 @@ from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
-from assay.index.lance.folder import (
-    NO_INDEX,
-    build_indices,
-    create_table,
-    damaged,
-    drop,
-    flush,
-    open_table,
-    table_name,
-    tables,
-    writing,
-)
+from assay.index.lance.folder import build_indices, create_table, damaged, flush, open_table, table_name, tables
 from assay.index.lance.read import View, approximately, best_by_words, locate, versions, view, word_index
 from assay.index.lance.rows import (
     PAYLOAD,
@@ -47,11 +36,11 @@ from assay.index.lance.rows import (
     vectors_of,
 )
 from assay.index.lance.sql import compile, literal
+from assay.index.lease import file_lease
+from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
-
-__all__ = ["LanceIndex", "drop", "open_index"]
 
 T = TypeVar("T")
 
@@ -60,7 +49,6 @@ TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
 AT_ONCE = 4_000_000  # numbers that are multiplied, in a millisecond, sooner than by another thread on a busy machine
 QUERY_WORDS = 512  # a longer query is cut: nobody means the five-hundredth word
 REMEMBERED = 10_000  # passages kept as objects after they were found; some 15 MB
-MANY_FRAGMENTS, MANY_UNINDEXED = 50, 5_000
 
 
 @dataclass(slots=True)
@@ -83,7 +71,7 @@ class LanceIndex:
     async def upsert(self, rows: Sequence[Row]) -> None:
         if not rows:
             return
-        async with writing(self._lock, self.lock_timeout):
+        async with file_lease(self._lock, self.lock_timeout):
             began = time.time()
             data = await asyncio.to_thread(to_arrow, rows, self.dim, schema(self.dim))
             merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
@@ -93,7 +81,7 @@ class LanceIndex:
             await asyncio.to_thread(flush, self._path, began)
 
     async def delete(self, where: Filter) -> int:
-        async with writing(self._lock, self.lock_timeout):
+        async with file_lease(self._lock, self.lock_timeout):
             began = time.time()
             self._marker.touch()  # before, so that a crash in between cannot make optimise forget the old text
             result = await self._written(lambda: self.table.delete(compile(where)))
@@ -101,7 +89,7 @@ class LanceIndex:
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
 
     async def relabel(self, document: str, label: str) -> int:
-        async with writing(self._lock, self.lock_timeout):
+        async with file_lease(self._lock, self.lock_timeout):
             began = time.time()
             test = compile(Eq("doc", document))
             rows = await self._read(lambda: self.table.query().where(test).to_arrow())
@@ -113,7 +101,7 @@ class LanceIndex:
             return rows.num_rows
 
     async def optimise(self) -> None:
-        async with writing(self._lock, self.lock_timeout):
+        async with file_lease(self._lock, self.lock_timeout):
             erase = self._owes_erasure()
             if erase:
                 await self._written(self._part_fragments)
@@ -125,14 +113,15 @@ class LanceIndex:
             await self._written(self._tidy)
             self._marker.unlink(missing_ok=True)
 
-    async def needs_optimise(self) -> bool:
-        """Whether searching would gain from `optimise`, or deleted text still lies on the disk."""
-        if self._owes_erasure():
-            return True
-        stats: Any = await self._read(lambda: self.table.stats())  # a dict, whatever its annotation says
-        fts = await self._fts()
-        unindexed = fts.num_unindexed_rows if fts else await self.table.count_rows()
-        return stats["fragment_stats"]["num_fragments"] >= MANY_FRAGMENTS or unindexed >= MANY_UNINDEXED
+    async def purge(self) -> tuple[str, ...]:
+        await self.optimise()
+        return tuple(self.unpurged())
+
+    def unpurged(self) -> list[str]:
+        """Files that may hold text of deleted or replaced rows: lists of deleted rows, and versions before the newest."""
+        manifests = sorted((self._path / "_versions").glob("*.manifest"), key=lambda path: path.stat().st_mtime_ns)
+        marker = [self._marker] if self._marker.exists() else []
+        return [path.name for path in (*marker, *(self._path / "_deletions").glob("*"), *manifests[:-1])]
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -336,7 +325,7 @@ async def open_index(
     if not tables(folder, name):
         if not create:
             raise UserError(NO_INDEX)
-        async with writing(folder / f"{name}.lock", lock_timeout):
+        async with file_lease(folder / f"{name}.lock", lock_timeout):
             if not tables(folder, name):
                 await create_table(folder, name, dim)
     return LanceIndex(folder, name, dim, await open_table(folder, name, dim), exact_limit, lock_timeout, text_limit)

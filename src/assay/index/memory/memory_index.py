@@ -1,4 +1,4 @@
-"""An index that is nothing but a dictionary: for tests, examples and the contract suite. Slow, small and plain to read."""
+"""An index in a dictionary: for tests, and the reference for what the other engines must do. Slow and simple."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ K1, B = 1.2, 0.75
 @dataclass(slots=True)
 class MemoryIndex:
     rows: dict[str, Row] = field(default_factory=dict)
+    dim: int = 0
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         self.rows.update({row.passage.id: row for row in rows})
@@ -56,6 +57,9 @@ class MemoryIndex:
 
     async def optimise(self) -> None:
         return None
+
+    async def purge(self) -> tuple[str, ...]:
+        return ()
 
     def _kept(self, where: Filter) -> list[Row]:
         return [row for row in self.rows.values() if matches(where, row.fields)]

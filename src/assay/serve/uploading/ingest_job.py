@@ -12,7 +12,6 @@ from pathlib import Path
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
 from assay.core.types import UPLOAD
-from assay.index.lance.folder import writing
 from assay.ingest.parsed import Parsed, Unreadable, limits_from
 from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import Progress, Reader
@@ -93,7 +92,7 @@ def fillable(workspace: Workspace, name: str) -> Base:
 
 async def unfilled(workspace: Workspace, base: Base) -> None:
     """Say so where another process fills the base: it may do so for an hour, and a reply does not wait that long."""
-    async with writing(workspace.path / f".{base.id}.lock", PATIENCE):
+    async with workspace.only_writer(base, PATIENCE):
         pass
 
 

@@ -1,0 +1,42 @@
+"""Indexes in the memory of this process: for tests and small experiments. They are gone when the process ends."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.core.errors import StoreError, UserError
+from assay.index.lease import file_lease, lease_path
+from assay.index.memory.memory_index import MemoryIndex
+from assay.index.protocol import NO_INDEX
+
+_INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base, so that all who open a workspace share them
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEngine:
+    workspace: Path
+
+    def exists(self, base_id: str) -> bool:
+        return self._key(base_id) in _INDEXES
+
+    async def open(self, base_id: str, dim: int, *, create: bool = False) -> MemoryIndex:
+        if not create and not self.exists(base_id):
+            raise UserError(NO_INDEX)
+        index = _INDEXES.setdefault(self._key(base_id), MemoryIndex(dim=dim))
+        if index.dim != dim:
+            raise StoreError(
+                f"The index holds vectors of {index.dim} dimensions, the embedder makes {dim}: it has been changed. "
+                "Set the old embedder again, or run `assay reindex` to rebuild the index."
+            )
+        return index
+
+    async def drop(self, base_id: str) -> None:
+        _INDEXES.pop(self._key(base_id), None)
+
+    def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return file_lease(lease_path(self.workspace, base_id), patience)
+
+    def _key(self, base_id: str) -> tuple[Path, str]:
+        return self.workspace.resolve(), base_id
