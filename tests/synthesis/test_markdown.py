@@ -7,7 +7,8 @@ import pytest
 from accounts_by_hand import account
 
 from assay.core.account import Pipeline, Tie
-from assay.synthesis.output.markdown import markdown, md
+from assay.synthesis.output.render import markdown
+from assay.synthesis.output.templating import md
 
 
 @pytest.mark.parametrize("documents", [1, 3, 10, 60])

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 from assay.core.account import Account, Pipeline, Theme
 from assay.core.types import Answer, Block, Claim, Outcome, Quote
 from assay.synthesis.output.circle import meet
-from assay.synthesis.output.page import html
+from assay.synthesis.output.render import html
 
 SHOTS = os.environ.get(
     "ASSAY_SCREENSHOTS"

@@ -48,8 +48,7 @@ def _run_in(folder: Path) -> str:
 
 def save(account: Account, folder: Path) -> None:
     """Page, text and data. Each is there whole or not at all, the data first: it says whose folder this is."""
-    from assay.synthesis.output.markdown import markdown
-    from assay.synthesis.output.page import html
+    from assay.synthesis.output.render import html, markdown
 
     refuse(folder, account.run)
     written = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}

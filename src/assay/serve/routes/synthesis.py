@@ -17,7 +17,7 @@ from assay.serve.schemas.run_schemas import Begun, Problem
 from assay.serve.state import Here, Mine, Who
 from assay.store import documents
 from assay.synthesis.forecast import in_words, is_large
-from assay.synthesis.output import markdown, page
+from assay.synthesis.output import render
 from assay.workspace import synthesise
 from assay.workspace.facade import Workspace
 from assay.workspace.synthesise import SynthesisRequest
@@ -68,15 +68,15 @@ def account_of(run: RunId, mine: Mine) -> Any:
 @router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 def page_of(run: RunId, mine: Mine) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
-    policy = f"{page.policy(page.own('page.js'))}; sandbox allow-scripts; frame-ancestors 'self'"
-    return HTMLResponse(page.html(mine.account(run)), headers={"Content-Security-Policy": policy})
+    policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
+    return HTMLResponse(render.html(mine.account(run)), headers={"Content-Security-Policy": policy})
 
 
 @router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
 def markdown_of(run: RunId, mine: Mine) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
-    return PlainTextResponse(markdown.markdown(mine.account(run)), media_type="text/markdown", headers=name)
+    return PlainTextResponse(render.markdown(mine.account(run)), media_type="text/markdown", headers=name)
 
 
 def _wish(wanted: Synthesise) -> SynthesisRequest:

@@ -45,6 +45,11 @@ class Spot:
     size: float
     lines: tuple[str, ...]
 
+    @property
+    def label_in_line(self) -> bool:
+        """Whether the one line of the name begins with the label."""
+        return bool(self.named.label) and self.lines[0].startswith(f"{self.named.label} ")
+
     def corners(self) -> tuple[Point, ...]:
         """The corners of the name's box as it lies on the map."""
         wide = max(width(line, self.size) for line in self.lines)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from assay.answer.render import Citation, one_line
-from assay.core.account import Account, Insight, Portrait, Question, Side
+from assay.core.account import Account, Insight, Portrait, Question, Relation, Side
 from assay.core.types import Claim, Evidence, Quote
 from assay.language.clean import clean_text
 
@@ -55,7 +55,15 @@ class Footnotes:
         below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is said beside it
         return " · ".join(part for part in (page, below) if part)
 
-    def about(self, insight: str) -> str:
+    def where_of_side(self, side: Side) -> str:
+        return " · ".join(filter(None, map(self.where, self.of_side(side))))
+
+    def questions_of(self, relation: Relation) -> list[str]:
+        """The questions that the two insights of a relation answer, each once."""
+        both = (self.question_of(side.insight) for side in (relation.left, relation.right))
+        return list(dict.fromkeys(filter(None, both)))
+
+    def question_of(self, insight: str) -> str:
         """The question that an insight answers."""
         found = self.insights.get(insight)
         question = self.questions.get(found.question) if found else None

@@ -1,4 +1,4 @@
-"""An account as rows and lines: what the page and the Markdown both say, before either sets it in type. Pure."""
+"""What the page and the Markdown file of an account both say: sentences, rows and figures, without markup. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from assay.core.account import (
     Coverage,
     Kind,
     Pipeline,
+    Portrait,
     Question,
+    Readability,
     Relation,
     Tie,
     Translation,
 )
+from assay.core.types import Block, Claim, Shape
 from assay.synthesis.output.footnotes import Footnotes, shown
 
 MANY = 12  # documents above which a question that one document alone answers has no row in the comparison
-KINDS = {
+QUESTION_KINDS = {
     Kind.theme: "broad theme",
     Kind.workings: "inner workings",
     Kind.comparative: "comparative",
@@ -39,6 +42,10 @@ MADE = "made of the document's own sentences, since it has no abstract"
 NO_RELATIONS = "No relation between documents was found that quotations on both sides bear out."
 NO_OTHERS = "No other relation between documents was found that quotations on both sides bear out."
 NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
+PRINTED = (  # what templates use of this module by name
+    "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability readability_in_short is_prose "
+    "has_kept omitted_claims byline"
+).split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +58,41 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonTable:
     """Questions × documents, comparative questions first. `left` counts questions that one document alone answers."""
 
     rows: tuple[tuple[Question, Mapping[str, Cell]], ...]
+    documents: list[str]  # that have a cell in some row
     left: int = 0
+
+    @property
+    def is_wide(self) -> bool:
+        return len(self.documents) > MANY
+
+    @property
+    def lead(self) -> str:
+        more = f" {plural(self.left, 'question')} that one document alone answers: see under Questions."
+        return "What each document says to each question; an empty cell means that nothing was found." + (
+            more if self.left else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageTable:
+    """The ledger with its column heads and figures. A summary draws no insights and no relations."""
+
+    heads: list[str]
+    rows: list[tuple[Coverage, list[int]]]
+
+    @property
+    def lead(self) -> str:
+        silent = sum(not row.claims for row, _ in self.rows)
+        if not silent:
+            return "Every document has at least one claim in the account."
+        return (
+            f"{plural(silent, 'document')} of {len(self.rows)} {'has' if silent == 1 else 'have'} no claim in the account; "
+            "the reason stands in the last column."
+        )
 
 
 def title(account: Account) -> str:
@@ -77,7 +114,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def readers(account: Account) -> tuple[tuple[str, Translation | None], ...]:
+def texts(account: Account) -> tuple[tuple[str, Translation | None], ...]:
     """Audiences in the order asked for; the expert text has no translation and is always there."""
     made = {each.audience: each for each in account.translations}
     wanted = [each for each in account.brief.audiences if each == EXPERT or each in made]
@@ -85,7 +122,7 @@ def readers(account: Account) -> tuple[tuple[str, Translation | None], ...]:
     return tuple((each, made.get(each)) for each in dict.fromkeys([*wanted, *rest]))
 
 
-def said_beside(notes: Footnotes) -> list[str]:
+def narrative_remarks(notes: Footnotes) -> list[str]:
     """What has to be said beside the claims. Where contradictions have a part of their own they are not said twice."""
     account = notes.account
     deep = account.brief.pipeline is Pipeline.synthesis
@@ -104,7 +141,7 @@ def other_relations(account: Account) -> dict[Tie, list[tuple[int, Relation]]]:
     return {tie: own for tie, own in kinds.items() if own and tie is not Tie.contradiction}
 
 
-def comparison(notes: Footnotes) -> Comparison:
+def comparison(notes: Footnotes) -> ComparisonTable:
     account = notes.account
     drawn: dict[str, dict[str, Cell]] = {}
     for insight in account.insights:
@@ -117,24 +154,21 @@ def comparison(notes: Footnotes) -> Comparison:
             drawn.setdefault(question, {}).setdefault(cite.document, quoted)
     asked = sorted(account.questions, key=lambda each: each.kind is not Kind.comparative)
     rows = [(question, drawn[question.id]) for question in asked if drawn.get(question.id)]
-    if len(account.brief.documents) <= MANY:
-        return Comparison(tuple(rows))
-    shared = [row for row in rows if len(row[1]) > 1 or row[0].kind is Kind.comparative]
-    return Comparison(tuple(shared), len(rows) - len(shared))
+    many = len(account.brief.documents) > MANY
+    shown_rows = [row for row in rows if not many or len(row[1]) > 1 or row[0].kind is Kind.comparative]
+    documents = [doc for doc in account.brief.documents if any(doc in cells for _, cells in shown_rows)]
+    return ComparisonTable(tuple(shown_rows), documents, len(rows) - len(shown_rows))
 
 
-def coverage(account: Account) -> tuple[list[str], list[tuple[Coverage, list[int]]]]:
-    """The ledger's heads and rows of figures; a summary draws no insights and no relations."""
+def coverage(account: Account) -> CoverageTable:
+    names = ["questions", "evidence", "insights", "claims", "relations"]
     if account.brief.pipeline is Pipeline.summary:
-        heads = ["Questions", "Evidence", "Claims"]
-        told = [(row, [row.questions, row.evidence, row.claims]) for row in account.ledger]
-    else:
-        heads = ["Questions", "Evidence", "Insights", "Claims", "Relations"]
-        told = [(row, [row.questions, row.evidence, row.insights, row.claims, row.relations]) for row in account.ledger]
-    return ["Document", *heads, "Why little or nothing"], told
+        names = ["questions", "evidence", "claims"]
+    rows = [(row, [getattr(row, name) for name in names]) for row in account.ledger]
+    return CoverageTable(["Document", *(name.capitalize() for name in names), "Why little or nothing"], rows)
 
 
-def types(account: Account) -> dict[str, int]:
+def type_counts(account: Account) -> dict[str, int]:
     """How many relations there are of each type; as diagnosed, else as counted."""
     counted = account.diagnostics.types or Counter(str(each.type) for each in account.relations)
     return {str(tie): counted.get(str(tie), 0) for tie in TIES}
@@ -169,3 +203,36 @@ def method(account: Account) -> list[tuple[str, str]]:
         ("Run", shown(account.run)),
     ]
     return [(term, said) for term, said in lines if said]
+
+
+def readability(found: Readability) -> str:
+    return (
+        f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, Flesch reading ease {found.ease:.0f} "
+        f"(100 is easy, 0 hard), Flesch-Kincaid grade {found.grade:.1f}"
+    )
+
+
+def readability_in_short(found: Readability) -> str:
+    return (
+        f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, "
+        f"reading ease {found.ease:.0f}, grade {found.grade:.1f}"
+    )
+
+
+def is_prose(block: Block, shape: Shape) -> bool:
+    """Whether a block is a paragraph. Quotations and other shapes are lists."""
+    return shape is Shape.prose and not any(claim.quote for claim in block.claims)
+
+
+def has_kept(text: Translation) -> bool:
+    return any(sentence.kept for paragraph in text.paragraphs for sentence in paragraph.sentences)
+
+
+def omitted_claims(account: Account, text: Translation) -> list[Claim]:
+    claims = account.narrative.claims
+    return [claims[place] for place in text.left_out if 0 <= place < len(claims)]
+
+
+def byline(portrait: Portrait) -> str:
+    """`A. Author, B. Author · 2024`, as far as it is known."""
+    return " · ".join(filter(None, (", ".join(map(shown, portrait.authors)), shown(portrait.year))))
