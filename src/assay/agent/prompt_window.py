@@ -55,9 +55,8 @@ def steps(run: Run) -> str:
         + (f" — found: {bound[step.id].value}" if step.id in bound else " — open")
         for step in run.plan.steps
     ]
-    return "Steps:\n" + fence(
-        fence_mark(run.id), "steps", "\n".join(lines)
-    )  # models wrote them, and documents fill them
+    # Models wrote the steps, and documents fill them.
+    return "Steps:\n" + fence(fence_mark(run.id), "steps", "\n".join(lines))
 
 
 def evidence(run: Run, titles: Mapping[str, str], room: int) -> str:

@@ -300,7 +300,6 @@ def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
         verdict = Verdict.supported  # it claims no more than that
     said = " ".join(why.split())[:200] or claim.why
-    kept = (
-        f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""
-    )  # no model takes that away
+    # No model removes the taint.
+    kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""
     return replace(claim, verdict=verdict, why=f"{said}{kept}")
