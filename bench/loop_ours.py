@@ -58,14 +58,14 @@ async def agent(
     endpoint = {"llm_base_url": url, "llm_model": "scripted", "llm_api_key": "k"}
     opened, hits = await filled(folder, texts, search_rounds=searches, **endpoint)
 
-    async def search(tool_context: ToolContext, query: str, k: int = 8) -> Result:
+    async def search(context: ToolContext, query: str, k: int = 8) -> Result:
         place = int(query.rpartition(" ")[2]) if query.startswith("valves ") else 0
         mine = hits[place * together :][:together]
-        tool_context.seen.update({hit.passage.id: hit for hit in mine})
+        context.seen.update({hit.passage.id: hit for hit in mine})
         return Result(as_found(mine), f"{len(mine)} passages")
 
-    async def follow(tool_context: ToolContext, passage: str, name: str, query: str = "", k: int = 8) -> Result:
-        return await search(tool_context, query)
+    async def follow(context: ToolContext, passage: str, name: str, query: str = "", k: int = 8) -> Result:
+        return await search(context, query)
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
     opened.models_agreed()

@@ -18,12 +18,12 @@ from assay.workspace.facade import open_workspace
 
 
 @tool
-async def abbreviation(tool_context: ToolContext, short: str) -> Result:
+async def abbreviation(context: ToolContext, short: str) -> Result:
     """Look up what an abbreviation stands for, where a document says it.
 
     short: the abbreviation, as it is written
     """
-    for hit in await tool_context.retrieve(short, 20):
+    for hit in await context.retrieve(short, 20):
         if long := find_abbreviations(hit.passage.text).get(short):
             return Result(as_found([hit]), f"{short} is short for {long}")
     raise ToolError(f"No document says what {short!r} stands for. Try search.")
@@ -33,10 +33,10 @@ async def main(short: str) -> None:
     tools = tools_for(own=[abbreviation])
     print("The model is told:", json.dumps(schema_of(tools["abbreviation"]).parameters["properties"]))
     with open_workspace() as workspace:
-        tool_context = ToolContext(await workspace.search_context(workspace.scope()), workspace.scope)
+        context = ToolContext(await workspace.search_context(workspace.scope()), workspace.scope)
         for arguments in ({"short": short}, {"short": short, "user": "somebody else"}):
             try:
-                result = await tools["abbreviation"](tool_context, arguments)
+                result = await tools["abbreviation"](context, arguments)
                 print(f"{result.note} ({len(result.found)} passage)")
             except ToolError as error:
                 print("Refused:", error)

@@ -23,7 +23,7 @@ from assay.core.types import Passage
 
 
 @tool
-async def glossary(tool_context: ToolContext, word: str) -> str:
+async def glossary(context: ToolContext, word: str) -> str:
     """Say what a word means here.
 
     word: the word
@@ -32,9 +32,9 @@ async def glossary(tool_context: ToolContext, word: str) -> str:
 
 
 @tool
-def plain(tool_context: ToolContext, word: str) -> Result:
+def plain(context: ToolContext, word: str) -> Result:
     """Not async."""
-    return Result(note=f"{word}: {len(tool_context.sources())} documents")
+    return Result(note=f"{word}: {len(context.sources())} documents")
 
 
 def test_a_tool_of_somebodys_own_stands_beside_the_others(plant: Library):
@@ -46,9 +46,9 @@ def test_a_tool_of_somebodys_own_stands_beside_the_others(plant: Library):
         asyncio.run(tools["glossary"](plant.tool_context(), {}))
 
 
-def own(body: Callable[..., Any], tool_context: ToolContext, seconds: float = 5.0) -> Result:
+def own(body: Callable[..., Any], context: ToolContext, seconds: float = 5.0) -> Result:
     made = tool(body)
-    return asyncio.run(guarded(replace(made, name="mine", about="Mine."), seconds)(tool_context, {}))
+    return asyncio.run(guarded(replace(made, name="mine", about="Mine."), seconds)(context, {}))
 
 
 class Odd(BaseException):
@@ -62,10 +62,10 @@ class Odd(BaseException):
 def test_whatever_an_own_tool_raises_is_a_result_and_not_a_crash(
     plant: Library, error: BaseException, asynchronous: bool
 ):
-    async def fails(tool_context: ToolContext) -> Result:
+    async def fails(context: ToolContext) -> Result:
         raise error
 
-    def breaks(tool_context: ToolContext) -> Result:
+    def breaks(context: ToolContext) -> Result:
         raise error
 
     with pytest.raises(ToolError, match=f"^mine failed: {type(error).__name__}: ") as said:
@@ -74,7 +74,7 @@ def test_whatever_an_own_tool_raises_is_a_result_and_not_a_crash(
 
 
 def test_an_own_tool_that_refuses_is_taken_at_its_word(plant: Library):
-    async def refuses(tool_context: ToolContext) -> Result:
+    async def refuses(context: ToolContext) -> Result:
         raise ToolError("There is no such word.")
 
     with pytest.raises(ToolError, match=r"^There is no such word\.$"):
@@ -82,7 +82,7 @@ def test_an_own_tool_that_refuses_is_taken_at_its_word(plant: Library):
 
 
 def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
-    async def stubborn(tool_context: ToolContext) -> Result:
+    async def stubborn(context: ToolContext) -> Result:
         while True:
             try:
                 await asyncio.sleep(0.05)
@@ -90,7 +90,7 @@ def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
                 if time.monotonic() - began > 0.5:
                     raise
 
-    def blocks(tool_context: ToolContext) -> str:
+    def blocks(context: ToolContext) -> str:
         time.sleep(1.0)
         return "late"
 
@@ -100,10 +100,10 @@ def test_an_own_tool_gets_only_so_long_even_if_it_will_not_stop(plant: Library):
             asyncio.run(_stopped(body, plant.tool_context()))
 
 
-async def _stopped(body: Callable[..., Any], tool_context: ToolContext) -> Result:
+async def _stopped(body: Callable[..., Any], context: ToolContext) -> Result:
     began = time.monotonic()
     try:
-        return await guarded(replace(tool(body), name="mine"), 0.1)(tool_context, {})
+        return await guarded(replace(tool(body), name="mine"), 0.1)(context, {})
     finally:
         assert time.monotonic() - began < 0.4
         await asyncio.sleep(0.6)  # long enough for the stubborn one to give in
@@ -111,7 +111,7 @@ async def _stopped(body: Callable[..., Any], tool_context: ToolContext) -> Resul
 
 @pytest.mark.parametrize("value", [None, 5, {"note": "x"}])
 def test_an_own_tool_gives_back_a_result_or_text_and_nothing_else(plant: Library, value: Any):
-    async def gives(tool_context: ToolContext) -> Any:
+    async def gives(context: ToolContext) -> Any:
         return value
 
     with pytest.raises(ToolError, match=f"it gave back {type(value).__name__}, not a Result or text"):
@@ -126,7 +126,7 @@ def test_an_own_tool_can_neither_invent_a_passage_nor_show_one_that_is_not_their
     true = Passage("p", pumps.id, PUMPS[:20], 0, 20)
 
     def giving(passage: Passage) -> Callable[..., Any]:
-        async def gives(tool_context: ToolContext) -> Result:
+        async def gives(context: ToolContext) -> Result:
             return Result((Found(passage, 1, 1.0),), "", (secret.id, pumps.id, "nonsense"), left=-5)
 
         return gives
@@ -140,30 +140,30 @@ def test_an_own_tool_can_neither_invent_a_passage_nor_show_one_that_is_not_their
 
 
 @tool
-async def search(tool_context: ToolContext, query: str) -> str:
+async def search(context: ToolContext, query: str) -> str:
     """Take the place of search."""
     return ""
 
 
 @tool
-async def silent(tool_context: ToolContext, query: str) -> str:
+async def silent(context: ToolContext, query: str) -> str:
     return ""
 
 
 @tool
-async def untyped(tool_context: ToolContext, query) -> str:
+async def untyped(context: ToolContext, query) -> str:
     """No type."""
     return ""
 
 
 @tool
-async def deskless(query: str) -> str:
-    """No desk."""
+async def without_context(query: str) -> str:
+    """No context."""
     return ""
 
 
 @tool
-async def greedy(tool_context: ToolContext, **rest: str) -> str:
+async def greedy(context: ToolContext, **rest: str) -> str:
     """Takes anything."""
     return ""
 
@@ -174,7 +174,7 @@ async def greedy(tool_context: ToolContext, **rest: str) -> str:
         (search, "There is a tool called 'search' already. Give yours another name."),
         (silent, "The tool 'silent' has no docstring. Say in it what the tool is for."),
         (untyped, "The tool 'untyped' cannot be used: 'query' must be str, int, float, bool, list[str] or a Literal"),
-        (deskless, "The tool 'deskless' cannot be used: its first argument must be called 'desk'."),
+        (without_context, "The tool 'without_context' cannot be used: its first argument must be called 'context'."),
         (greedy, "The tool 'greedy' cannot be used: 'rest' must be an argument with a name of its own."),
         (
             replace(glossary, name="a b"),
@@ -195,7 +195,7 @@ def test_two_own_tools_of_one_name_are_refused():
 
 def test_own_tools_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "my_own_tools.py").write_text(
-        "from assay.agent.tool import Desk, tool\n\n@tool\nasync def one(desk: Desk, word: str) -> str:\n"
+        "from assay.agent.tool import ToolContext, tool\n\n@tool\nasync def one(context: ToolContext, word: str) -> str:\n"
         '    """One."""\n    return word\n\ntwo = 2\n'
     )
     (tmp_path / "my_broken_tools.py").write_text("raise RuntimeError('not today')\n")

@@ -265,12 +265,12 @@ async def test_an_endpoint_that_fails_half_way_keeps_what_was_weighed():
 
 
 @tool
-async def counts(tool_context: ToolContext, of: Brief) -> Result:
+async def counts(context: ToolContext, of: Brief) -> Result:
     """Count what was found so far.
 
     of: anything
     """
-    return Result((), f"{len(tool_context.found)} passages")
+    return Result((), f"{len(context.found)} passages")
 
 
 async def test_calls_of_one_decision_see_nothing_of_each_other_also_when_only_some_are_left():

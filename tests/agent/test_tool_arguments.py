@@ -135,7 +135,7 @@ def test_a_call_with_a_list_of_names_survives_its_record():
 def test_the_schema_comes_from_the_signature_and_the_docstring():
     @tool
     async def sample(
-        tool_context: ToolContext,
+        context: ToolContext,
         query: str,
         names: Annotated[list[str], Within(2, 3)],
         k: int = 5,

@@ -89,8 +89,8 @@ def parameters_of(body: Body) -> tuple[Parameter, ...]:
     except Exception as error:  # whatever an annotation may run into
         raise TypeError(f"its annotations cannot be read ({error})") from error
     first, *others = inspect.signature(body).parameters.values() or (None,)
-    if first is None or first.name != "desk":
-        raise TypeError("its first argument must be called 'desk'")
+    if first is None or first.name != "context":
+        raise TypeError("its first argument must be called 'context'")
     return tuple(_parameter(each, hints.get(each.name)) for each in others)
 
 

@@ -33,22 +33,22 @@ async def recall(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 @tool
-async def brought_up(tool_context: ToolContext, query: str, passages: tuple[str, ...]) -> Result:
+async def brought_up(context: ToolContext, query: str, passages: tuple[str, ...]) -> Result:
     """Passages that earlier turns cited and that bear on this question too.
 
     query: the question
     passages: their ids
     """
-    hits = await fetch(tool_context.search_context, list(passages), tool_context.scope())
-    (vector,) = await query_vectors(tool_context.search_context, [query])
+    hits = await fetch(context.search_context, list(passages), context.scope())
+    (vector,) = await query_vectors(context.search_context, [query])
     near = [
         (float(hit.vector @ vector), hit)
         for hit in hits
-        if tool_context.where == EVERYTHING or matches(tool_context.where, hit.fields)
+        if context.where == EVERYTHING or matches(context.where, hit.fields)
     ]
     best = sorted(near, key=lambda pair: (-pair[0], pair[1].passage.id))[:KEPT]
     found = [replace(hit, scores={**hit.scores, "fused": score}) for score, hit in best if score >= NEAR]
-    tool_context.seen.update({hit.passage.id: hit for hit in found})
+    context.seen.update({hit.passage.id: hit for hit in found})
     return Result(
         as_found(found), f"{len(found)} passages of earlier turns" if found else "nothing earlier bears on it"
     )

@@ -50,41 +50,41 @@ class Side:
 
 @tool
 async def compare_documents(
-    tool_context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str
+    context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str
 ) -> Result:
     """Compare a few documents in one respect.
 
     documents: their names, as list_sources gives them
     aspect: in what respect, in a few keywords
     """
-    entries = tool_context.sources()
+    entries = context.sources()
     chosen = list(
-        {entry.id: entry for name in documents for entry in [document_named(tool_context, name, entries)]}.values()
+        {entry.id: entry for name in documents for entry in [document_named(context, name, entries)]}.values()
     )
     if len(chosen) < 2:
         raise ToolError("compare_documents: 'documents' must name at least 2 different documents.")
     hits = await asyncio.gather(
-        *(tool_context.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in chosen)
+        *(context.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in chosen)
     )
     sides = [Side(entry, tuple(found)) for entry, found in zip(chosen, hits, strict=True)]
-    note = await _by_model(tool_context, sides, aspect) or _by_rule(sides, aspect)
+    note = await _by_model(context, sides, aspect) or _by_rule(sides, aspect)
     found = sorted((hit for side in sides for hit in side.hits), key=lambda hit: -hit.scores.get("fused", 0.0))
     return Result(as_found(found), note, tuple(entry.id for entry in chosen))
 
 
-async def _by_model(tool_context: ToolContext, sides: Sequence[Side], aspect: str) -> str:
+async def _by_model(context: ToolContext, sides: Sequence[Side], aspect: str) -> str:
     numbered = [(place, piece) for place, side in enumerate(sides, 1) for piece in side.pieces]
     # The best passage of each document first, so that where room is short every document still has its say.
     ranked = sorted(numbered, key=lambda pair: sides[pair[0] - 1].pieces.index(pair[1]))
 
     def build_prompt(room: int) -> Mapping[str, str]:
         labels = [f"document {place}" for place, _ in ranked]
-        told = fence(tool_context.mark, "aspect", shown(aspect, 300))
-        return {"aspect": told, "passages": quoted(tool_context, [piece for _, piece in ranked], labels, room)}
+        told = fence(context.mark, "aspect", shown(aspect, 300))
+        return {"aspect": told, "passages": quoted(context, [piece for _, piece in ranked], labels, room)}
 
-    if tool_context.consult is None or not numbered:
+    if context.consult is None or not numbered:
         return ""
-    note = await tool_context.consult("compare", Comparison, build_prompt, [side.entry.id for side in sides])
+    note = await context.consult("compare", Comparison, build_prompt, [side.entry.id for side in sides])
     if note is None:
         return ""
     says = {each.number: each.says for each in note.documents}

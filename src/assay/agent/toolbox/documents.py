@@ -37,9 +37,9 @@ def line(entry: Entry, name: str) -> str:
     return f"{name} ({about})" if not title or same else f"{name}: {title} ({about})"
 
 
-def document_named(tool_context: ToolContext, source: str, entries: Sequence[Entry] | None = None) -> Entry:
+def document_named(context: ToolContext, source: str, entries: Sequence[Entry] | None = None) -> Entry:
     """The one document that goes by this name. What is not there and what is not theirs look the same."""
-    entries = tool_context.sources() if entries is None else entries
+    entries = context.sources() if entries is None else entries
     called = names(entries)
     wanted = fold_case(shown(source, 500)).strip()
     for fits in (

@@ -37,20 +37,20 @@ class Entities(BaseModel):
 
 
 @tool
-async def extract_entities(tool_context: ToolContext, type: str) -> Result:
+async def extract_entities(context: ToolContext, type: str) -> Result:
     """List the things of one kind that the results so far name, and where. Not evidence.
 
     type: what kind: person, company, place, date, number, or any other
     """
-    pieces = results(tool_context)
+    pieces = results(context)
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        told = fence(tool_context.mark, "kind", shown(type, 300))
-        return {"type": told, "passages": quoted(tool_context, pieces, [piece.key for piece in pieces], room)}
+        told = fence(context.mark, "kind", shown(type, 300))
+        return {"type": told, "passages": quoted(context, pieces, [piece.key for piece in pieces], room)}
 
     named: Sequence[str] | None = None
-    if tool_context.consult is not None:
-        note = await tool_context.consult("entities", Entities, build_prompt, documents_of(pieces))
+    if context.consult is not None:
+        note = await context.consult("entities", Entities, build_prompt, documents_of(pieces))
         named = note.entities if note is not None else None
     by_rule = named is None
     places = _places(_by_rule(type)(pieces) if named is None else named, pieces)

@@ -15,21 +15,21 @@ from assay.language import dates
 LISTED = 20  # names that an error lists
 
 
-def narrowed(tool_context: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
+def narrowed(context: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
     """Empty words limit nothing. Dates may be relative to the day of asking: "last 12 months", "this week"."""
-    today = tool_context.today or date.today().isoformat()
+    today = context.today or date.today().isoformat()
     first = dates.first_day(since, today) if since.strip() else None
     last = dates.last_day(until, today) if until.strip() else None
     if first and last and first > last:
         raise ToolError(f"'since' ({first}) is after 'until' ({last}).")
     where = filter_for(
-        SearchFilters(since=first, until=last, types=(_kind(tool_context, type),) if type.strip() else ())
+        SearchFilters(since=first, until=last, types=(_kind(context, type),) if type.strip() else ())
     )
-    return both(where, Eq("base", _base(tool_context, base)) if base.strip() else EVERYTHING)
+    return both(where, Eq("base", _base(context, base)) if base.strip() else EVERYTHING)
 
 
-def _kind(tool_context: ToolContext, type: str) -> str:
-    kinds = sorted({entry.kind for entry in tool_context.sources()})
+def _kind(context: ToolContext, type: str) -> str:
+    kinds = sorted({entry.kind for entry in context.sources()})
     wanted = type.strip().lstrip(".").casefold()
     if wanted not in kinds:
         some = ", ".join(kinds[:LISTED]) or "none"
@@ -37,9 +37,9 @@ def _kind(tool_context: ToolContext, type: str) -> str:
     return wanted
 
 
-def _base(tool_context: ToolContext, name: str) -> str:
+def _base(context: ToolContext, name: str) -> str:
     """The id of a base of this person. What is not there and what is not theirs look the same."""
-    bases = {base.name.casefold(): base for base in tool_context.scope().bases}
+    bases = {base.name.casefold(): base for base in context.scope().bases}
     found = bases.get(name.strip().casefold())
     if found is None:
         some = ", ".join(sorted(base.name for base in bases.values())[:LISTED]) or "none"

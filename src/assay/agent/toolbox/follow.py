@@ -12,7 +12,7 @@ from assay.agent.toolbox.search import counted
 
 @tool
 async def follow(
-    tool_context: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
+    context: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
 ) -> Result:
     """Go from a passage to what is said elsewhere about a name in it.
 
@@ -21,7 +21,7 @@ async def follow(
     query: the name and what is still open about it
     k: how many passages to read
     """
-    tool_context.passage(passage)  # only from where this run has been
-    hits = await tool_context.retrieve(query.strip() or name, k)
+    context.passage(passage)  # only from where this run has been
+    hits = await context.retrieve(query.strip() or name, k)
     about = shown(name)
     return Result(as_found(hits), f"{counted(hits)}, about {about}" if hits else f"nothing more about {about}")

@@ -15,15 +15,15 @@ OUTLINE = 30  # headings that are shown
 
 
 @tool
-async def get_document(tool_context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
+async def get_document(context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
     """Read a document from its beginning. A long one has parts; the outline says what stands in which.
 
     source: the document's name, as list_sources gives it
     part: which part to read
     """
-    entry = document_named(tool_context, source)
-    document = tool_context.document(entry.id)
-    hits = await tool_context.passages(entry.id)
+    entry = document_named(context, source)
+    document = context.document(entry.id)
+    hits = await context.passages(entry.id)
     parts = max(1, -(-len(hits) // PART))
     if document is None or not hits:  # taken away between two looks
         raise ToolError(f"There is no document called {shown(source)!r}. list_sources shows what there is.")

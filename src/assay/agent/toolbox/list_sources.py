@@ -13,7 +13,7 @@ from assay.language.terms import fold_case
 
 @tool
 async def list_sources(
-    tool_context: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
+    context: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
 ) -> Result:
     """List the documents: name, title, type and date.
 
@@ -21,7 +21,7 @@ async def list_sources(
     k: how many to list
     page: 2 for the next k, and so on
     """
-    entries = tool_context.sources()
+    entries = context.sources()
     called = names(entries)
     wanted = fold_case(contains).strip()
     found = [

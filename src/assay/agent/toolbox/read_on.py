@@ -12,14 +12,14 @@ AROUND = 3  # passages
 
 
 @tool
-async def read_on(tool_context: ToolContext, passage: str, direction: Literal["after", "before"] = "after") -> Result:
+async def read_on(context: ToolContext, passage: str, direction: Literal["after", "before"] = "after") -> Result:
     """Read what comes right after a passage, or right before it, in the same document.
 
     passage: the key of a passage that was found
     direction: after or before
     """
-    here = tool_context.passage(passage)
-    hits = await tool_context.passages(here.doc_id)
+    here = context.passage(passage)
+    hits = await context.passages(here.doc_id)
     if direction == "after":
         beside = [hit for hit in hits if hit.passage.start > here.start][:AROUND]
     else:

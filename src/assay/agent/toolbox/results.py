@@ -28,12 +28,12 @@ class Piece:
     passage: Passage
 
 
-def results(tool_context: ToolContext) -> list[Piece]:
+def results(context: ToolContext) -> list[Piece]:
     """The evidence, best first; where nothing was kept yet, whatever was found."""
-    evidence = [(each.key, each.passage) for each in tool_context.evidence]
-    found = [(key_of(each.passage), each.passage) for each in tool_context.found]
+    evidence = [(each.key, each.passage) for each in context.evidence]
+    found = [(key_of(each.passage), each.passage) for each in context.found]
     kept = dict(evidence or found)
-    titles = tool_context.titles([passage.doc_id for passage in kept.values()])
+    titles = context.titles([passage.doc_id for passage in kept.values()])
     pieces = [
         Piece(key, titles[passage.doc_id], passage)
         for key, passage in kept.items()
@@ -48,7 +48,7 @@ def documents_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.passage.doc_id for piece in pieces))
 
 
-def quoted(tool_context: ToolContext, pieces: Sequence[Piece], labels: Sequence[str], room: int) -> str:
+def quoted(context: ToolContext, pieces: Sequence[Piece], labels: Sequence[str], room: int) -> str:
     """As many passages as there is room for, in order, each between the run's marks."""
     parts: list[str] = []
     for piece, label in zip(pieces, labels, strict=True):
@@ -59,7 +59,7 @@ def quoted(tool_context: ToolContext, pieces: Sequence[Piece], labels: Sequence[
             break
         if length > room:
             words = f"{words[: len(words) * room // length]}…"
-        parts.append(fence(tool_context.mark, f"{label}, {shown(piece.title)}", words))
+        parts.append(fence(context.mark, f"{label}, {shown(piece.title)}", words))
         room -= min(length, room)
     return "\n\n".join(parts)
 

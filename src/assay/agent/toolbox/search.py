@@ -12,7 +12,7 @@ from assay.index.filters import EVERYTHING
 
 @tool
 async def search(
-    tool_context: ToolContext,
+    context: ToolContext,
     query: Query,
     k: Count = 8,
     since: Brief = "",
@@ -29,14 +29,14 @@ async def search(
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
     """
-    return await looked_up(tool_context, query, k, since, until, type, base)
+    return await looked_up(context, query, k, since, until, type, base)
 
 
 async def looked_up(
-    tool_context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str
+    context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str
 ) -> Result:
-    where = narrowed(tool_context, since, until, type, base)
-    hits = await tool_context.retrieve(query, k, where)
+    where = narrowed(context, since, until, type, base)
+    hits = await context.retrieve(query, k, where)
     return Result(as_found(hits), counted(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until)))
 
 
@@ -44,9 +44,9 @@ def search_in(name: str, base: str, description: str) -> Tool:
     """The same for one knowledge base, with what it is about in its manual."""
 
     async def body(
-        tool_context: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
+        context: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
     ) -> Result:
-        return await looked_up(tool_context, query, k, since, until, type, base)
+        return await looked_up(context, query, k, since, until, type, base)
 
     lines = search.about.partition("\n\n")[2].splitlines()
     arguments = "\n".join(line for line in lines if not line.startswith("base:"))

@@ -22,7 +22,7 @@ TABLES = frozenset({"csv", "xlsx"})
 
 @tool
 async def search_all(
-    tool_context: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+    context: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
 ) -> Result:
     """Find everything that matches, not just the best. Use for "which all", "every" and "how many"; tables come whole.
 
@@ -32,11 +32,11 @@ async def search_all(
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
     """
-    where = narrowed(tool_context, since, until, type, base)
-    matching, dry = await _exhausted(tool_context, query, where)
-    rows = await _rows_beside(tool_context, matching)
+    where = narrowed(context, since, until, type, base)
+    matching, dry = await _exhausted(context, query, where)
+    rows = await _rows_beside(context, matching)
     everything = [*matching, *rows]
-    given = everything[: tool_context.most]
+    given = everything[: context.most]
     left = len(everything) - len(given)
     if not given:
         return Result((), nothing(limited=where != EVERYTHING, dated=bool(since or until)))
@@ -48,12 +48,12 @@ async def search_all(
     return Result(as_found(given), note, left=left)
 
 
-async def _exhausted(tool_context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
+async def _exhausted(context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
     """What matches, best first, looked for ever deeper until a whole half of what comes back does not match any more."""
     wanted = frozenset(content_terms(query))
     depth = FIRST
     while True:
-        hits = await tool_context.retrieve(query, depth, where, deep=True)
+        hits = await context.retrieve(query, depth, where, deep=True)
         best = hits[0].scores["fused"] if hits else 0.0
         matching = [_matches(hit, wanted, best) for hit in hits]
         dry = len(hits) < depth or not any(matching[depth // 2 :])
@@ -73,17 +73,17 @@ def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     return wanted <= set(content_terms(words))
 
 
-async def _rows_beside(tool_context: ToolContext, matching: list[Hit]) -> list[Hit]:
+async def _rows_beside(context: ToolContext, matching: list[Hit]) -> list[Hit]:
     """The other passages of the tables that matches stand in, each with the score of the match that brought it: half a
     table answers no question about all of it."""
     known = {hit.passage.id for hit in matching}
     beside: list[Hit] = []
     whole: dict[str, list[Hit]] = {}
     for hit in matching:
-        if not _is_table(hit) or len(beside) > tool_context.most:
+        if not _is_table(hit) or len(beside) > context.most:
             continue
         if hit.passage.doc_id not in whole:
-            whole[hit.passage.doc_id] = await tool_context.passages(hit.passage.doc_id)
+            whole[hit.passage.doc_id] = await context.passages(hit.passage.doc_id)
         for other in _same_table(hit, whole[hit.passage.doc_id]):
             if other.passage.id not in known:
                 known.add(other.passage.id)

@@ -10,15 +10,15 @@ from assay.index.filters import Eq
 
 
 @tool
-async def search_by_source(tool_context: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
+async def search_by_source(context: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
     """Look inside one document. Use when you know which document should hold the answer.
 
     query: a few keywords, in the words the document would use
     source: the document's name, as list_sources gives it
     k: how many passages to read
     """
-    entry = document_named(tool_context, source)
-    hits = await tool_context.retrieve(query, k, Eq("doc", entry.id), deep=True)
+    entry = document_named(context, source)
+    hits = await context.retrieve(query, k, Eq("doc", entry.id), deep=True)
     if not hits:
         return Result((), f"nothing was found in {shown(entry.title)}; try other words or get_document", (entry.id,))
     return Result(as_found(hits), f"{some(len(hits), 'passage')} of {shown(entry.title)}, best first", (entry.id,))

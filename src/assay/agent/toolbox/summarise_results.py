@@ -23,20 +23,20 @@ class Summary(BaseModel):
 
 
 @tool
-async def summarise_results(tool_context: ToolContext, about: str) -> Result:
+async def summarise_results(context: ToolContext, about: str) -> Result:
     """Sum up what was found so far, to see what is still missing. Not evidence.
 
     about: what to sum up, in a few words
     """
-    pieces = results(tool_context)
+    pieces = results(context)
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        told = fence(tool_context.mark, "subject", shown(about, 300))
-        return {"about": told, "passages": quoted(tool_context, pieces, [piece.key for piece in pieces], room)}
+        told = fence(context.mark, "subject", shown(about, 300))
+        return {"about": told, "passages": quoted(context, pieces, [piece.key for piece in pieces], room)}
 
-    if tool_context.consult is not None:
-        note = await tool_context.consult("summarise", Summary, build_prompt, documents_of(pieces))
+    if context.consult is not None:
+        note = await context.consult("summarise", Summary, build_prompt, documents_of(pieces))
         if note is not None:
             return Result((), f"{head}. In short: {shown(note.summary, 1500)}", documents_of(pieces))
     lines = (f"- [{piece.key}] {words}" for piece, words in sentences_about(about, pieces, SAID))
