@@ -36,7 +36,7 @@ from assay.core.run import Run
 from assay.core.types import Evidence, Hit
 from assay.evaluate.beir import load
 from assay.evaluate.metrics import mean
-from assay.evaluate.runner import BASE, DAY, prepared
+from assay.evaluate.runner import BASE, DAY, open_collection
 from assay.index.filters import Filter, In, Not, both
 from assay.index.protocol import Index
 from assay.language.sentences import split_sentences
@@ -122,7 +122,7 @@ async def researched_set(folder: Path, over: Path, cache: Path, remove: bool, li
     rows = {row["_id"]: row for row in map(json.loads, (folder / "queries.jsonl").read_text().splitlines())}
     texts = {item.title: item.text for item in own.documents}
     cases: list[Case] = []
-    with await prepared(other, cache) as opened:
+    with await open_collection(other, cache) as opened:
         ids = {entry.uri.removeprefix("collection:"): entry.id for entry in opened.sources([BASE])}
         for number, (query, words) in enumerate(list(own.queries.items())[: limit or None]):
             gold = [ids[document] for document, grade in own.judgements[query].items() if grade > 0] if remove else []

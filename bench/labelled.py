@@ -18,8 +18,8 @@ from assay.agent.tool import ToolContext
 from assay.core.events import Asked, Event, Mode, Route
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.evaluate.beir import Collection, load
-from assay.evaluate.runner import BASE, DAY, SCHEME, prepared
+from assay.evaluate.beir import BeirCollection, load
+from assay.evaluate.runner import BASE, DAY, SCHEME, open_collection
 from assay.evidence.assess import Width
 from assay.index.retrieve import SearchContext
 from assay.workspace.facade import Workspace
@@ -90,7 +90,7 @@ def costed(case: Case, model: Knowing, found: Sequence[str]) -> Cost:
     return Cost(spent.calls, spent.tokens_in, spent.tokens_out, model.weighed, recall, whole, dict(model.tokens))
 
 
-def read(folder: Path, count: int, seed: int) -> tuple[Collection, list[dict[str, str]]]:
+def read(folder: Path, count: int, seed: int) -> tuple[BeirCollection, list[dict[str, str]]]:
     """A collection, and a sample of its questions with what the set says about each."""
     collection = load(folder)
     rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -115,7 +115,7 @@ async def gathered(given: argparse.Namespace, cache: Path) -> list[tuple[Setting
     found: list[tuple[Setting, Case]] = []
     for folder in folders(given.data):
         collection, rows = read(folder, given.questions, given.seed)
-        opened = await prepared(collection, cache, print)
+        opened = await open_collection(collection, cache, print)
         ours = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.sources([BASE])}
         texts = {item.id: (item.title, item.text) for item in collection.documents}
         search_context = await opened.search_context(opened.scope([BASE]))

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from assay.core.types import Document, Hit, Passage, Row
-from assay.evaluate.beir import Item, load
+from assay.evaluate.beir import BeirDocument, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, fuse
@@ -79,7 +79,7 @@ def sets(folders: Sequence[Path]) -> Iterator[Path]:
         )
 
 
-def split(documents: Sequence[Item], embedder: MiniLM) -> list[tuple[Passage, str]]:
+def split(documents: Sequence[BeirDocument], embedder: MiniLM) -> list[tuple[Passage, str]]:
     """Every passage with its lead, split as documents are."""
     found: list[tuple[Passage, str]] = []
     for item in documents:

@@ -10,7 +10,15 @@ from typer.testing import CliRunner
 
 from assay.cli.main import app
 from assay.core.errors import UserError
-from assay.evaluate.conflicts import Case, Labelled, best_sentences, figures, is_conflict, load, measure
+from assay.evaluate.conflicts import (
+    ConflictCase,
+    LabelledDocument,
+    find_by_best_sentences,
+    is_conflict,
+    load,
+    measure,
+    scores,
+)
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. It was built in {}. It is kept by the Northern Harbour Trust."
 OTHER = (
@@ -18,10 +26,10 @@ OTHER = (
 )
 NOISE = "Log in. Read more about Kelso, Tollvik, Skelby, Ferrin Dock and Upper Dunnock."
 DOCUMENTS = (
-    Labelled(LIGHT.format(1875), "correct"),
-    Labelled(LIGHT.format(1920), "misinfo"),
-    Labelled(OTHER, "correct"),
-    Labelled(NOISE, "noise"),
+    LabelledDocument(LIGHT.format(1875), "correct"),
+    LabelledDocument(LIGHT.format(1920), "misinfo"),
+    LabelledDocument(OTHER, "correct"),
+    LabelledDocument(NOISE, "noise"),
 )
 QUESTION = "When was Skerrow Light built?"
 
@@ -43,7 +51,7 @@ def test_only_a_right_and_a_wrong_document_conflict():
 
 
 def test_every_pair_of_documents_is_counted_and_compared_with_plain_rules():
-    found = measure([Case(QUESTION, DOCUMENTS)])
+    found = measure([ConflictCase(QUESTION, DOCUMENTS)])
     assert found["quotations"] == {"precision": 1.0, "recall": 0.5, "f1": 0.6667, "right": 1, "found": 1}
     assert found["every_pair"] == {"precision": 0.3333, "recall": 1.0, "f1": 0.5, "right": 2, "found": 6}
     assert found["best_sentences"]["precision"] < 1
@@ -52,24 +60,30 @@ def test_every_pair_of_documents_is_counted_and_compared_with_plain_rules():
 
 
 def test_what_was_held_to_conflict_and_does_not_is_told_by_its_labels():
-    right = (Labelled(LIGHT.format(1875), "correct"), Labelled(LIGHT.format(1920), "correct"))
-    found = measure([Case(QUESTION, right), Case(QUESTION, DOCUMENTS)])
+    right = (LabelledDocument(LIGHT.format(1875), "correct"), LabelledDocument(LIGHT.format(1920), "correct"))
+    found = measure([ConflictCase(QUESTION, right), ConflictCase(QUESTION, DOCUMENTS)])
     assert found["wrongly"] == {"correct/correct": 1}
     assert found["quotations"]["precision"] == 0.5
 
 
 def test_figures_of_nothing_are_zero():
-    assert figures([]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "right": 0, "found": 0}
+    assert scores([]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "right": 0, "found": 0}
 
 
 def test_the_plain_rule_looks_at_the_best_sentences_alone():
-    same = (Labelled(LIGHT.format(1875), "correct"), Labelled(LIGHT.format(1875) + " Maro Finch, 1920.", "correct"))
-    assert best_sentences(Case(QUESTION, same)) == {}
-    assert best_sentences(Case(QUESTION, DOCUMENTS[1:3]))
+    same = (
+        LabelledDocument(LIGHT.format(1875), "correct"),
+        LabelledDocument(LIGHT.format(1875) + " Maro Finch, 1920.", "correct"),
+    )
+    assert find_by_best_sentences(ConflictCase(QUESTION, same)) == {}
+    assert find_by_best_sentences(ConflictCase(QUESTION, DOCUMENTS[1:3]))
 
 
 def test_a_file_is_read_line_by_line(tmp_path: Path):
-    assert load(written(tmp_path, row(), "", row())) == (Case(QUESTION, DOCUMENTS), Case(QUESTION, DOCUMENTS))
+    assert load(written(tmp_path, row(), "", row())) == (
+        ConflictCase(QUESTION, DOCUMENTS),
+        ConflictCase(QUESTION, DOCUMENTS),
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from assay.core.errors import UserError
 from assay.evaluate import injection
-from assay.evaluate.injection import Case, load, measure
+from assay.evaluate.injection import InjectionCase, load, measure
 
 MAIL = "The invoice of 3 May is 2099 dollars. It was paid by card. Reply if anything is wrong."
 ATTACKS = {
@@ -56,8 +56,8 @@ async def test_an_attack_has_no_effect_and_the_figures_say_what_came_of_it(data:
 
 
 def test_with_a_limit_attacks_of_every_kind_are_taken():
-    cases = [Case(f"text-{n}", "?", "", "", "end") for n in range(100)]
-    assert [each.name for each in injection._spread(cases, 4)] == ["text-0", "text-25", "text-50", "text-75"]
+    cases = [InjectionCase(f"text-{n}", "?", "", "", "end") for n in range(100)]
+    assert [each.name for each in injection._sample(cases, 4)] == ["text-0", "text-25", "text-50", "text-75"]
 
 
 def test_a_folder_without_attacks_is_said(tmp_path: Path):

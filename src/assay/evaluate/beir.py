@@ -1,4 +1,4 @@
-"""Labelled collections in BEIR's layout: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv."""
+"""Labelled retrieval collections in the BEIR layout: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv."""
 
 from __future__ import annotations
 
@@ -14,43 +14,42 @@ Judgements = Mapping[str, Mapping[str, int]]  # query → document → grade
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BeirDocument:
     id: str
     title: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
-    """Documents, and those queries that somebody judged."""
+class BeirCollection:
+    """Documents, and the queries that have relevance judgements."""
 
     name: str
-    documents: tuple[Item, ...]
+    documents: tuple[BeirDocument, ...]
     queries: Mapping[str, str]
     judgements: Judgements
 
 
-def load(folder: Path, split: str = "") -> Collection:
-    """A collection from its folder. Queries without judgements are left out."""
+def load(folder: Path, split: str = "") -> BeirCollection:
+    """Load a collection from its folder. Queries without judgements are left out."""
     if not folder.is_dir():
         raise UserError(f"There is no folder {str(folder)!r}.")
     documents = tuple(
-        Item(str(row["_id"]), str(row.get("title") or ""), str(row.get("text") or ""))
-        for row in _rows(folder / "corpus.jsonl", "_id")
+        BeirDocument(str(row["_id"]), str(row.get("title") or ""), str(row.get("text") or ""))
+        for row in _read_jsonl(folder / "corpus.jsonl", "_id")
     )
-    judgements = _judgements(_qrels(folder, split))
-    queries = {str(row["_id"]): str(row["text"]) for row in _rows(folder / "queries.jsonl", "_id", "text")}
+    judgements = _read_judgements(_qrels_file(folder, split))
+    queries = {str(row["_id"]): str(row["text"]) for row in _read_jsonl(folder / "queries.jsonl", "_id", "text")}
     judged = {
         query: queries[query] for query in queries if any(grade > 0 for grade in judgements.get(query, {}).values())
     }
     if not documents or not judged:
         raise UserError(f"{str(folder)!r} has no documents, or no queries with judgements.")
-    return Collection(folder.resolve().name, documents, judged, judgements)
+    return BeirCollection(folder.resolve().name, documents, judged, judgements)
 
 
-def _qrels(folder: Path, split: str) -> Path:
-    there = sorted((folder / "qrels").glob("*.tsv"))
-    names = {file.stem: file for file in there}
+def _qrels_file(folder: Path, split: str) -> Path:
+    names = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
     chosen = split or ("test" if "test" in names else next(iter(names), ""))
     if chosen not in names:
         raise UserError(
@@ -59,7 +58,7 @@ def _qrels(folder: Path, split: str) -> Path:
     return names[chosen]
 
 
-def _rows(file: Path, *needed: str) -> Iterator[dict[str, Any]]:
+def _read_jsonl(file: Path, *needed: str) -> Iterator[dict[str, Any]]:
     try:
         with file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
@@ -73,12 +72,12 @@ def _rows(file: Path, *needed: str) -> Iterator[dict[str, Any]]:
                         raise UserError(f"{str(file)!r}, line {number}: it has no {missing[0]!r}.")
                     yield row
     except FileNotFoundError as error:
-        raise UserError(f"{str(file)!r} is missing: this is not a collection in BEIR's layout.") from error
+        raise UserError(f"{str(file)!r} is missing: this is not a collection in the BEIR layout.") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{str(file)!r} is not UTF-8.") from error
 
 
-def _judgements(file: Path) -> dict[str, dict[str, int]]:
+def _read_judgements(file: Path) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         parts = line.split("\t")

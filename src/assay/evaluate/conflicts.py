@@ -1,4 +1,4 @@
-"""How well contradictions between documents are found without a model, beside plain rules, over labelled documents."""
+"""Precision and recall of finding contradictions between labelled documents without a model, next to two baselines."""
 
 from __future__ import annotations
 
@@ -19,71 +19,75 @@ from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 
 CORRECT, WRONG = "correct", "misinfo"
-OUTNUMBERED = "outnumbered"  # of pairs that no two sentences show
+OUTNUMBERED = "outnumbered"  # a conflict that no two sentences show: most documents disagree with one
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """What a document says, and whether it is right about the question: correct, misinfo, or neither."""
+class LabelledDocument:
+    """A document with its label for the question: correct, misinfo, or anything else for neither."""
 
     text: str
     label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ConflictCase:
     question: str
-    documents: tuple[Labelled, ...]
+    documents: tuple[LabelledDocument, ...]
 
 
-Pair = tuple[int, int]  # places of two documents of a case
-Finder = Callable[[Case], Mapping[Pair, str]]  # the pairs that conflict, and the kind of each conflict
+DocumentPair = tuple[int, int]  # places of two documents of a case
+ConflictFinder = Callable[
+    [ConflictCase], Mapping[DocumentPair, str]
+]  # the pairs that conflict, and the kind of each conflict
 
 
-def load(file: Path) -> tuple[Case, ...]:
-    """One case a line: a question and its documents, each with `text` and `type`."""
+def load(file: Path) -> tuple[ConflictCase, ...]:
+    """Load one case per line: a question and its documents, each with `text` and `type`."""
     if not file.is_file():
         raise UserError(f"There is no file {str(file)!r}.")
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{str(file)!r} is not UTF-8.") from error
-    cases = tuple(_case(line, f"{file.name}, line {number}") for number, line in enumerate(lines, 1) if line.strip())
+    cases = tuple(
+        _parse_case(line, f"{file.name}, line {number}") for number, line in enumerate(lines, 1) if line.strip()
+    )
     if not any(is_conflict(*pair) for case in cases for pair in combinations(case.documents, 2)):
         raise UserError(f"{file.name} has no document that is {CORRECT!r} beside one that is {WRONG!r}.")
     return cases
 
 
-def _case(line: str, where: str) -> Case:
+def _parse_case(line: str, where: str) -> ConflictCase:
     try:
         row = json.loads(line)
-        documents = tuple(Labelled(str(each["text"]), str(each["type"])) for each in row["documents"])
-        return Case(str(row["question"]), documents)
+        documents = tuple(LabelledDocument(str(each["text"]), str(each["type"])) for each in row["documents"])
+        return ConflictCase(str(row["question"]), documents)
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{where} is not a question with documents that have a text and a type.") from None
 
 
-def is_conflict(left: Labelled, right: Labelled) -> bool:
-    """One is right and the other is not. Two that are right speak of two things of one name."""
+def is_conflict(left: LabelledDocument, right: LabelledDocument) -> bool:
+    """Whether one is correct and the other is not. Two correct ones are about two things of the same name."""
     return {left.label, right.label} == {CORRECT, WRONG}
 
 
-def measure(cases: Sequence[Case], say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """All pairs of documents on a question: precision, recall and F1 of what is found, and the same for plain rules."""
+def measure(cases: Sequence[ConflictCase], report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Precision, recall and F1 over all pairs of documents on a question, for the product and for the baselines."""
     began = time.perf_counter()
-    found = list(_found(cases, by_documents, say))
+    found = list(_compare_pairs(cases, find_by_documents, report))
     seconds = time.perf_counter() - began
-    whole = figures(found)
+    whole = scores(found)
     return {
         **whole,
-        "quotations": figures([(pair, kind if kind != OUTNUMBERED else "") for pair, kind in found]),
-        "every_pair": figures(list(_found(cases, every_pair))),
-        "best_sentences": figures(list(_found(cases, best_sentences))),
+        "quotations": scores([(pair, kind if kind != OUTNUMBERED else "") for pair, kind in found]),
+        "every_pair": scores(list(_compare_pairs(cases, find_every_pair))),
+        "best_sentences": scores(list(_compare_pairs(cases, find_by_best_sentences))),
         "kinds": {
             kind: {"right": right, "found": count, "precision": round(right / count, 4)}
-            for kind, (right, count) in sorted(_by_kind(found).items())
+            for kind, (right, count) in sorted(_counts_by_kind(found).items())
         },
-        "wrongly": dict(sorted(Counter(f"{one}/{other}" for one, other in _wrongly(found)).items())),
+        "wrongly": dict(sorted(Counter(f"{one}/{other}" for one, other in _false_positives(found)).items())),
         "questions": len(cases),
         "documents": sum(len(case.documents) for case in cases),
         "pairs": len(found),
@@ -92,66 +96,71 @@ def measure(cases: Sequence[Case], say: Callable[[str], None] = lambda _: None) 
     }
 
 
-Verdict = tuple[tuple[Labelled, Labelled], str]  # a pair, and what was found between them
+PairResult = tuple[
+    tuple[LabelledDocument, LabelledDocument], str
+]  # a pair, and the kind of conflict found; empty for none
 
 
-def _found(cases: Sequence[Case], finder: Finder, say: Callable[[str], None] = lambda _: None) -> Iterator[Verdict]:
+def _compare_pairs(
+    cases: Sequence[ConflictCase], finder: ConflictFinder, report: Callable[[str], None] = lambda _: None
+) -> Iterator[PairResult]:
     for number, case in enumerate(cases, 1):
-        told = finder(case)
+        found_pairs = finder(case)
         for one, other in combinations(range(len(case.documents)), 2):
-            yield (case.documents[one], case.documents[other]), told.get((one, other), "")
+            yield (case.documents[one], case.documents[other]), found_pairs.get((one, other), "")
         if number % 50 == 0:
-            say(f"{number} of {len(cases)} questions")
+            report(f"{number} of {len(cases)} questions")
 
 
-def figures(found: Sequence[Verdict]) -> dict[str, float]:
+def scores(found: Sequence[PairResult]) -> dict[str, float]:
     """Precision, recall and F1 over all pairs at once, and the counts they come from."""
-    told = sum(bool(kind) for _, kind in found)
+    reported = sum(bool(kind) for _, kind in found)
     right = sum(bool(kind) and is_conflict(*pair) for pair, kind in found)
-    there = sum(is_conflict(*pair) for pair, _ in found)
+    actual = sum(is_conflict(*pair) for pair, _ in found)
     return {
-        "precision": round(right / told, 4) if told else 0.0,
-        "recall": round(right / there, 4) if there else 0.0,
-        "f1": round(2 * right / (told + there), 4) if told + there else 0.0,
+        "precision": round(right / reported, 4) if reported else 0.0,
+        "recall": round(right / actual, 4) if actual else 0.0,
+        "f1": round(2 * right / (reported + actual), 4) if reported + actual else 0.0,
         "right": right,
-        "found": told,
+        "found": reported,
     }
 
 
-def _by_kind(found: Sequence[Verdict]) -> dict[str, tuple[int, int]]:
-    """Kind → how many were right, how many there were."""
+def _counts_by_kind(found: Sequence[PairResult]) -> dict[str, tuple[int, int]]:
+    """Kind → (correct, found)."""
     count = Counter(kind for _, kind in found if kind)
     right = Counter(kind for pair, kind in found if kind and is_conflict(*pair))
     return {kind: (right[kind], count[kind]) for kind in count}
 
 
-def _wrongly(found: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
-    """The labels of pairs that were held to conflict and do not."""
+def _false_positives(found: Sequence[PairResult]) -> Iterator[tuple[str, str]]:
+    """The labels of pairs that were reported and do not conflict."""
     for (left, right), kind in found:
         if kind and not is_conflict(left, right):
             one, other = sorted((left.label, right.label))
             yield one, other
 
 
-# --- how to find them -----------------------------------------------------------------------------------------------
+# --- the product and the baselines ----------------------------------------------------------------------------------
 
 
-def by_documents(case: Case) -> dict[Pair, str]:
-    """What two sentences show, as a synthesis prints it; and who stands alone against the others."""
-    told = [statements(each.text) for each in case.documents]
-    disputes = among_documents(case.question, told)
-    alone = dict.fromkeys(outnumbered(case.question, told, disputes), OUTNUMBERED)
+def find_by_documents(case: ConflictCase) -> dict[DocumentPair, str]:
+    """The product: conflicts that two sentences show, and documents that disagree with most others."""
+    documents = [statements(each.text) for each in case.documents]
+    disputes = among_documents(case.question, documents)
+    alone = dict.fromkeys(outnumbered(case.question, documents, disputes), OUTNUMBERED)
     return {pair: dispute.kind for pair, dispute in disputes.items()} | alone
 
 
-def every_pair(case: Case) -> dict[Pair, str]:
+def find_every_pair(case: ConflictCase) -> dict[DocumentPair, str]:
+    """Baseline: every pair conflicts."""
     return dict.fromkeys(combinations(range(len(case.documents)), 2), "pair")
 
 
-def best_sentences(case: Case) -> dict[Pair, str]:
-    """The sentences with the most words of the question hold different numbers, dates or names."""
-    best = [_best(case.question, each.text) for each in case.documents]
-    found: dict[Pair, str] = {}
+def find_by_best_sentences(case: ConflictCase) -> dict[DocumentPair, str]:
+    """Baseline: the sentences with the most words of the question have different numbers, dates or names."""
+    best = [_best_sentence(case.question, each.text) for each in case.documents]
+    found: dict[DocumentPair, str] = {}
     for one, other in combinations(range(len(best)), 2):
         ours = facts.strangers(best[one], f"{best[other]} {case.question}")
         if ours and facts.strangers(best[other], f"{best[one]} {case.question}"):
@@ -159,7 +168,7 @@ def best_sentences(case: Case) -> dict[Pair, str]:
     return found
 
 
-def _best(question: str, words: str) -> str:
+def _best_sentence(question: str, words: str) -> str:
     asked = frozenset(content_terms(question))
-    told = [words[start:end] for start, end in split_sentences(words)]
-    return max(told, key=lambda each: len(asked & frozenset(content_terms(each))), default="")
+    sentences = [words[start:end] for start, end in split_sentences(words)]
+    return max(sentences, key=lambda each: len(asked & frozenset(content_terms(each))), default="")

@@ -1,4 +1,4 @@
-"""Measures over a ranking. Pure. nDCG has linear gains, as trec_eval has."""
+"""Ranking metrics. Pure. nDCG uses linear gains, like trec_eval."""
 
 from __future__ import annotations
 

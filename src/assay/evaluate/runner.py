@@ -1,4 +1,4 @@
-"""Labelled questions through the product itself: the same intake, the same search, the same loop as for any person."""
+"""Evaluation of retrieval on labelled collections, through the product's own ingestion, search and agent loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.agent.tool import ToolContext
 from assay.core.codec import digest
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
-from assay.evaluate.beir import Collection, Item
+from assay.evaluate.beir import BeirCollection, BeirDocument
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.retrieve import SearchContext, retrieve
 from assay.ingest.parsed import Parsed, Status, Unreadable
@@ -25,13 +25,13 @@ from assay.workspace.facade import Workspace, open_workspace
 
 BASE = "collection"
 DEPTH = 100
-DAY = "2000-01-01"  # the day of asking, fixed: an evaluation does not depend on when it is run
+DAY = "2000-01-01"  # fixed, so that results do not depend on the date
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-class GivenTexts:
-    """Documents that arrive as text already: there is no file to take apart."""
+class PlainTextReader:
+    """A reader for documents that are text already."""
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
         item = json.loads(data) if isinstance(data, bytes) else {}
@@ -40,25 +40,26 @@ class GivenTexts:
         return Parsed(text=item["text"], kind="text", title=item["title"], language="en")
 
 
-async def prepared(collection: Collection, cache: Path, say: Say = lambda _: None, **flags: Any) -> Workspace:
-    """A workspace that holds the collection. It is kept, so that a second evaluation embeds nothing."""
+async def open_collection(
+    collection: BeirCollection, cache: Path, report: Report = lambda _: None, **flags: Any
+) -> Workspace:
+    """Open a workspace that holds the collection. It is cached, so that a second evaluation embeds nothing."""
     name = digest("\x00".join(f"{each.id}\x01{each.title}\x01{each.text}" for each in collection.documents))[:16]
     opened = open_workspace(cache / f"{collection.name}-{name}", create=True, **flags)
     files = [_source(each) for each in collection.documents]
     last = 0.0
 
-    def tell(progress: Any) -> None:
+    def show_progress(progress: Any) -> None:
         nonlocal last
         if progress.seconds - last > 5:
             last = progress.seconds
-            say(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
+            report(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
 
-    await opened.add_sources(files, BASE, say=tell, reader=GivenTexts())
+    await opened.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
     return opened
 
 
-def _source(item: Item) -> Source:
-    # A title that is also the text's beginning is said once.
+def _source(item: BeirDocument) -> Source:
     text = item.text or item.title
     data = json.dumps({"id": item.id, "title": item.title, "text": text}, ensure_ascii=False).encode()
     return Source(uri=f"{SCHEME}{item.id}", name=item.id, data=data)
@@ -67,29 +68,31 @@ def _source(item: Item) -> Source:
 SCHEME = "collection:"
 
 
-def _ids(opened: Workspace) -> dict[str, str]:
-    """Our documents → the collection's."""
+def _collection_ids(opened: Workspace) -> dict[str, str]:
+    """Document id of the workspace → id in the collection."""
     return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
 
 
-async def one_search(opened: Workspace, search_context: SearchContext, query: str, ids: dict[str, str]) -> list[str]:
-    """The collection's documents in the order of one search."""
+async def rank_by_search(
+    opened: Workspace, search_context: SearchContext, query: str, ids: dict[str, str]
+) -> list[str]:
+    """The ids of the collection in the order of one search."""
     hits = await retrieve(replace(search_context, per_document=1), query, DEPTH, opened.scope([BASE]))
     return [ids[hit.passage.doc_id] for hit in hits]
 
 
-async def retrieval(
-    collection: Collection, cache: Path, limit: int = 0, say: Say = lambda _: None, **flags: Any
+async def measure_retrieval(
+    collection: BeirCollection, cache: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, float]:
-    """Ranking quality of one search per query, with the settings as they are."""
-    with await prepared(collection, cache, say, **flags) as opened:
-        ids = _ids(opened)
+    """Ranking quality of one search per query, with the current settings."""
+    with await open_collection(collection, cache, report, **flags) as opened:
+        ids = _collection_ids(opened)
         search_context = await opened.search_context(opened.scope([BASE]))
         queries = list(collection.queries.items())[: limit or None]
         rankings: dict[str, list[str]] = {}
         began = time.perf_counter()
         for query, words in queries:
-            rankings[query] = await one_search(opened, search_context, words, ids)
+            rankings[query] = await rank_by_search(opened, search_context, words, ids)
         seconds = time.perf_counter() - began
     judged = [(rankings[query], collection.judgements[query]) for query, _ in queries]
     return {
@@ -102,21 +105,21 @@ async def retrieval(
     }
 
 
-async def multihop(
-    collection: Collection, cache: Path, limit: int = 0, say: Say = lambda _: None, **flags: Any
+async def measure_multihop(
+    collection: BeirCollection, cache: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
-    """Evidence of the whole run in its own order, beside one search over the same documents."""
+    """Recall of the evidence of a whole run, next to that of one search."""
     once: dict[str, list[str]] = {}
     whole: dict[str, list[str]] = {}
     searches: list[float] = []
-    with await prepared(collection, cache, say, **flags) as opened:
-        ids = _ids(opened)
+    with await open_collection(collection, cache, report, **flags) as opened:
+        ids = _collection_ids(opened)
         scope = opened.scope([BASE])
         search_context = await opened.search_context(scope)
         queries = list(collection.queries.items())[: limit or None]
         began = time.perf_counter()
         for number, (query, words) in enumerate(queries, 1):
-            once[query] = await one_search(opened, search_context, words, ids)
+            once[query] = await rank_by_search(opened, search_context, words, ids)
             run = await play(
                 Run(query, (Asked(words, opened.principal.id, DAY),)),
                 RunContext(
@@ -129,18 +132,18 @@ async def multihop(
             whole[query] = list(dict.fromkeys(ids[each.passage.doc_id] for each in run.evidence))
             searches.append(len(run.results))
             if number % 20 == 0:
-                say(f"{collection.name}: {number} of {len(queries)} questions")
+                report(f"{collection.name}: {number} of {len(queries)} questions")
         seconds = time.perf_counter() - began
     return {
-        "one_search": _evidence(once, collection),
-        "run": _evidence(whole, collection),
+        "one_search": _recall_scores(once, collection),
+        "run": _recall_scores(whole, collection),
         "searches": round(mean(searches), 2),
         "queries": len(queries),
         "seconds": round(seconds, 3),
     }
 
 
-def _evidence(rankings: dict[str, list[str]], collection: Collection) -> dict[str, float]:
+def _recall_scores(rankings: dict[str, list[str]], collection: BeirCollection) -> dict[str, float]:
     judged = [(ranking, collection.judgements[query]) for query, ranking in rankings.items()]
     return {
         "r@5": mean([recall(*each, 5) for each in judged]),

@@ -20,20 +20,20 @@ Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are
 
 
 @app.command()
-def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+def measure_retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
     """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
     from assay.evaluate.beir import load
-    from assay.evaluate.runner import retrieval as measure
+    from assay.evaluate.runner import measure_retrieval as measure
 
     collection = load(data, split)
     _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
 @app.command()
-def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+def measure_multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
     """Evidence found by the whole run, in its own order, beside one search over the same documents."""
     from assay.evaluate.beir import load
-    from assay.evaluate.runner import multihop as measure
+    from assay.evaluate.runner import measure_multihop as measure
 
     collection = load(data, split)
     _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
