@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.answer import compose, draft, render
-from assay.answer.checking import judge, revise
+from assay.answer import compose, draft, render, revise
+from assay.answer.checking import judge
 from assay.answer.evidence_text import Sources
 from assay.core.events import (
     Asked,

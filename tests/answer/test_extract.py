@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.answer.conflicts import pair
+from assay.answer import statements
+from assay.answer.conflicts import pair, question_kind
 from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
@@ -106,7 +107,7 @@ def test_rows_of_a_table_are_quoted_one_by_one():
             ]
         )
     )
-    assert len(extract.pieces(rows)) == 4
+    assert len(statements.split_statements(rows)) == 4
     draft = drafted("Which suppliers deliver clay goods?", evidence(rows))
     assert [line.split(";")[0] for line in said(draft)] == ["supplier: Abel", "supplier: Curtis", "supplier: Dent"]
     few = replace(Extraction(), claims=1)
@@ -126,7 +127,7 @@ def test_rows_of_a_table_are_quoted_one_by_one():
     ],
 )
 def test_a_question_for_several_things_is_known_by_its_words(question: str, several: bool):
-    assert selection.asks_for_several(question) is several
+    assert question_kind.asks_for_several(question) is several
 
 
 def test_words_addressed_to_a_model_are_never_part_of_an_answer():

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.answer import compose
-from assay.answer.checking import judge, revise
+from assay.answer import compose, revise
+from assay.answer.checking import judge
 from assay.answer.evidence_text import Sources
 from assay.core.events import Asked, Checked, Drafted, Gathered
 from assay.core.run import Run

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
 from assay.agent.steps.sufficiency import Critique, Sufficiency
-from assay.answer import draft
-from assay.answer.checking import judge, revise
+from assay.answer import draft, revise
+from assay.answer.checking import judge
 from assay.evidence import assess
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
 from assay.models.wire import reply_schema

@@ -11,8 +11,8 @@ from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
 from assay.agent.steps.sufficiency import Critique, Sufficiency
 from assay.answer.checking.judge import Rulings
-from assay.answer.checking.revise import Revision
 from assay.answer.draft import Direct, Writing
+from assay.answer.revise import Revision
 from assay.evidence.assess import Weights
 from assay.models.llm import Message, Prompt
 from assay.prompts.fence import fence

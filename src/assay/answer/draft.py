@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
 from assay.answer.conflicts import pair
+from assay.answer.conflicts.question_kind import asks_for_several
 from assay.answer.evidence_text import Sources, quotations
-from assay.answer.extractive.selection import asks_for_several
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Shape
 from assay.language.clean import clean_text

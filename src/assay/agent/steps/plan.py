@@ -62,7 +62,8 @@ def _lay_out(run: Run, context: RunContext, room: int) -> dict[str, str]:
     before = ""
     if run.plan is not None:
         found = prompt_window.evidence(run, context.titles(run), room // 2)
-        before = f"An earlier plan did not fit.\n{prompt_window.steps(run)}\n{prompt_window.missing(run)}\nEvidence so far:\n{found}\n"
+        before = f"An earlier plan did not fit.\n{prompt_window.steps(run)}\n{prompt_window.missing(run)}\n"
+        before += f"Evidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
     return {"bases": prompt_window.bases(run), "so_far": before, "question": question}
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.answer.extractive.selection import asks_for_several
+from assay.answer.conflicts.question_kind import asks_for_several
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.core.run import Run
 from assay.language import dates

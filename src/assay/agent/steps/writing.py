@@ -12,8 +12,8 @@ from assay.agent.steps import by_rule
 from assay.agent.steps.decide import WIDTH, made_before
 from assay.answer import compose
 from assay.answer import draft as drafting
+from assay.answer import revise as revising
 from assay.answer.checking import judge
-from assay.answer.checking import revise as revising
 from assay.answer.extractive import completion, extract
 from assay.core.events import (
     RULES,

@@ -49,9 +49,7 @@ class Side:
 
 
 @tool
-async def compare_documents(
-    context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str
-) -> Result:
+async def compare_documents(context: ToolContext, documents: Annotated[list[str], Within(2, 6)], aspect: str) -> Result:
     """Compare a few documents in one respect.
 
     documents: their names, as list_sources gives them
@@ -63,9 +61,7 @@ async def compare_documents(
     )
     if len(chosen) < 2:
         raise ToolError("compare_documents: 'documents' must name at least 2 different documents.")
-    hits = await asyncio.gather(
-        *(context.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in chosen)
-    )
+    hits = await asyncio.gather(*(context.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in chosen))
     sides = [Side(entry, tuple(found)) for entry, found in zip(chosen, hits, strict=True)]
     note = await _by_model(context, sides, aspect) or _by_rule(sides, aspect)
     found = sorted((hit for side in sides for hit in side.hits), key=lambda hit: -hit.scores.get("fused", 0.0))

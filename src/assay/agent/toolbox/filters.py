@@ -22,9 +22,7 @@ def narrowed(context: ToolContext, since: str, until: str, type: str, base: str)
     last = dates.last_day(until, today) if until.strip() else None
     if first and last and first > last:
         raise ToolError(f"'since' ({first}) is after 'until' ({last}).")
-    where = filter_for(
-        SearchFilters(since=first, until=last, types=(_kind(context, type),) if type.strip() else ())
-    )
+    where = filter_for(SearchFilters(since=first, until=last, types=(_kind(context, type),) if type.strip() else ()))
     return both(where, Eq("base", _base(context, base)) if base.strip() else EVERYTHING)
 
 

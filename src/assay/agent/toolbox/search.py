@@ -32,9 +32,7 @@ async def search(
     return await looked_up(context, query, k, since, until, type, base)
 
 
-async def looked_up(
-    context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str
-) -> Result:
+async def looked_up(context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str) -> Result:
     where = narrowed(context, since, until, type, base)
     hits = await context.retrieve(query, k, where)
     return Result(as_found(hits), counted(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until)))

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
-from assay.answer.extractive.extract import pieces
+from assay.answer.statements import split_statements
 from assay.core.types import Evidence
 from assay.language.injection import is_command
 from assay.language.names import find_names
@@ -179,7 +179,7 @@ def beyond(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _windows(above: str, passage: str) -> tuple[Window, ...]:
-    spans = pieces(passage) or [(0, len(passage))]  # the rows of a table one by one
+    spans = split_statements(passage) or [(0, len(passage))]  # the rows of a table one by one
     found: list[Window] = []
     for place, (start, end) in enumerate(spans):
         own = passage[start:end]

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from assay.answer.conflicts import pair as conflict
+from assay.answer.conflicts import question_kind
 from assay.answer.conflicts.slots import Lined, Piece, Slot, apart, lined_up, pieces, same
-from assay.answer.extractive import question_kind
 from assay.language.names import find_names
 from assay.language.negation import find_denial, find_reversal
 from assay.language.sentences import is_table_row, split_sentences

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
-from assay.answer.extractive.extract import missing, pieces, says_something
+from assay.answer.extractive.extract import missing
+from assay.answer.statements import is_statement, split_statements
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence
 from assay.evidence.weigh import quote
@@ -39,11 +40,11 @@ def continuation(
     led = [name for claim in claims for name in facts.names(claim.words) if fold_case(name) not in known]
     best: tuple[tuple[int, float], Claim] | None = None
     for each in evidence if open_ and led else ():
-        for start, end in pieces(each.passage.text):
+        for start, end in split_statements(each.passage.text):
             words = each.passage.text[start:end]
             holds = len(open_ & frozenset(content_terms(words)))
             linked = any(fold_case(name) in fold_case(words) for name in led)
-            if holds and linked and each.key not in cited and says_something(words) and not is_command(words):
+            if holds and linked and each.key not in cited and is_statement(words) and not is_command(words):
                 rank = (holds, each.score)
                 if best is None or rank > best[0]:
                     best = rank, Claim("", (each.key,), quote=quote(each.passage, start, end))

@@ -11,12 +11,12 @@ import numpy as np
 
 from assay.answer.conflicts.pair import MONTHS
 from assay.answer.extractive.selection import Candidate, Extraction, Field, choose, clash, field, in_order
+from assay.answer.statements import is_statement, split_statements
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Shape
 from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.names import find_names
-from assay.language.sentences import Span, is_table_row, is_unspaced_script, split_sentences
 from assay.language.terms import content_terms, stem_word
 
 DEFAULT = Extraction()
@@ -42,7 +42,7 @@ def candidates(
         heading = each.passage.heading
         label = heading if heading.startswith(title) else " › ".join(part for part in (title, heading) if part)
         opens = each.passage.start == 0
-        said = [span for span in pieces(each.passage.text) if _may_be_said(each.passage.text[slice(*span)])]
+        said = [span for span in split_statements(each.passage.text) if _may_be_said(each.passage.text[slice(*span)])]
         for number, (start, end) in enumerate(said):
             words = quote(each.passage, start, end)
             candidate = Candidate(
@@ -57,29 +57,9 @@ def _worth(evidence: Evidence) -> float:
     return -math.log(max(1e-4, 1 - evidence.score / 10))
 
 
-def pieces(body: str) -> list[Span]:
-    """Sentences; and where several rows of a table read as one sentence, its rows."""
-    found: list[Span] = []
-    for start, end in split_sentences(body):
-        lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
-        rows = len(lines) > 1 and all(is_table_row(body[slice(*line)]) for line in lines[-2:])
-        found += lines if rows else [(start, end)]
-    return found
-
-
 def _may_be_said(sentence: str) -> bool:
     """Words that a document addresses to a model are not about anything, and never an answer."""
-    return says_something(sentence) and not is_command(sentence)
-
-
-def says_something(sentence: str) -> bool:
-    """Not a heading, a lone number or a fragment of a table."""
-    words = sentence.split()
-    return (
-        len(words) >= 5
-        or (len(words) >= 3 and any(sign.isdigit() for sign in sentence))
-        or is_unspaced_script(sentence)
-    )
+    return is_statement(sentence) and not is_command(sentence)
 
 
 def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:

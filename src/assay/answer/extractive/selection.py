@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.answer.conflicts import pair
+from assay.answer.conflicts.question_kind import KINDS, asks_for_several
 from assay.core.types import Quote
 from assay.evidence.weigh import rarity
 from assay.language.names import find_names
@@ -158,18 +159,6 @@ def _names(candidate: Candidate, name: str) -> bool:
     return fold_case(name) in fold_case(candidate.quote.text)
 
 
-SEVERAL = re.compile(
-    r"\b(?:which|what)(?: of (?:the|our|my|these|those))?(?: [\w-]+){0,2} (?!is|was|does|has|this|his|its|as)\w+(?<!s)s\b"
-    r"|\bhow many\b|\b(?:all|every|each|list|name)\b(?! of us)",
-    re.I,
-)
-
-
-def asks_for_several(question: str) -> bool:
-    """ "Which suppliers …", "How many …", "List every …"."""
-    return bool(SEVERAL.search(question))
-
-
 def _others_of_the_list(of: Field, chosen: Sequence[int], by: Extraction) -> list[int]:
     """Further rows of a table that a chosen row is from, if they speak of the question as much as it does."""
     more: list[int] = []
@@ -245,19 +234,6 @@ def _same_columns(one: Candidate, other: Candidate) -> bool:
     return one.quote.text.count(" | ") == other.quote.text.count(" | ") >= 2
 
 
-KINDS = {
-    "number": re.compile(
-        r"\bhow (many|much|long|far|old|often|large|high|fast|big|tall|deep|wide|heavy)\b"
-        r"|\bwhat (is the )?(number|percentage|share|rate|population|height|length)\b",
-        re.I,
-    ),
-    "date": re.compile(r"\bwhen\b|\bwhat (year|date|day|month)\b|\b(which|in what) year\b|\buntil when\b", re.I),
-    "name": re.compile(
-        r"\bwho\b|\bwhom\b|\bwhose\b|\bwhere\b|\bwhat is the name\b"
-        r"|\b(which|what) (city|country|company|person|place|state|team|band|county)\b",
-        re.I,
-    ),
-}
 NUMBER = re.compile(r"\d[\d,.]*")
 DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")
 

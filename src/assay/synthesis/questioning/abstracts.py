@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from assay.answer.extractive.extract import pieces, says_something
+from assay.answer.statements import is_statement, split_statements
 from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
 from assay.language.sentences import Span, is_table_row, is_unspaced_script, split_sentences
@@ -110,7 +110,7 @@ def is_sentence(words: str) -> bool:
 
 
 def _says(words: str) -> bool:
-    return says_something(words) and not is_suspicious(words) and not BOILERPLATE.search(words)
+    return is_statement(words) and not is_suspicious(words) and not BOILERPLATE.search(words)
 
 
 def _stretches(document: Document) -> Iterator[Span]:
@@ -141,7 +141,7 @@ def _line_end(body: str, at: int) -> int:
 def _sentences(document: Document, stretch: Span) -> Iterator[Span]:
     start, end = stretch
     headings = {(section.start, section.end) for section in document.sections}
-    for left, right in pieces(document.text[start:end]):
+    for left, right in split_statements(document.text[start:end]):
         number = NUMBERED.match(document.text, start + left, start + right)
         span = number.end() if number else start + left, start + right
         if span not in headings and not ASIDE.search(document.heading_at(span[0])):

@@ -13,7 +13,7 @@ from itertools import product
 from assay.answer.checking import facts, judge
 from assay.answer.conflicts import pair as conflict
 from assay.answer.evidence_text import Sources
-from assay.answer.extractive.extract import pieces, says_something
+from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Pair, Relation, Side, Tie
 from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.evidence.assess import SAYS, whole
@@ -125,7 +125,7 @@ def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document:
     for each in sorted(evidence, key=lambda each: locate(words, each.quote.text) is None):
         if each.passage.doc_id == insight.doc_id and (span := locate(words, each.passage.text)):
             found = quote(each.passage, *whole(each.passage.text, *span))
-            if not says_something(found.text):
+            if not is_statement(found.text):
                 return "too little is quoted from"
             if is_suspicious(found.text):
                 return "an instruction is quoted from"
@@ -270,7 +270,7 @@ def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list
     found = [
         replace(side, key=each.key, quote=quote(each.passage, *span))
         for each in evidence
-        for span in pieces(each.passage.text)[:SENTENCES]
+        for span in split_statements(each.passage.text)[:SENTENCES]
         if each.passage.doc_id == side.doc_id
     ]
     return [
@@ -278,7 +278,7 @@ def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list
         for each in found
         if source is not None
         and stands(each.quote, source)
-        and says_something(each.quote.text)
+        and is_statement(each.quote.text)
         and not is_suspicious(each.quote.text)
     ]
 

@@ -13,7 +13,7 @@ import numpy as np
 from assay.agent.context import RunContext
 from assay.answer.conflicts.dispute import Dispute, Statement, between
 from assay.answer.conflicts.pair import CLAUSE
-from assay.answer.extractive.extract import says_something
+from assay.answer.statements import is_statement
 from assay.core.types import Document
 from assay.language.injection import is_suspicious
 from assay.language.negation import count_negations
@@ -66,7 +66,7 @@ def disputable(document: Document, most: int) -> list[Told]:
 
 
 def _disputable(words: str) -> bool:
-    if len(words.split()) > LONGEST or is_table_row(words) or not says_something(words):
+    if len(words.split()) > LONGEST or is_table_row(words) or not is_statement(words):
         return False
     if is_suspicious(words):
         return False

@@ -10,7 +10,7 @@ from assay.agent import loop
 from assay.agent.context import RunContext, mark
 from assay.agent.limits import ROUNDS
 from assay.agent.steps.registry import HOPS
-from assay.answer.extractive.extract import pieces, says_something
+from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Approach, Brief, Kind, Question
 from assay.core.errors import ModelError
 from assay.core.events import (
@@ -223,10 +223,10 @@ def _in_short(evidence: Evidence, question: Question) -> Evidence:
 
 def _sound(evidence: Evidence) -> Evidence | None:
     words = evidence.quote.text
-    if says_something(words) and not is_suspicious(words):
+    if is_statement(words) and not is_suspicious(words):
         return evidence
     passage = evidence.passage
-    others = [span for span in pieces(passage.text) if says_something(passage.text[slice(*span)])]
+    others = [span for span in split_statements(passage.text) if is_statement(passage.text[slice(*span)])]
     sound = [span for span in others if not is_suspicious(passage.text[slice(*span)])]
     return replace(evidence, quote=quote(passage, *sound[0])) if sound else None
 

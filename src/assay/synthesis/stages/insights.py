@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
-from assay.answer import claims, compose
-from assay.answer.checking import judge, revise
+from assay.answer import claims, compose, revise
+from assay.answer.checking import judge
 from assay.answer.evidence_text import Sources, quotations
-from assay.answer.extractive.extract import pieces, says_something
+from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Question
 from assay.core.events import RULES, InsightsDrawn
 from assay.core.run import Run
@@ -295,7 +295,7 @@ def in_its_words(item: Wanted) -> Claim:
         (len(asked & frozenset(content_terms(each.passage.text[slice(*span)]))), each, span)
         for each in ranked
         if each.flagged == best.flagged
-        for span in pieces(each.passage.text)
+        for span in split_statements(each.passage.text)
         if _speaks(each.passage.text[slice(*span)])
     ]
     if not said:
@@ -307,4 +307,4 @@ def in_its_words(item: Wanted) -> Claim:
 def _speaks(words: str) -> bool:
     """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
     whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or is_table_row(words)
-    return whole and says_something(words) and not is_suspicious(words)
+    return whole and is_statement(words) and not is_suspicious(words)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.answer.checking import revise
+from assay.answer import revise
 from assay.answer.checking.source import share, spoken_of
 from assay.answer.evidence_text import Sources
-from assay.answer.extractive.extract import pieces
+from assay.answer.statements import split_statements
 from assay.core.types import Block, Claim, Evidence
 from assay.language.terms import content_terms
 
@@ -23,7 +23,10 @@ def retells(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> b
     """Whether a single sentence of what is cited has nearly all of these words."""
     terms = spoken_of(words)
     sentences = (
-        each.passage.text[slice(*span)] for each in evidence if each.key in cites for span in pieces(each.passage.text)
+        each.passage.text[slice(*span)]
+        for each in evidence
+        if each.key in cites
+        for span in split_statements(each.passage.text)
     )
     return any(share(terms, frozenset(content_terms(sentence))) >= NEARLY for sentence in sentences)
 

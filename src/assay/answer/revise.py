@@ -15,7 +15,7 @@ from assay.answer import claims
 from assay.answer.checking import facts
 from assay.answer.checking.judge import HEDGE, by_rule, spoken_of
 from assay.answer.evidence_text import Sources, quotations
-from assay.answer.extractive.extract import pieces, says_something
+from assay.answer.statements import is_statement, split_statements
 from assay.core.events import RULES, Revised
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence, Verdict
@@ -156,13 +156,13 @@ def closest(
     best: tuple[float, Claim] | None = None
     for each in evidence:
         above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}"
-        for start, end in pieces(each.passage.text):
+        for start, end in split_statements(each.passage.text):
             words = each.passage.text[start:end]
             spoken = frozenset(content_terms(words))
             share = len(terms & spoken) / len(terms) if terms else 0.0
             if share < close or not asked & (spoken | frozenset(content_terms(above))):
                 continue
-            if not says_something(words) or is_command(words):
+            if not is_statement(words) or is_command(words):
                 continue
             if best is None or share > best[0]:
                 best = share, Claim("", (each.key,), quote=quote(each.passage, start, end))

@@ -6,7 +6,6 @@ import re
 from functools import lru_cache
 
 from assay.answer.conflicts.slots import Piece, pieces
-from assay.answer.extractive.selection import KINDS
 from assay.language.names import find_names
 from assay.language.terms import content_terms, stem_word
 
@@ -80,3 +79,30 @@ def answers(words: str, question: str) -> tuple[Piece, ...]:
             far[place] = min((abs(place - other) for other in places if other != place), default=CLOSE + 1)
     nearest = min(far.values(), default=CLOSE + 1)
     return tuple(told[place] for place in far if far[place] == nearest <= CLOSE)
+
+
+SEVERAL = re.compile(
+    r"\b(?:which|what)(?: of (?:the|our|my|these|those))?(?: [\w-]+){0,2} (?!is|was|does|has|this|his|its|as)\w+(?<!s)s\b"
+    r"|\bhow many\b|\b(?:all|every|each|list|name)\b(?! of us)",
+    re.I,
+)
+
+
+def asks_for_several(question: str) -> bool:
+    """ "Which suppliers …", "How many …", "List every …"."""
+    return bool(SEVERAL.search(question))
+
+
+KINDS = {
+    "number": re.compile(
+        r"\bhow (many|much|long|far|old|often|large|high|fast|big|tall|deep|wide|heavy)\b"
+        r"|\bwhat (is the )?(number|percentage|share|rate|population|height|length)\b",
+        re.I,
+    ),
+    "date": re.compile(r"\bwhen\b|\bwhat (year|date|day|month)\b|\b(which|in what) year\b|\buntil when\b", re.I),
+    "name": re.compile(
+        r"\bwho\b|\bwhom\b|\bwhose\b|\bwhere\b|\bwhat is the name\b"
+        r"|\b(which|what) (city|country|company|person|place|state|team|band|county)\b",
+        re.I,
+    ),
+}
