@@ -51,7 +51,7 @@ def play(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> tu
     ran: list[Ran] = []
     while (following := rules.next_searches(question, ran, how)).leads:
         ran += [search(lead, search_context) for lead in following.leads]
-    return ran, following.stop
+    return ran, following.why
 
 
 def titles(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> list[str]:

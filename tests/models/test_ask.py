@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import ModelReplied, RoleModel
+from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
-from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply, Why
+from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.models.wire.tool_calls import Choice, Wish
 
@@ -199,7 +199,7 @@ async def test_what_the_check_finds_is_sent_back_too():
 async def test_after_three_times_the_outcome_is_that_the_replies_are_unusable():
     meter = metered(llm := Fake(["no", "never", '{"enough": 1}', '{"enough": 2}', GOOD]))
     reply = await judged(meter)
-    assert isinstance(reply, NoReply) and reply.why is Why.unusable
+    assert isinstance(reply, NoReply) and reply.why is Fallback.unusable
     assert reply.detail == "enough: should be a valid boolean (given: 2)"
     assert [len(prompt.messages) for prompt in llm.seen] == [2, 4, 6, 8]
 
@@ -234,13 +234,13 @@ async def test_running_out_of_budget_is_an_outcome_between_two_replies():
     class Once(FreeLedger):
         def reserve(self, role, model, tokens, max_tokens, seconds):
             return (
-                NoReply(Why.tokens, "none left")
+                NoReply(Fallback.tokens, "none left")
                 if len(llm.seen)
                 else super().reserve(role, model, tokens, max_tokens, seconds)
             )
 
     meter = metered(llm := Fake(["no", GOOD]), book=Once())
-    assert (await judged(meter)).why is Why.tokens
+    assert (await judged(meter)).why is Fallback.tokens
 
 
 # --- room -----------------------------------------------------------------------------------------------------------
@@ -273,13 +273,13 @@ async def test_a_layout_that_takes_more_than_its_room_is_laid_out_again_and_neve
 async def test_a_layout_that_never_fits_is_an_outcome():
     meter = metered(llm := Fake([GOOD]), seats=({"window": 4096},))
     reply = await judged(meter, lambda _: {"task": "it", "matter": "word " * 10_000})
-    assert isinstance(reply, NoReply) and reply.why is Why.unusable and "does not fit" in reply.detail
+    assert isinstance(reply, NoReply) and reply.why is Fallback.unusable and "does not fit" in reply.detail
     assert not llm.seen
 
 
 async def test_a_window_without_room_for_the_prompt_itself_is_an_outcome():
     meter = metered(llm := Fake([GOOD]), seats=({"window": 64},))
-    assert (await judged(meter)).why is Why.unusable
+    assert (await judged(meter)).why is Fallback.unusable
     assert not llm.seen
 
 
@@ -305,13 +305,13 @@ async def test_a_prompt_that_proves_too_long_is_laid_out_smaller(says, most):
 async def test_a_prompt_that_is_always_too_long_is_an_outcome_after_three_more_layouts(stated):
     meter = metered(llm := Fake([TooLong("too long", stated)]), seats=({"window": 8192},))
     reply = await judged(meter, filling)
-    assert isinstance(reply, NoReply) and reply.why is Why.unusable
+    assert isinstance(reply, NoReply) and reply.why is Fallback.unusable
     assert len(llm.seen) == 4
 
 
 async def test_telling_what_was_wrong_leaves_room_for_the_matter():
     meter = metered(llm := Fake([f"{n} " + "x " * 5000 for n in range(4)]), seats=({"window": 2048},))
-    assert (await judged(meter, filling)).why is Why.unusable
+    assert (await judged(meter, filling)).why is Fallback.unusable
     assert len(llm.seen) == 4
     assert all(prompt_tokens(prompt) + prompt.max_tokens <= 2048 for prompt in llm.seen)
     assert all(estimate_tokens(prompt.messages[1].text) > 100 for prompt in llm.seen)
@@ -512,7 +512,7 @@ async def test_arguments_that_cannot_be_read_are_sent_back_with_the_exact_error(
 async def test_a_turn_that_cannot_be_read_is_sent_back_with_the_exact_error(text, error):
     meter = metered(llm := Fake([text]))
     reply = await chosen(meter)
-    assert isinstance(reply, NoReply) and reply.why is Why.unusable
+    assert isinstance(reply, NoReply) and reply.why is Fallback.unusable
     assert error in llm.seen[1].messages[-1].text and len(llm.seen) == 4
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import ModelReplied, RawToolCall, RoleModel
+from assay.core.events import Fallback, ModelReplied, RawToolCall, RoleModel
 from assay.core.types import Usage
 from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
 from assay.models.meter import (
@@ -18,7 +18,6 @@ from assay.models.meter import (
     Meter,
     NoReply,
     StoreLedger,
-    Why,
     request_of,
 )
 from assay.store.database import Store, open_store
@@ -194,7 +193,7 @@ def test_a_meter_serves_one_event_loop_after_another():
 async def test_no_request_leaves_when_the_time_is_up():
     meter, seated, kept = metered(llm := Fake(), seconds=lambda _: 0.0)
     reply = await consult(meter, seated)
-    assert isinstance(reply, NoReply) and reply.why is Why.time
+    assert isinstance(reply, NoReply) and reply.why is Fallback.time
     assert not llm.seen and not kept.replies
 
 
@@ -217,7 +216,7 @@ async def test_a_failure_at_the_end_of_the_time_is_no_failure_but_the_end_of_the
     left = iter([5.0, 5.0, 0.01])
     meter, seated, _ = metered(Fake(lambda *_: ModelError("did not answer")), seconds=lambda _: next(left))
     reply = await consult(meter, seated)
-    assert isinstance(reply, NoReply) and reply.why is Why.time
+    assert isinstance(reply, NoReply) and reply.why is Fallback.time
 
 
 async def test_waiting_for_a_turn_ends_with_the_time():
@@ -225,7 +224,7 @@ async def test_waiting_for_a_turn_ends_with_the_time():
     end = clock() + 0.3
     meter, seated, _ = metered(Fake(pause=1.0), gate=ConcurrencyLimit(1), seconds=lambda _: end - clock(), timeout=60.0)
     replies = await asyncio.gather(*(consult(meter, seated, f"{n}") for n in range(3)))
-    assert [reply.why for reply in replies[1:]] == [Why.time] * 2
+    assert [reply.why for reply in replies[1:]] == [Fallback.time] * 2
     assert clock() - end < 2
 
 
@@ -242,12 +241,12 @@ async def test_a_model_that_does_not_keep_to_the_deadline_is_left():
 
 class NothingLeft(FreeLedger):
     def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
-        return NoReply(Why.money, "nothing is left")
+        return NoReply(Fallback.money, "nothing is left")
 
 
 @pytest.mark.parametrize(
     ("most", "why"),
-    [({"run_calls": 1}, Why.calls), ({"run_tokens": 1200}, Why.tokens), ({"day_money": 1.2}, Why.money)],
+    [({"run_calls": 1}, Fallback.calls), ({"run_tokens": 1200}, Fallback.tokens), ({"day_money": 1.2}, Fallback.money)],
 )
 async def test_a_request_that_would_pass_a_ceiling_does_not_leave(store, most, why):
     llm = Fake(lambda *_: Reply("yes", usage=Usage(1, 900, 100)))

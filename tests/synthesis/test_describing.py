@@ -8,10 +8,11 @@ import pytest
 from orchard import CANKERED, HIVED, PRUNED, THREE, asked, context, document, done
 
 from assay.core.account import Portrait
+from assay.core.events import Fallback
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import stands
-from assay.models.meter import FreeLedger, NoReply, Why
+from assay.models.meter import FreeLedger, NoReply
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
@@ -184,7 +185,7 @@ async def test_what_ingestion_found_is_not_replaced():
 async def test_without_a_budget_the_rules_stand_and_it_is_said_why():
     class Empty(FreeLedger):
         def reserve(self, *_: object) -> NoReply:
-            return NoReply(Why.money, "nothing is left")
+            return NoReply(Fallback.money, "nothing is left")
 
     run = await done(describe.describe, asked(BARE, model=True), context(BARE, script=says("x"), book=Empty()))
     assert progress.portraits(run)["bare"].by == "rules: money"

@@ -54,7 +54,7 @@ def test_the_mix_of_types_is_read_in_plain_words(types: list[Tie], says: str):
 
 
 def test_by_rule_nobody_is_told_that_the_questions_were_too_general():
-    reading = diagnostics(run(*related([Tie.parallel] * 9, by="rules: money"))).reading
+    reading = diagnostics(run(*related([Tie.parallel] * 9, by="rules"))).reading
     assert (
         "too general" not in reading and "only contradictions, parallels and shared subjects are recognised" in reading
     )

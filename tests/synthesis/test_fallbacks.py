@@ -12,12 +12,12 @@ from wharf import LOGS, A, B, Model, asked, carried, context, document
 
 from assay.agent.steps import writing
 from assay.core.account import Pipeline, Portrait, Readability, Translation
-from assay.core.events import RULES, Described, InsightsDrawn, Revised, Translated
+from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.replay import _missing
+from assay.governance.replay import _refusal
 from assay.models.llm import Role
-from assay.models.meter import NoReply, Why
+from assay.models.meter import NoReply
 from assay.store.runs.budgets import Place
 from assay.synthesis import progress
 from assay.synthesis.output import account
@@ -35,7 +35,7 @@ class Once:
 
     def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
         self.left -= 1
-        return Place(0, seconds) if self.left >= 0 else NoReply(Why.money, "")
+        return Place(0, seconds) if self.left >= 0 else NoReply(Fallback.money, "")
 
     def settle(self, id: int, model: str, usage: Any) -> Any:
         return usage
@@ -57,12 +57,12 @@ async def test_money_that_ran_out_half_way_through_a_question_is_said_to_have_ru
     able.meter.book = Once()
     run = await carried(run, insights.draw, able)
     (drew,) = (event for event in run.events if isinstance(event, InsightsDrawn))
-    assert drew.by == "insights@model; rules: money"
+    assert drew.by == "insights@model" and drew.fallback == (Fallback.money,)
     assert account.notes(run) == ("A limit on money was reached: from there on it went by rule.",)
 
 
 def test_a_document_that_nobody_could_pay_to_have_described_is_noted():
-    run = asked(DOCS, ANSWERS).then(Described(Portrait("a", "A", by="rules: time")))
+    run = asked(DOCS, ANSWERS).then(Described(Portrait("a", "A"), (Fallback.time,)))
     assert account.notes(run) == ("A limit on time was reached: from there on it went by rule.",)
 
 
@@ -72,7 +72,7 @@ async def test_an_account_whose_translation_went_by_rule_for_want_of_money_is_a_
     able = mills.context(docs, run)
     run = await mills.carried(run, able, narrative.narrate, writing.check)
     whole = await mills.carried(run, able, narrative.deliver)
-    short = run.then(Translated(Translation("plain", (), NOTHING, NOTHING, by="translate@m; rules: money")))
+    short = run.then(Translated(Translation("plain", (), NOTHING, NOTHING), fallback=(Fallback.money,)))
     short = await mills.carried(short, able, narrative.deliver)
     assert whole.answer and whole.answer.outcome is Outcome.answered
     assert short.answer and short.answer.outcome is Outcome.partial
@@ -80,9 +80,11 @@ async def test_an_account_whose_translation_went_by_rule_for_want_of_money_is_a_
 
 def test_a_replay_refuses_what_was_refused_and_for_the_same_reason():
     said = Revised(0, None, "it is said at another time", RULES)
-    told = Translated(Translation("plain", (), NOTHING, NOTHING, by="translate@m; rules: money"))
-    assert _missing([said, told]) is Why.money
-    assert _missing([InsightsDrawn("q1", (), by="insights@m; rules: unusable"), told]) is Why.money
+    told = Translated(Translation("plain", (), NOTHING, NOTHING), fallback=(Fallback.money,))
+    unusable = InsightsDrawn("q1", (), by="insights@m", fallback=(Fallback.unusable,))
+    for events in ([said, told], [unusable, told]):
+        refusal = _refusal(events)
+        assert refusal is not None and refusal.why is Fallback.money
 
 
 def test_what_holds_words_of_documents_says_whose():

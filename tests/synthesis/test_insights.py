@@ -9,11 +9,11 @@ import pytest
 from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, context, document, key_of
 
 from assay.core.account import Insight
-from assay.core.events import InsightsDrawn
+from assay.core.events import RULES, Fallback, InsightsDrawn
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.models.llm import Role
-from assay.models.meter import NoReply, Why
+from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
 from assay.synthesis.stages import insights
@@ -187,13 +187,14 @@ async def test_when_the_budget_is_gone_the_documents_speak_for_themselves_and_it
 
     class Empty:
         def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> NoReply:
-            return NoReply(Why.money, "")
+            return NoReply(Fallback.money, "")
 
         settle = release = None
 
     able.meter.book = Empty()  # type: ignore[assignment]
     run = await carried(run, insights.draw, able)
-    assert {event.by for event in run.events if isinstance(event, InsightsDrawn)} == {"rules: money"}
+    drew = [event for event in run.events if isinstance(event, InsightsDrawn)]
+    assert {(event.by, event.fallback) for event in drew} == {(RULES, (Fallback.money,))}
     assert not any(event.missing for event in run.events if isinstance(event, InsightsDrawn))
     assert len(drawn(run)) == 5
 

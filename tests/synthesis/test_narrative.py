@@ -11,10 +11,10 @@ from mills import Killed, Model, carried, claims, context, document, drawn, evid
 
 from assay.agent.steps import writing
 from assay.core.account import Beat, Pipeline, Relation, Side, Theme, Tie
-from assay.core.events import Checked, Drafted, Gathered, Revised, SpineWritten
+from assay.core.events import RULES, Checked, Drafted, Fallback, Gathered, Revised, SpineWritten
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Shape, Verdict
-from assay.models.meter import NoReply, Why
+from assay.models.meter import NoReply
 from assay.synthesis import progress
 from assay.synthesis.stages import narrative, spine
 from assay.synthesis.writing.material import matter
@@ -209,11 +209,15 @@ async def test_a_part_for_which_there_is_no_budget_left_is_quoted_and_the_accoun
     made = context(THREE, run, model)
 
     async def none_left(*_: Any, **__: Any) -> NoReply:
-        return NoReply(Why.tokens, "")
+        return NoReply(Fallback.tokens, "")
 
     object.__setattr__(made.meter, "consult", none_left)
     run = await carried(run, made, narrative.narrate)
-    assert draft(run).by == "rules: tokens" and cited(run) == {each.key for each in run.evidence}
+    assert (
+        draft(run).by == RULES
+        and draft(run).fallback == (Fallback.tokens,)
+        and cited(run) == {each.key for each in run.evidence}
+    )
     run = await carried(run, context(THREE, run, model), writing.check, narrative.deliver)
     assert run.answer is not None and run.answer.outcome is Outcome.partial
 

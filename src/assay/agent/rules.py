@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from assay.agent.hops import Board, Hops, Lead, Ran, key, names_in, question_names, score
+from assay.core.events import StopReason
 from assay.core.types import Plan, Step
 from assay.language.terms import content_terms, uncovered_words
 
@@ -17,7 +18,8 @@ class Next:
     """The searches to make now, side by side. When there are none, `stop` says why."""
 
     leads: tuple[Lead, ...] = ()
-    stop: str = ""  # covered, nothing new, limit
+    stop: StopReason | None = None
+    why: str = ""  # the same, for people
 
 
 def plan(question: str, hops: Hops | None = None) -> list[Lead]:
@@ -46,12 +48,12 @@ def next_searches(question: str, ran: Sequence[Ran], hops: Hops | None = None) -
     allowed = next((total for total in accumulate(hops.rounds) if total > followed), followed)
     room = min(allowed - followed, hops.limit - len(ran))
     if room <= 0:
-        return Next(stop="limit")
+        return Next(stop=StopReason.searches, why="limit")
     board = score(question, ran, hops)
     if _holds_enough(board):
-        return Next(stop="covered")
+        return Next(stop=StopReason.sufficient, why="covered")
     leads = (_missing(board, ran) + _promising(board, ran))[:room]
-    return Next(tuple(leads), "" if leads else "nothing new")
+    return Next(tuple(leads)) if leads else Next(stop=StopReason.nothing_new, why="nothing new")
 
 
 def _holds_enough(board: Board) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 from assay.answer.checking.judge import by_rule, obeys
 from assay.answer.evidence_text import Sources
 from assay.answer.extractive.extract import is_partial, missing, names_of
-from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fell_back
+from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
 from assay.evidence.quotation import stands, within
@@ -140,7 +140,7 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         return Outcome.direct if draft.said else Outcome.abstained
     if run.asked.brief is not None:
         told = (event for event in run.events if not isinstance(event, Described))
-        short = any(map(fell_back, told))  # rules told a part of it, for want of something
+        short = any(map(fallbacks, told))  # rules told a part of it, for want of something
         return Outcome.partial if lost or short else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()

@@ -447,5 +447,5 @@ def seal_of(run: Run, answer: Answer, waited: int = 0) -> str:
     """The digest of what would be delivered: every word, citation and verdict, and of a synthesis its translations. What it
     cost is no part of it. `waited` is how often an answer of this run has waited before: what was approved once and has lapsed
     waits under another seal, so that no old approval fits."""
-    told = [to_json(event) for event in run.events if isinstance(event, Translated)]
+    told = [to_json(replace(event, fallback=None)) for event in run.events if isinstance(event, Translated)]
     return digest(dumps([run.id, waited, to_json(replace(answer, usage=Usage())), told]))

@@ -8,7 +8,6 @@ index; where there is none, these are taken as recorded too, and the answer is m
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -18,13 +17,13 @@ from typing import Any
 from assay.agent.context import RunContext
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.steps.registry import STEPS, Step
-from assay.agent.steps.writing import RECITED
 from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import AssayError, ModelError, UserError
 from assay.core.events import (
     KINDS,
+    RULES,
     Answered,
     AwaitingReview,
     Checked,
@@ -34,6 +33,7 @@ from assay.core.events import (
     Drafted,
     Event,
     Failed,
+    Fallback,
     Gathered,
     Judged,
     ModelReplied,
@@ -43,15 +43,16 @@ from assay.core.events import (
     Resumed,
     Reviewed,
     Revised,
+    RevisionCause,
     Routed,
     StepAnswered,
     Withheld,
-    fell_back,
+    fallbacks,
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Usage
 from assay.models.llm import Prompt, Reply, Role, ToolCall
-from assay.models.meter import ConnectedModel, Meter, NoReply, Why
+from assay.models.meter import ConnectedModel, Meter, NoReply
 from assay.store.runs.budgets import Place
 
 CONCLUDED = (
@@ -93,7 +94,6 @@ ENDS = {
     Step.EDIT: Revised,
     Step.JUDGE: Judged,
 }
-REVIEW = "review: "  # how a reviewer is named in what they changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +254,9 @@ def _in_order(run: Run) -> list[Event]:
 def _step_of(event: Event) -> Step:
     if isinstance(event, Decided):
         return Step.RECALL if event.recalls else Step.HOP if event.hops else Step.SEEK if event.seeks else Step.DECIDE
-    if isinstance(event, Revised) and event.why.startswith(RECITED):
+    if isinstance(event, Revised) and event.cause is RevisionCause.recited:
         return Step.SEEK
-    if isinstance(event, Revised) and event.by.startswith(REVIEW):
+    if isinstance(event, Revised) and event.cause is RevisionCause.review:
         return Step.EDIT
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
@@ -382,20 +382,13 @@ class _Closed:
 
 
 def _refusal(expected: Sequence[Event]) -> NoReply | None:
-    """Why a reply may be missing in this step, as its events tell; in the words that they tell it in."""
-    if (why := _missing(expected)) is None:
-        return None
-    told = [getattr(event, "why", "") for event in expected if getattr(event, "by", "").startswith("rules")]
-    return NoReply(why, next((words.removeprefix(f"{why}: ") for words in told if words.startswith(f"{why}: ")), ""))
-
-
-def _missing(expected: Sequence[Event]) -> Why | None:
-    if named := [why for event in expected for why in fell_back(event) if why in set(Why) - {Why.unusable}]:
-        return Why(named[0])  # an unusable reply is in the record itself
-    by_rule = [event for event in expected if getattr(event, "by", "").startswith("rules")]
-    told = " ".join(f"{getattr(event, 'by', '')} {getattr(event, 'why', '')}" for event in by_rule)
-    found = re.search(rf"\b({'|'.join(Why)})\b", told)
-    return Why(found[1]) if found else Why.tokens if by_rule else None
+    """Why a reply may be missing in this step, as its events say. An unusable reply is in the record itself, so any other
+    reason goes first."""
+    found = [(why, getattr(event, "why", "")) for event in expected for why in fallbacks(event)]
+    for why, detail in sorted(found, key=lambda each: each[0] is Fallback.unusable):
+        return NoReply(why, detail)
+    by_rule = any(getattr(event, "by", "") == RULES for event in expected)
+    return NoReply(Fallback.tokens, "") if by_rule else None
 
 
 # --- runs as files --------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import ModelReplied, RoleModel
+from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.models.llm import Message, Prompt, Role, ToolSpec
-from assay.models.meter import ConnectedModel, Meter, NoReply, Why, request_of
+from assay.models.meter import ConnectedModel, Meter, NoReply, request_of
 from assay.models.token_estimate import prompt_tokens
 from assay.models.wire import reply_schema as form
 from assay.models.wire import tool_calls
@@ -187,7 +187,7 @@ async def _converse(meter: Meter, seated: ConnectedModel, question: _Question[V]
             most *= 1 if seated.seat.small else 2  # a small one goes round in circles, for as long as it may
         fault = _Fault(_cut(tool_calls.written(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
-    return NoReply(Why.unusable, wrong)
+    return NoReply(Fallback.unusable, wrong)
 
 
 async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
@@ -212,7 +212,7 @@ async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
                 return known
             raise
     return NoReply(
-        Why.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens"
+        Fallback.unusable, f"the prompt {question.name} does not fit the model's window of {talk.window(most)} tokens"
     )
 
 

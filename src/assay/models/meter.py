@@ -9,13 +9,12 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import ModelReplied, RawToolCall, RoleModel
+from assay.core.events import Fallback, ModelReplied, RawToolCall, RoleModel
 from assay.core.types import Usage
 from assay.models.llm import LLM, Prompt, Reply, Role
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
@@ -30,21 +29,11 @@ LONGEST = LARGEST + 1  # characters that are kept: enough to see that a reply is
 HUGE = 100_000_000  # tokens; an endpoint that claims more has not counted
 
 
-class Why(StrEnum):
-    """What stood in the way of a reply."""
-
-    money = "money"
-    tokens = "tokens"
-    calls = "calls"
-    time = "time"
-    unusable = "unusable"
-
-
 @dataclass(frozen=True, slots=True)
 class NoReply:
     """No reply, and no error either: an outcome that the loop deals with."""
 
-    why: Why
+    why: Fallback
     detail: str
 
 
@@ -212,8 +201,8 @@ class Meter:
         return consulted
 
 
-OUT_OF_TIME = NoReply(Why.time, "the time for this question is used up")
-NO_SECONDS = NoReply(Why.time, "the seconds of models' time that one person may use in a day are nearly used up")
+OUT_OF_TIME = NoReply(Fallback.time, "the time for this question is used up")
+NO_SECONDS = NoReply(Fallback.time, "the seconds of models' time that one person may use in a day are nearly used up")
 
 
 def request_of(role: Role, name: str, prompt: Prompt) -> str:
@@ -271,7 +260,7 @@ class StoreLedger:
         )
         if isinstance(place, budgets.Place):
             return place
-        why = Why.time if place.what is budgets.What.seconds else Why(place.what.value)
+        why = Fallback.time if place.what is budgets.What.seconds else Fallback(place.what.value)
         return NoReply(why, budgets.in_words(place, both, money))
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:

@@ -66,8 +66,3 @@ def in_titles(
 def bare(words: str) -> str:
     """A sentence without the title that was put before it."""
     return re.sub(r"^“[^”]+”(?: says)?: ", "", words)
-
-
-def said_by(parts: list[str]) -> str:
-    """Who made something of several parts: each once, models before rules, and why the rules had to."""
-    return "; ".join(sorted(dict.fromkeys(parts), key=lambda each: each.startswith("rules"))) or "rules"

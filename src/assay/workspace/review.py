@@ -196,7 +196,7 @@ def _own(bench: ReviewContext, review: Review) -> bool:
 def _untold(seen: Seen) -> bool:
     """Whether the answer has words that no citation stands for, and that a model may have taken from what the reviewer may not
     read: those are not shown to them, and nobody decides on what they have not seen."""
-    by_rule = seen.run.draft is None or seen.run.draft.by.startswith(RULES)
+    by_rule = seen.run.draft is None or seen.run.draft.by == RULES
     return bool(seen.hidden and not by_rule and (seen.held.answer.gaps or seen.held.answer.said))
 
 

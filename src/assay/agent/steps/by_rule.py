@@ -10,7 +10,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import Lead, Ran
 from assay.agent.steps.recall import TOOL
 from assay.answer.extractive import extract
-from assay.core.events import Call, Decided, Drafted, Event, Gathered, Judged
+from assay.core.events import Call, Decided, Drafted, Event, Gathered, Judged, StopReason
 from assay.core.run import Run
 from assay.core.types import Hit
 from assay.evidence import weigh
@@ -25,11 +25,13 @@ async def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     done = await searches(run, context, recalled=False)
     if run.rounds and not done:
-        yield Decided((), "nothing new")  # every call was refused: there is nothing to go on
+        yield Decided(
+            (), "nothing new", stop=StopReason.nothing_new
+        )  # every call was refused: there is nothing to go on
         return
     following = rules.next_searches(run.question, done, context.hops)
-    why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.stop
-    yield Decided(calls_for(run, following.leads), why)
+    why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.why
+    yield Decided(calls_for(run, following.leads), why, stop=following.stop)
 
 
 def calls_for(run: Run, leads: Sequence[Lead]) -> tuple[Call, ...]:

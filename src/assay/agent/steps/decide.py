@@ -11,7 +11,7 @@ from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.tool import checked, schema_of
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Route
+from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
 from assay.core.run import Run
 from assay.core.types import Scalar
 from assay.language.terms import content_terms, fold_case
@@ -33,7 +33,7 @@ async def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     reply = await _chosen(run, context)
     if isinstance(reply, NoReply):
-        yield Decided((), f"{reply.why}: {reply.detail}")
+        yield Decided((), reply.detail, stop=StopReason(reply.why.value), fallback=(reply.why,))
         return
     choice, by = reply
     calls, refused = _new(
@@ -44,10 +44,12 @@ async def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
-        why = choice.why.strip() or "as the model chose"
+        yield Decided(calls, choice.why.strip() or "as the model chose", by, refused=refused)
+    elif refused:
+        yield Decided((), f"repeated: {'; '.join(refused)}", by, refused=refused, stop=StopReason.repeated)
     else:
-        why = f"repeated: {'; '.join(refused)}" if refused else choice.why.strip() or "nothing left worth trying"
-    yield Decided(calls, why, by, refused=refused)
+        why = choice.why.strip() or "nothing left worth trying"
+        yield Decided((), why, by, stop=StopReason.nothing_new)
 
 
 def as_planned(run: Run) -> tuple[Call, ...]:

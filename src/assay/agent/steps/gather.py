@@ -83,8 +83,8 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         max_tokens=min(1200, 150 + 130 * len(group)),
     )
     if isinstance(reply, NoReply):
-        ruled = _gathered(assess.by_words(run.question, parts, group, context.cutoff), f"{RULES}: {reply.why}")
-        return replace(ruled, why=f"{reply.why}: {reply.detail}")
+        ruled = _gathered(assess.by_words(run.question, parts, group, context.cutoff), RULES)
+        return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
     return _gathered(assess.read(weights.passages, shown, run.question, context.cutoff), by)
 

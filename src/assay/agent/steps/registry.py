@@ -165,25 +165,16 @@ async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def _cut_short(run: Run) -> Stopped | None:
     """The limit that kept a model from weighing all that was found, if one did: enough of half is not enough."""
     for event in run.current:
-        if isinstance(event, Gathered) and event.by.startswith(f"{RULES}: "):
-            why = event.by.removeprefix(f"{RULES}: ")
-            met = event.why.removeprefix(f"{why}: ")
+        if isinstance(event, Gathered) and event.fallback:
             left = "not everything that was found could be weighed"
-            return Stopped(StopReason(why), f"{met}; {left}" if met else left)
+            return Stopped(StopReason(event.fallback[0].value), f"{event.why}; {left}" if event.why else left)
     return None
 
 
 def _reason(run: Run) -> StopReason:
-    """Why nothing was left to try: in the rules' words, or by the first word of a decision that could not be made. What a
-    model says of it is kept, and read by people only."""
+    """Why nothing was left to try, as the last decision says."""
     decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
-    if decided.refused:
-        return StopReason.repeated
-    first = decided.why.partition(":")[0]
-    if decided.by == RULES and first in {"money", "tokens", "calls", "time", "unusable"}:
-        return StopReason(first)
-    told = {"covered": StopReason.sufficient, "limit": StopReason.searches} if decided.by == RULES else {}
-    return told.get(decided.why, StopReason.nothing_new)
+    return decided.stop or StopReason.nothing_new
 
 
 PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {

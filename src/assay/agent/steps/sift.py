@@ -41,7 +41,7 @@ def hop_due(run: Run) -> bool:
 async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Searches that the names in the best passages suggest; none is a decision too."""
     following = rules.next_searches(run.question, await searches(run, context), context.hops)
-    why = "; ".join(lead.reason for lead in following.leads) or following.stop
+    why = "; ".join(lead.reason for lead in following.leads) or following.why
     yield Decided(calls_for(run, following.leads), why, hops=True)
 
 

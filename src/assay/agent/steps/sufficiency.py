@@ -80,7 +80,7 @@ async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
         max_tokens=400,
     )
     if isinstance(reply, NoReply):
-        yield Judged(False, (), f"{reply.why}: {reply.detail}")
+        yield Judged(False, (), reply.detail, fallback=(reply.why,))
         return
     judged, by = reply
     for each in bindings(before, judged):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from assay.agent.context import RunContext, mark
@@ -29,6 +30,7 @@ from assay.core.events import (
     ModelReplied,
     Resumed,
     Revised,
+    RevisionCause,
     Route,
     Stakes,
 )
@@ -77,7 +79,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     )
     if isinstance(reply, NoReply):
         async for event in by_rule.draft(run, context):
-            yield event
+            yield replace(event, fallback=(reply.why,))
         return
     written, by = reply
     drafted = drafting.read(written, run.question, run.evidence, by, sources)
@@ -88,7 +90,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def falls_back(run: Run) -> bool:
     """Whether nothing that a model wrote has held, though there is evidence: then the answer is quoted, if it can be."""
     draft = run.draft
-    if draft is None or not run.asked.has_model or draft.by.startswith(RULES) or not draft.blocks or not run.evidence:
+    if draft is None or not run.asked.has_model or draft.by == RULES or not draft.blocks or not run.evidence:
         return False
     return not any(claim.verdict is Verdict.supported for claim in run.checked.values())
 
@@ -177,7 +179,7 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
         if right := revising.recited(claim, standing, sources):
-            yield Revised(place, right, f"{RECITED}: {claim.why}")
+            yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
         else:
             open_.append((place, claim))
     calls: list[Call] = []
@@ -248,9 +250,9 @@ async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
         claim = run.written.get(each.place)
         if claim is not None and each.text.strip():
             told = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
-            yield Revised(each.place, told, "edited in review", f"review: {reviewed.by}")
+            yield Revised(each.place, told, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
         else:
-            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}")
+            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}", RevisionCause.review)
 
 
 def _documents(run: Run) -> list[str]:

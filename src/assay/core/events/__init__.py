@@ -17,6 +17,7 @@ from assay.core.events.governance import (
     Stakes,
     Withheld,
 )
+from assay.core.events.maker import RULES, Fallback, Fallbacks, Maker, combine_makers, fallbacks, stand_in
 from assay.core.events.question import (
     ANSWER_NOW,
     BUDGETS,
@@ -47,6 +48,7 @@ from assay.core.events.question import (
     Rephrased,
     Resumed,
     Revised,
+    RevisionCause,
     RoleModel,
     Route,
     Routed,
@@ -57,7 +59,6 @@ from assay.core.events.question import (
     ToolRan,
 )
 from assay.core.events.synthesis import (
-    RULES,
     Covered,
     Described,
     Found,
@@ -69,8 +70,6 @@ from assay.core.events.synthesis import (
     Related,
     SpineWritten,
     Translated,
-    fell_back,
-    makers,
 )
 
 Event = (
@@ -144,11 +143,14 @@ __all__ = [
     "Erased",
     "Event",
     "Failed",
+    "Fallback",
+    "Fallbacks",
     "Found",
     "Gathered",
     "Granted",
     "InsightsDrawn",
     "Judged",
+    "Maker",
     "Merged",
     "Mode",
     "ModelReplied",
@@ -164,6 +166,7 @@ __all__ = [
     "Resumed",
     "Reviewed",
     "Revised",
+    "RevisionCause",
     "RoleModel",
     "Route",
     "Routed",
@@ -176,6 +179,7 @@ __all__ = [
     "ToolRan",
     "Translated",
     "Withheld",
-    "fell_back",
-    "makers",
+    "combine_makers",
+    "fallbacks",
+    "stand_in",
 ]

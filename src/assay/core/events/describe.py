@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from assay.core.events import (
     RULES,
     Answered,
@@ -22,6 +24,7 @@ from assay.core.events import (
     Granted,
     InsightsDrawn,
     Judged,
+    Maker,
     Merged,
     ModelReplied,
     Narrowed,
@@ -42,6 +45,7 @@ from assay.core.events import (
     ToolRan,
     Translated,
     Withheld,
+    fallbacks,
 )
 from assay.core.types import Answer, Claim, Usage, Verdict
 
@@ -99,23 +103,23 @@ def _said(event: Event) -> str:
             thread = f"thread {event.thread}" if event.thread else ""
             return _parts(event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
         case Rephrased():
-            return _parts(event.question, event.why, by=event.by)
+            return _parts(event.question, event.why, by=_by(event))
         case Routed():
             dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
-            return _parts(event.route, event.why, dates, *kinds, by=event.by)
+            return _parts(event.route, event.why, dates, *kinds, by=_by(event))
         case ModelReplied():
             asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
             cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
             return _parts(asked, event.model, spent(event.usage), f"{event.usage.seconds:.1f} s", cut)
         case Planned():
-            return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=event.by)
+            return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=_by(event))
         case Decided():
             made = "; ".join(map(called, event.calls)) or "nothing left to try"
             if event.recalls:
                 made = "recall"  # its passages are told with what came of it
             refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
-            return _parts(made, event.why, refused, by=event.by)
+            return _parts(made, event.why, refused, by=_by(event))
         case ToolRan():
             left = f"{event.left} more match" if event.left else ""
             count = "" if event.note.startswith(f"{len(event.found)} ") else counted(len(event.found), "passage")
@@ -128,31 +132,31 @@ def _said(event: Event) -> str:
                 f"{flagged} like an instruction" if (flagged := sum(each.flagged for each in event.evidence)) else "",
             )
             best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
-            return _parts(event.question, f"{len(event.evidence)} kept", best, *others, by=event.by)
+            return _parts(event.question, f"{len(event.evidence)} kept", best, *others, by=_by(event))
         case Judged():
             lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
             surprise = "the plan no longer fits" if event.surprise else ""
-            return _parts("enough" if event.enough else "not enough", lacking, surprise, event.why, by=event.by)
+            return _parts("enough" if event.enough else "not enough", lacking, surprise, event.why, by=_by(event))
         case StepAnswered():
             return _parts(
-                f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=event.by
+                f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=_by(event)
             )
         case Compacted():
-            return _parts(f"{counted(len(event.calls), 'result')} told in short", event.summary, by=event.by)
+            return _parts(f"{counted(len(event.calls), 'result')} told in short", event.summary, by=_by(event))
         case Stopped():
             return _parts(event.reason, event.why)
         case Drafted():
-            return _parts(*_drafted(event), by=event.by)
+            return _parts(*_drafted(event), by=_by(event))
         case Checked():
             return _parts(
-                f"claim {event.place}: {verdict_of(event.claim)}", event.claim.words, event.claim.why, by=event.by
+                f"claim {event.place}: {verdict_of(event.claim)}", event.claim.words, event.claim.why, by=_by(event)
             )
         case Revised():
             return _parts(
-                f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=event.by
+                f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=_by(event)
             )
         case Critiqued():
-            return _parts("complete" if event.complete else f"gap: {event.gap}", event.why, by=event.by)
+            return _parts("complete" if event.complete else f"gap: {event.gap}", event.why, by=_by(event))
         case Paused():
             return _parts(event.at, event.question, " / ".join(event.options))
         case Resumed():
@@ -167,12 +171,12 @@ def _said(event: Event) -> str:
             return _parts("waits for a reviewer", "; ".join(event.reasons), event.seal[:12])
         case Reviewed():
             changed = counted(len(event.edits), "claim") if event.edits else ""
-            return _parts(event.decision, changed, event.note, event.seal[:12], by=event.by)
+            return _parts(event.decision, changed, event.note, event.seal[:12], by=_by(event))
         case Erased():
             gone = sum(len(each) for each in event.records.values())
-            return _parts(counted(gone, "record"), counted(len(event.gone), "document"), event.why, by=event.by)
+            return _parts(counted(gone, "record"), counted(len(event.gone), "document"), event.why, by=_by(event))
         case Granted():
-            return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=event.by)
+            return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=_by(event))
         case Narrowed():
             return _parts(f"what was done since record {event.since} is put aside", event.why)
         case Withheld():
@@ -200,20 +204,22 @@ def _said_of_synthesis(
             known = (", ".join(portrait.authors), portrait.year, abstract, portrait.empty)
             return _parts(portrait.doc_id, portrait.title, *known, by=portrait.by)
         case Questioned():
-            return _parts(event.doc_id or "all documents", *again(event.pass_), "; ".join(event.questions), by=event.by)
+            return _parts(
+                event.doc_id or "all documents", *again(event.pass_), "; ".join(event.questions), by=_by(event)
+            )
         case Merged(questions=questions):
             asked = "; ".join(f"{each.id} {each.text}" for each in questions)
             return _parts(counted(len(questions), "question"), *again(event.pass_), asked)
         case PassagesChosen():
             others = ", ".join(event.others)
             chosen = f"{len(event.found)} of {counted(event.considered, 'passage')} chosen"
-            return _parts(event.question, chosen, f"compared with {others}" if others else "", by=event.by)
+            return _parts(event.question, chosen, f"compared with {others}" if others else "", by=_by(event))
         case Covered(rows=rows, thin=thin):
             found = f"{sum(row.evidence > 0 for row in rows)} of {counted(len(rows), 'document')} with evidence"
             return _parts(found, *again(event.pass_), f"{len(thin)} asked about again" if thin else "")
         case InsightsDrawn():
             missing = f"{len(event.missing)} quoted instead" if event.missing else ""
-            return _parts(event.question, counted(len(event.insights), "insight"), missing, by=event.by)
+            return _parts(event.question, counted(len(event.insights), "insight"), missing, by=_by(event))
         case Paired():
             left = f"{event.left:,} left out" if event.left else ""
             return _parts(f"{counted(len(event.pairs), 'pair')} compared", left, event.how)
@@ -221,10 +227,10 @@ def _said_of_synthesis(
             types = ", ".join(f"{each.left.doc_id} {each.type} {each.right.doc_id}" for each in event.relations)
             dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
             found = f"block {event.block}: {counted(len(event.relations), 'relation')}"
-            return _parts(found, types, dropped, by=event.by)
+            return _parts(found, types, dropped, by=_by(event))
         case SpineWritten():
             themes = counted(len(event.themes), "theme") if len(event.themes) > 1 else ""
-            return _parts(event.theme, counted(len(event.spine), "sentence"), themes, by=event.by)
+            return _parts(event.theme, counted(len(event.spine), "sentence"), themes, by=_by(event))
         case Translated(translation=done):
             grade = f"grade {done.before.grade:.0f} before, {done.after.grade:.0f} after"
             return _parts(f"for {done.audience}", counted(len(done.paragraphs), "paragraph"), grade, by=done.by)
@@ -233,6 +239,10 @@ def _said_of_synthesis(
 def again(pass_: int) -> tuple[str, ...]:
     """Which pass it is, where it is not the first."""
     return (f"pass {pass_}",) if pass_ > 1 else ()
+
+
+def _by(event: Any) -> str:
+    return Maker(event.by, fallbacks(event)).label
 
 
 def _parts(*parts: str, by: str = "") -> str:

@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from assay.core.account import Brief
 from assay.core.events.governance import Stakes
-from assay.core.events.synthesis import RULES, Found
+from assay.core.events.maker import RULES, Fallbacks
+from assay.core.events.synthesis import Found
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Exchange, Plan, Scalar, Shape, Usage
 
 
@@ -65,6 +66,13 @@ class StopReason(StrEnum):
 BUDGETS = frozenset(
     {StopReason.rounds, StopReason.searches, StopReason.time, StopReason.calls, StopReason.tokens, StopReason.money}
 )
+
+
+class RevisionCause(StrEnum):
+    """What makes a revision other than the usual one, which writes a claim anew from its evidence, or drops it."""
+
+    recited = "recited"  # other evidence of this run says it: only the citations change
+    review = "review"  # a reviewer edited it
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +211,8 @@ class Decided:
     refused: tuple[str, ...] = ()
     hops: bool = False
     recalls: bool = False  # evidence of earlier turns is brought up: no round either
+    stop: StopReason | None = None  # why there is nothing left to try, where there are no calls
+    fallback: Fallbacks = None
 
     @property
     def is_round(self) -> bool:
@@ -238,6 +248,7 @@ class Gathered:
     inexact: tuple[str, ...] = ()
     why: str = ""  # what kept a model from weighing them, where something did
     question: str = ""  # which of a synthesis's questions they were weighed for
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +260,7 @@ class Judged:
     why: str = ""
     by: str = RULES
     surprise: bool = False
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +300,7 @@ class Drafted:
     said: str = ""  # an answer that is not from the documents
     missing: tuple[str, ...] = ()  # what the writer says the evidence does not answer
     stray: tuple[str, ...] = ()  # keys that the writer cited and that no evidence has: removed
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +320,7 @@ class Revised:
     claim: Claim | None = None
     why: str = ""
     by: str = RULES
+    cause: RevisionCause | None = None
 
 
 @dataclass(frozen=True, slots=True)

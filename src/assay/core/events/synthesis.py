@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.core.account import Beat, Coverage, Insight, Pair, Portrait, Question, Relation, Theme, Translation
+from assay.core.events.maker import RULES, Fallbacks
 from assay.core.types import Passage, Searched
-
-RULES = "rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +24,7 @@ class Described:
     """A document was looked at: title, authors, year, abstract."""
 
     portrait: Portrait
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Questioned:
     pass_: int = 1
     by: str = RULES
     documents: tuple[str, ...] = ()
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class InsightsDrawn:
     insights: tuple[Insight, ...]
     missing: tuple[str, ...] = ()
     by: str = RULES
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Related:
     relations: tuple[Relation, ...]
     dropped: tuple[str, ...] = ()
     by: str = RULES
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class SpineWritten:
     spine: tuple[Beat, ...]
     themes: tuple[Theme, ...]
     by: str = RULES
+    fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +119,4 @@ class Translated:
 
     translation: Translation
     documents: tuple[str, ...] = ()
-
-
-def makers(event: object) -> tuple[str, ...]:
-    """Who made an event, `prompt@model` or rules; what was made in several requests may have several makers."""
-    made = event.portrait if isinstance(event, Described) else event
-    made = event.translation if isinstance(event, Translated) else made
-    return tuple(str(getattr(made, "by", "")).split("; "))
-
-
-def fell_back(event: object) -> tuple[str, ...]:
-    """Why rules had to make an event, or a part of it, in the place of a model: money, tokens, calls, time, unusable."""
-    return tuple(by.removeprefix(f"{RULES}: ") for by in makers(event) if by.startswith(f"{RULES}: "))
+    fallback: Fallbacks = None

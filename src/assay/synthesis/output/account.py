@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from assay.core.account import Account, Pipeline, Relation
-from assay.core.events import fell_back
+from assay.core.events import fallbacks
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import stands
@@ -79,7 +79,7 @@ def notes(run: Run) -> tuple[str, ...]:
         )
         if set(brief.audiences) != {"expert"}:
             said.append("Texts for other readers need a model; they hold the same quotations.")
-    for why in sorted({why for event in run.events for why in fell_back(event)}):
+    for why in sorted({why for event in run.events for why in fallbacks(event)}):
         what = OF_WHAT.get(why, "")
         said.append(
             f"A limit on {what.removeprefix('the ')} was reached: from there on it went by rule."

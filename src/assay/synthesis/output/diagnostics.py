@@ -29,7 +29,7 @@ def diagnostics(run: Run) -> Diagnostics:
 def _reading(run: Run, counts: Counter[Tie]) -> str:
     """What the distribution of types means, for somebody who may ask again."""
     total = counts.total()
-    by_rule = all(event.by.startswith(RULES) for event in progress.related(run).values())
+    by_rule = all(event.by == RULES for event in progress.related(run).values())
     if progress.brief(run).pipeline is Pipeline.summary:
         return "A summary looks for no relations; the synthesis pipeline does."
     if not total:

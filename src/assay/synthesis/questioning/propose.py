@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
 from assay.core.account import Brief, Pipeline
-from assay.core.events import RULES
+from assay.core.events.maker import BY_RULES, Maker, stand_in
 from assay.core.run import Run
 from assay.language.injection import is_suspicious
 from assay.language.terms import content_terms
@@ -63,24 +63,24 @@ class Asking:
     by_rule: Callable[[int, Sequence[str]], tuple[str, ...]] = lambda count, known: ()
 
 
-async def proposed(run: Run, context: RunContext, asking: Asking) -> tuple[tuple[str, ...], str]:
+async def proposed(run: Run, context: RunContext, asking: Asking) -> tuple[tuple[str, ...], Maker]:
     """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
     which makes the same mistake again and takes its time over it."""
     if not run.asked.has_model:
-        return (), RULES
-    found, wrong, by = (), (), RULES
+        return (), BY_RULES
+    found, wrong, maker = (), (), BY_RULES
     for _ in range(1 if context.small(Role.plan) else 2):
         reply = await _reply(run, context, asking, asking.count - len(found), wrong)
         if isinstance(reply, NoReply):
-            return found, by if found else f"{RULES}: {reply.why}"
+            return found, maker if found else stand_in(reply.why)
         usable, wrong = sifted(
             reply[0].questions, asking.about + " " + progress.brief(run).focus, (*asking.known, *found)
         )
         found = (*found, *usable)[: asking.count]
-        by = reply[1] if usable else by
+        maker = Maker(reply[1]) if usable else maker
         if len(found) == asking.count or not wrong:
             break
-    return found, by
+    return found, maker
 
 
 async def _reply(

@@ -14,7 +14,6 @@ from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Approach, Brief, Kind, Question
 from assay.core.errors import ModelError
 from assay.core.events import (
-    RULES,
     Eagerness,
     Event,
     Failed,
@@ -27,6 +26,7 @@ from assay.core.events import (
     SearchFilters,
     Stopped,
 )
+from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit
 from assay.evidence import assess
@@ -43,7 +43,7 @@ from assay.models.meter import NoReply
 from assay.models.reranker import LateInteraction, Reranker
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import progress
 
 DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
 OF_ONE = 2  # passages of one document among the few; of a comparative question one, of twice as many
@@ -128,14 +128,14 @@ async def _weighed(
     run: Run, context: RunContext, question: Question, found: Sequence[Found], titles: Mapping[str, str]
 ) -> Gathered:
     if not run.asked.has_model or not found:
-        return _gathered(question, _by_words(question, found, context.cutoff), RULES)
+        return _gathered(question, _by_words(question, found, context.cutoff), BY_RULES)
     width = replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
     parts: list[Weighed] = []
-    made: list[str] = []
+    made: list[Maker] = []
     for batch in assess.batches(found, _room(context), width):
-        weighed, by = await _by_model(run, context, question, batch, titles)
+        weighed, maker = await _by_model(run, context, question, batch, titles)
         parts.append(weighed)
-        made.append(by)
+        made.append(maker)
     evidence = sorted((each for part in parts for each in part.evidence), key=lambda each: (-each.score, each.key))
     few = evidence[: progress.brief(run).top * (2 if question.kind is Kind.comparative else 1)]
     passed_over = tuple(each.passage.id for each in evidence[len(few) :])
@@ -144,12 +144,12 @@ async def _weighed(
         (*(each for part in parts for each in part.dropped), *passed_over),
         tuple(each for part in parts for each in part.inexact),
     )
-    return _gathered(question, together, naming.said_by(made))
+    return _gathered(question, together, combine_makers(made))
 
 
 async def _by_model(
     run: Run, context: RunContext, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
-) -> tuple[Weighed, str]:
+) -> tuple[Weighed, Maker]:
     shown = {f"P{place}": each.passage for place, each in enumerate(batch, 1)}
     reply = await context.ask(
         Role.weigh,
@@ -161,9 +161,9 @@ async def _by_model(
         max_tokens=min(1200, 150 + 130 * len(batch)),
     )
     if isinstance(reply, NoReply):
-        return _by_words(question, batch, context.cutoff), f"{RULES}: {reply.why}"
+        return _by_words(question, batch, context.cutoff), stand_in(reply.why)
     weights, by = reply
-    return assess.read(weights.passages, shown, question.text, context.cutoff), by
+    return assess.read(weights.passages, shown, question.text, context.cutoff), Maker(by)
 
 
 def shown_to_weigh(
@@ -191,7 +191,7 @@ def _room(context: RunContext) -> int:
     return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
 
-def _gathered(question: Question, weighed: Weighed, by: str) -> Gathered:
+def _gathered(question: Question, weighed: Weighed, maker: Maker) -> Gathered:
     """Under keys that belong to spans. What a document orders a model to do is no evidence of anything: another sentence of
     the passage stands in for it, or the passage is dropped."""
     kept: dict[str, Evidence] = {}
@@ -206,7 +206,14 @@ def _gathered(question: Question, weighed: Weighed, by: str) -> Gathered:
         renamed[each.key] = key
         kept.setdefault(key, replace(sound, key=key))
     inexact = tuple(renamed[key] for key in weighed.inexact if key in renamed)
-    return Gathered(tuple(kept.values()), tuple(dict.fromkeys(dropped)), by, inexact=inexact, question=question.id)
+    return Gathered(
+        tuple(kept.values()),
+        tuple(dict.fromkeys(dropped)),
+        maker.by,
+        inexact=inexact,
+        question=question.id,
+        fallback=maker.fallback,
+    )
 
 
 def _in_short(evidence: Evidence, question: Question) -> Evidence:
@@ -264,7 +271,7 @@ async def _researched(run: Run, context: RunContext, question: Question) -> list
     chosen = {each.passage.id for each in child.evidence}
     found = tuple({each.passage.id: each for each in child.found if each.passage.id in chosen}.values())
     passages = {each.passage.id for each in child.found}
-    gathered = _gathered(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), "agent")
+    gathered = _gathered(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), Maker("agent"))
     looked = PassagesChosen(question.id, found, len(passages), "agent", searched=child.searched)
     return [gathered, looked]  # in this order: who is killed between the two goes the same way again
 

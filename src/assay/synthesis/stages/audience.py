@@ -10,11 +10,12 @@ from assay.agent.context import RunContext, mark
 from assay.answer.checking import judge
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Retold, Telling, Translation
 from assay.core.events import RULES, Event, Translated
+from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Claim
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.synthesis import naming, progress
+from assay.synthesis import progress
 from assay.synthesis.writing import rewrite
 from assay.synthesis.writing.readability import readability
 from assay.synthesis.writing.rewrite import Matter, Tried
@@ -29,7 +30,7 @@ class Part:
 
     sentences: tuple[Retold, ...]
     analogy: str = ""
-    by: str = RULES
+    maker: Maker = BY_RULES
 
 
 async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -37,11 +38,11 @@ async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     done = progress.translations(run)
     wanted = [each for each in dict.fromkeys(progress.brief(run).audiences) if each != EXPERT and each not in done]
     told = rewrite.matter(run, context.sources(run))
-    async for translation in progress.side_by_side(_translation(run, context, told, audience) for audience in wanted):
-        yield Translated(translation, tuple(_documents(told, told.claims)))
+    async for event in progress.side_by_side(_translated(run, context, told, audience) for audience in wanted):
+        yield event
 
 
-async def _translation(run: Run, context: RunContext, told: Matter, audience: str) -> Translation:
+async def _translated(run: Run, context: RunContext, told: Matter, audience: str) -> Translated:
     cut = list(rewrite.groups(told, small=context.small(Role.write)))
     parts = [each async for each in progress.side_by_side(_part(run, context, told, audience, group) for group in cut)]
     sentences = [each for part in parts for each in part.sentences]
@@ -52,14 +53,16 @@ async def _translation(run: Run, context: RunContext, told: Matter, audience: st
     for block in told.blocks:
         if own := sorted((each for each in sentences if each.claims[0] in block), key=lambda each: each.claims[0]):
             paragraphs.append(Telling(tuple(own), next((said for first, said in analogies if first in block), "")))
-    return Translation(
+    maker = combine_makers(part.maker for part in parts)
+    translation = Translation(
         audience,
         tuple(paragraphs),
         before=readability(_text(claim.words for claim in told.claims.values())),
         after=readability(_text(each.text for part in paragraphs for each in part.sentences)),
         left_out=tuple(place for place in told.claims if place not in heard),
-        by=naming.said_by([part.by for part in parts]),
+        by=maker.label,
     )
+    return Translated(translation, tuple(_documents(told, told.claims)), maker.fallback)
 
 
 def _text(sentences: Iterable[str]) -> str:
@@ -71,7 +74,7 @@ async def _part(run: Run, context: RunContext, told: Matter, audience: str, grou
     if not run.asked.has_model:
         return Part(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
     first = await _retold(run, context, told, audience, group)
-    if audience != PLAIN or context.small(Role.write) or first.by.startswith(RULES):
+    if audience != PLAIN or context.small(Role.write) or first.maker.by == RULES:
         return first
     before = readability(_text(told.claims[place].words for place in group)).grade
     after = _grade(first)
@@ -105,11 +108,11 @@ async def _retold(
     )
     if isinstance(reply, NoReply):
         why = f"it could not be written anew ({reply.why})"
-        return Part(tuple(rewrite.in_its_words(told, place, why) for place in group), by=f"{RULES}: {reply.why}")
+        return Part(tuple(rewrite.in_its_words(told, place, why) for place in group), maker=stand_in(reply.why))
     written, by = reply
     ruled = await _ruled(run, context, told, rewrite.read(written, told, group))
     analogy = "" if spares else rewrite.analogy(written.analogy)
-    return Part(rewrite.settled(ruled, told, group, spares=spares), analogy, by)
+    return Part(rewrite.settled(ruled, told, group, spares=spares), analogy, Maker(by))
 
 
 async def _ruled(run: Run, context: RunContext, told: Matter, tried: Sequence[Tried]) -> list[Tried]:

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
 from assay.core.account import Portrait
-from assay.core.events import RULES, Described, Event
+from assay.core.events import Described, Event
+from assay.core.events.maker import stand_in
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import locate, stands
@@ -60,17 +61,21 @@ async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
     known = progress.portraits(run)
     missing = [doc for doc in progress.brief(run).documents if doc not in known]
     for block in progress.in_blocks(missing, AT_ONCE):
-        async for portrait in progress.side_by_side(_described(run, context, doc) for doc in block):
-            yield Described(portrait)
+        async for event in progress.side_by_side(_described(run, context, doc) for doc in block):
+            yield event
 
 
-async def _described(run: Run, context: RunContext, doc_id: str) -> Portrait:
+async def _described(run: Run, context: RunContext, doc_id: str) -> Described:
     document = context.document(doc_id)
     if document is None:
-        return Portrait(doc_id, "", empty=GONE)
-    portrait = by_rule(document)
-    if run.asked.has_model and lacking(portrait, document):
-        portrait = await _filled(run, context, document, portrait)
+        return Described(Portrait(doc_id, "", empty=GONE))
+    described = Described(by_rule(document))
+    if run.asked.has_model and lacking(described.portrait, document):
+        described = await _filled(run, context, document, described.portrait)
+    return replace(described, portrait=await _with_abstract(context, document, described.portrait))
+
+
+async def _with_abstract(context: RunContext, document: Document, portrait: Portrait) -> Portrait:
     if abstract := abstracts.own_abstract(document):
         return _checked(replace(portrait, abstract=abstract), document)
     spans = abstracts.candidates(document)
@@ -109,7 +114,7 @@ def _file(document: Document) -> str:
     return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
 
 
-async def _filled(run: Run, context: RunContext, document: Document, portrait: Portrait) -> Portrait:
+async def _filled(run: Run, context: RunContext, document: Document, portrait: Portrait) -> Described:
     most = SHOWN_SMALL if context.small(Role.judge) else SHOWN
     label = progress.labels(run)[document.id]
     reply = await context.ask(
@@ -122,8 +127,9 @@ async def _filled(run: Run, context: RunContext, document: Document, portrait: P
         max_tokens=200,
     )
     if isinstance(reply, NoReply):
-        return replace(portrait, by=f"{RULES}: {reply.why}")
-    return read(*reply, document, portrait)
+        maker = stand_in(reply.why)
+        return Described(replace(portrait, by=maker.label), maker.fallback)
+    return Described(read(*reply, document, portrait))
 
 
 def build_prompt(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:

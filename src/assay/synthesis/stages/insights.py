@@ -18,7 +18,8 @@ from assay.answer.checking import judge
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Question
-from assay.core.events import RULES, InsightsDrawn
+from assay.core.events import InsightsDrawn
+from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Verdict
 from assay.evidence.weigh import quote
@@ -29,7 +30,7 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import progress
 from assay.synthesis.writing.faithful import retells
 
 TOGETHER = 6  # insights that one request asks for
@@ -145,40 +146,42 @@ async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     insight: Insight
-    by: str = RULES
+    maker: Maker = BY_RULES
     missing: bool = False
 
 
 def _drew(question: str, drawn: Sequence[_Drawn]) -> InsightsDrawn:
     missing = tuple(each.insight.id for each in drawn if each.missing)
-    by = naming.said_by([each.by for each in drawn if each.by != RULES])
-    return InsightsDrawn(question, tuple(each.insight for each in drawn), missing, by)
+    maker = combine_makers(each.maker for each in drawn if each.maker != BY_RULES)
+    return InsightsDrawn(question, tuple(each.insight for each in drawn), missing, maker.by, maker.fallback)
 
 
-def _by_rule(item: Wanted, document: Documents, by: str = RULES, *, missing: bool = False) -> _Drawn:
+def _by_rule(item: Wanted, document: Documents, maker: Maker = BY_RULES, *, missing: bool = False) -> _Drawn:
     claim = compose.checked(in_its_words(item), item.evidence, document)
-    return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), by, missing)
+    return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), maker, missing)
 
 
 async def _drawn(run: Run, context: RunContext, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
     """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
     said: dict[str, tuple[Said, str]] = {}
     left: Sequence[Wanted] = block
-    refused = ""
+    refused: Maker | None = None
     again = False
     while left and not refused:
         reply = await _asked(run, context, left, again=again)
         if isinstance(reply, NoReply):
-            refused = f"{RULES}: {reply.why}"
+            refused = stand_in(reply.why)
         else:
             said |= {id: (each, reply[1]) for id, each in _by_number(reply[0], left).items()}
             left = [] if again else [each for each in block if each.id not in said]
             again = True
     shown = tuple({each.key: each for item in block for each in item.evidence}.values())
     return [
-        _Drawn(_settled(item, said[item.id][0], shown, document, small=context.small(Role.write)), said[item.id][1])
+        _Drawn(
+            _settled(item, said[item.id][0], shown, document, small=context.small(Role.write)), Maker(said[item.id][1])
+        )
         if item.id in said
-        else _by_rule(item, document, refused or RULES, missing=not refused)
+        else _by_rule(item, document, refused or BY_RULES, missing=not refused)
         for item in block
     ]
 

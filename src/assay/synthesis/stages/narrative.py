@@ -14,6 +14,7 @@ from assay.answer import draft as drafting
 from assay.answer.checking import judge
 from assay.core.account import Beat, Pipeline
 from assay.core.events import RULES, Drafted, Event, Failed, Revised
+from assay.core.events.maker import BY_RULES, Maker, combine_makers
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Conflict, Evidence, Outcome, Shape, Verdict
 from assay.models.llm import Role
@@ -52,7 +53,7 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     opening = _opening(run, of)
     themes: Themes = {item.theme: () for item in items}
     conflicts: list[Conflict] = []
-    by = [RULES]
+    makers = [BY_RULES]
     if items and run.asked.has_model:
         written = await _written(run, context, of, items, opening)
         for theme, drafted in written:
@@ -63,15 +64,20 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
         for theme, drafted in more:
             for claim in (claim for block in drafted.blocks for claim in block.claims):
                 themes = _with(themes, Item(of.of(claim.cites)[0], claim.cites, claim, theme), of)
-        by = [each.by for _, each in (*written, *more)]
+        makers = [Maker(each.by, each.fallback) for _, each in (*written, *more)]
     elif items:
         themes = {**themes, **_quoted(run, of, telling.untold(run, items, opening.told(of)))}
     themes = _completed(run, context, of, items, themes, opening)
     for conflict, sides in telling.conflicts(of):
         themes = _with_both(of, sides, items, themes, opening)
         conflicts.append(conflict)
+    maker = combine_makers(makers)
     yield Drafted(
-        _joined(run, of, opening, themes), Shape.prose, tuple(dict.fromkeys(conflicts)), by=naming.said_by(by)
+        _joined(run, of, opening, themes),
+        Shape.prose,
+        tuple(dict.fromkeys(conflicts)),
+        by=maker.by,
+        fallback=maker.fallback,
     )
 
 
@@ -227,7 +233,7 @@ async def _told(
     )
     if isinstance(reply, NoReply):
         own = dict.fromkeys(item.claim for item in part)
-        return Drafted((Block(tuple(own)),), Shape.prose, by=f"{RULES}: {reply.why}")
+        return Drafted((Block(tuple(own)),), Shape.prose, fallback=(reply.why,))
     drafted = narrating.read(reply[0], part, run.question, of, reply[1])
     return replace(drafted, blocks=faithful.kept(drafted.blocks, of.evidence)) if context.small(Role.write) else drafted
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from assay.agent.context import RunContext, mark
 from assay.core.account import Portrait
 from assay.core.events import RULES, Event, Merged, Questioned
+from assay.core.events.maker import BY_RULES, Maker, combine_makers
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.language.injection import is_suspicious
@@ -18,7 +19,7 @@ from assay.language.terms import content_terms, uncovered_words
 from assay.models.llm import Role
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
 from assay.synthesis.questioning import by_rule as asking_by_rule
 from assay.synthesis.questioning import merge as merging
@@ -65,12 +66,13 @@ async def _questioned(run: Run, context: RunContext, doc_id: str, pass_: int) ->
     if document is None:  # taken away since it was described
         return Questioned((), doc_id, pass_)
     asking = _about(run, context, document) if pass_ == 1 else _following_up(run, context, document)
-    found, by = await proposed(run, context, asking)
+    found, maker = await proposed(run, context, asking)
     missing = asking.count - len(found)
     if not missing:
-        return Questioned(found, doc_id, pass_, by)
+        return Questioned(found, doc_id, pass_, maker.by, fallback=maker.fallback)
     more = asking.by_rule(missing, (*asking.known, *found))
-    return Questioned((*found, *more), doc_id, pass_, f"{by}, {RULES}" if found and more else by)
+    by = f"{maker.by}, {RULES}" if found and more else maker.by
+    return Questioned((*found, *more), doc_id, pass_, by, fallback=maker.fallback)
 
 
 # --- what is asked for ----------------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ async def _compared(run: Run, context: RunContext, pass_: int) -> Questioned:
     told = [abstract_of(portraits[doc]) for doc in documents]
     count = comparisons(len(documents))
     found: list[str] = []
-    made: list[str] = []
+    made: list[Maker] = []
     blocks = _blocks(run, context, documents) if run.asked.has_model else []
     async for some, said in progress.side_by_side(
         proposed(run, context, _comparing(run, context, block, count)) for block in blocks
@@ -165,8 +167,8 @@ async def _compared(run: Run, context: RunContext, pass_: int) -> Questioned:
         found = [found[place] for place in merging.most_different(vectors, count)]
     more = asking_by_rule.compared(told, count - len(found), found)
     more += tuple(each for each in await contradictions.questions(context, documents) if each not in (*found, *more))
-    by = naming.said_by([*made, RULES] if found and more else made)
-    return Questioned((*found, *more), "", pass_, by, documents)
+    maker = combine_makers([*made, BY_RULES] if found and more else made)
+    return Questioned((*found, *more), "", pass_, maker.by, documents, maker.fallback)
 
 
 def _comparing(run: Run, context: RunContext, block: Sequence[str], count: int) -> Asking:

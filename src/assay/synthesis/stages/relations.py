@@ -17,14 +17,15 @@ from pydantic import BaseModel, ConfigDict
 from assay.agent.context import RunContext, mark
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.account import Insight, Pair, Relation, Tie
-from assay.core.events import RULES, Paired, Related
+from assay.core.events import Paired, Related
+from assay.core.events.maker import Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Evidence, Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import progress
 from assay.synthesis.relating import classify, pairs
 from assay.synthesis.relating.classify import Couple, Documents, Proposed
 from assay.synthesis.relating.pairs import OF_DOCUMENTS, Item
@@ -136,16 +137,16 @@ async def _related(
     and of those that it must not see, what the rules can tell."""
     said: dict[int, Relation | None] = {}  # by place in the block
     dropped: list[str] = []
-    made: list[str] = []
+    made: list[Maker] = []
     shown = [place for place, couple in enumerate(couples) if not couple.odd and couple.ours and couple.theirs]
     left = shown if run.asked.has_model else []
     again = False
     while left:
         reply = await _asked(run, context, [couples[place] for place in left], again=again)
         if isinstance(reply, NoReply):
-            made.append(f"{RULES}: {reply.why}")
+            made.append(stand_in(reply.why))
             break
-        made.append(reply[1])
+        made.append(Maker(reply[1]))
         for place, found in _read(reply[0], [couples[place] for place in left], document, reply[1], small=_small(run)):
             if place is None:
                 dropped.append(str(found))
@@ -157,7 +158,8 @@ async def _related(
     kept = [
         said[place] if place in said else classify.by_rule(couple, document) for place, couple in enumerate(couples)
     ]
-    return Related(block, tuple(each for each in kept if each), tuple(dropped), naming.said_by(made))
+    maker = combine_makers(made)
+    return Related(block, tuple(each for each in kept if each), tuple(dropped), maker.by, maker.fallback)
 
 
 async def _asked(

@@ -13,7 +13,8 @@ from assay.agent.context import RunContext, mark
 from assay.answer import claims
 from assay.answer.checking import judge
 from assay.core.account import Beat, Theme
-from assay.core.events import RULES, Event, SpineWritten
+from assay.core.events import Event, SpineWritten
+from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.models.llm import Role
@@ -54,7 +55,7 @@ class _Part:
 
     beats: tuple[Beat, ...]
     theme: str = ""
-    by: str = RULES
+    maker: Maker = BY_RULES
 
 
 async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -72,11 +73,13 @@ async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
     written = [part async for part in progress.side_by_side(work)]
     if len(named) > 1:
         written.insert(0, await _opening(run, context, of, named))
+    maker = combine_makers([*(part.maker for part in written), *who])
     yield SpineWritten(
         themes.overall(written[0].theme, said),
         tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
         named,
-        naming.said_by([part.by for part in written] + who),
+        maker.by,
+        maker.fallback,
     )
 
 
@@ -100,12 +103,12 @@ async def _grouped(of: Matter, docs: Sequence[str], context: RunContext) -> list
 
 async def _named(
     run: Run, context: RunContext, of: Matter, told: Sequence[Theme]
-) -> tuple[tuple[Theme, ...], list[str]]:
+) -> tuple[tuple[Theme, ...], list[Maker]]:
     """The themes with the names that a model gives them, and who gave them."""
     first = {doc: own[0].claim.words for doc, own in of.insights.items()}
     evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
     found: list[Theme] = []
-    who: list[str] = []
+    who: list[Maker] = []
     for block in progress.in_blocks(told, themes.TOGETHER):
 
         def build_prompt(room: int, block: Sequence[Theme] = block) -> Mapping[str, str]:
@@ -121,7 +124,7 @@ async def _named(
             max_tokens=60 + 30 * len(block),
         )
         found += block if isinstance(reply, NoReply) else themes.read(reply[0], block, evidence)
-        who.append(f"{RULES}: {reply.why}" if isinstance(reply, NoReply) else reply[1])
+        who.append(stand_in(reply.why) if isinstance(reply, NoReply) else Maker(reply[1]))
     return tuple(found), who
 
 
@@ -134,19 +137,19 @@ async def _spun(run: Run, context: RunContext, of: Matter, docs: Sequence[str], 
     count = "Write a sentence for each document" if each else _count(alone)
     first = await _asked(run, context, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
     if isinstance(first, NoReply):
-        return _Part(beats.naming(of, docs), by=f"{RULES}: {first.why}")
+        return _Part(beats.naming(of, docs), maker=stand_in(first.why))
     reply, by = first
     held = await _held(run, context, of, reply.sentences[: len(docs) if each else SENTENCES])
-    who = [by]
+    who = [Maker(by)]
     if missing := _unnamed(docs, held):
         wanted = f"Not named yet: {_called(of, missing)}. Write a sentence for each of them."
         again = await _asked(run, context, of, missing, wanted, len(missing))
         if isinstance(again, NoReply):
-            who.append(f"{RULES}: {again.why}")
+            who.append(stand_in(again.why))
         else:
             held += await _held(run, context, of, again[0].sentences[: len(missing)])
     rest = _unnamed(docs, held)
-    return _Part((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, naming.said_by(who))
+    return _Part((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, combine_makers(who))
 
 
 def _count(alone: bool) -> str:
@@ -160,8 +163,8 @@ async def _opening(run: Run, context: RunContext, of: Matter, told: Sequence[The
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
     reply = await _asked(run, context, of, docs, wanted, SENTENCES)
     if isinstance(reply, NoReply):
-        return _Part((), by=f"{RULES}: {reply.why}")
-    return _Part(await _held(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, reply[1])
+        return _Part((), maker=stand_in(reply.why))
+    return _Part(await _held(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, Maker(reply[1]))
 
 
 def _best(of: Matter, doc: str) -> float:
