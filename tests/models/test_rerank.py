@@ -14,9 +14,8 @@ import pytest
 
 from assay.core.errors import ModelError, UserError
 from assay.core.types import Hit, Passage
-from assay.models.local.cross_encoder import fit
-from assay.models.local.minilm import MiniLM
-from assay.models.local.minilm_tokens import token_vectors
+from assay.models.local.cross_encoder import probabilities
+from assay.models.local.minilm import MiniLM, token_vectors
 from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,
@@ -162,10 +161,10 @@ async def test_a_folder_without_a_model_is_named(tmp_path: Path):
 
 
 def test_two_numbers_are_read_as_no_and_yes_and_three_are_refused():
-    assert fit(np.array([[2.0, 0.0], [0.0, 2.0]])) == pytest.approx([0.1192, 0.8808], abs=1e-3)
-    assert fit(np.array([[1e9], [-1e9]])) == pytest.approx([1, 0])
+    assert probabilities(np.array([[2.0, 0.0], [0.0, 2.0]])) == pytest.approx([0.1192, 0.8808], abs=1e-3)
+    assert probabilities(np.array([[1e9], [-1e9]])) == pytest.approx([1, 0])
     with pytest.raises(UserError, match="3 numbers"):
-        fit(np.zeros((1, 3)))
+        probabilities(np.zeros((1, 3)))
 
 
 # ── an endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────────

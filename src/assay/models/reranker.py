@@ -44,7 +44,7 @@ class LateInteraction:
         return await asyncio.to_thread(self.reranked, query, hits)
 
     def reranked(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        from assay.models.local.minilm_tokens import token_vectors
+        from assay.models.local.minilm import token_vectors
 
         near = hits[: self.depth]
         if len(near) < 2:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from assay.core.errors import UserError
-from assay.models.local.openvino_cpu import load_openvino
+from assay.models.local.openvino_runner import load_openvino
 
 if TYPE_CHECKING:
     import openvino

@@ -1,0 +1,272 @@
+"""Runs the local models: openvino on the processor, compiled once, kept on disk, fed with batches of padded rows.
+
+The embedders and the cross-encoder say what goes in and what they make of the output. openvino is imported when it is first
+needed, without its converter, which would load a telemetry package. Nothing here uses the network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import openvino
+
+CONVERTER = "openvino.tools.ovc"
+MOST_STREAMS = 8  # each has its own working memory
+MOST_RUNNERS = 8  # models kept in memory
+STALE_SECONDS = 30 * 24 * 3600
+BATCH_TOKENS, LEAST_TOKENS = 2048, 512  # larger batches gain nothing and delay queries; smaller ones lose speed
+SIMILAR = 0.9
+STEP = 8  # lengths are rounded up to this, so that few shapes occur and each is prepared once
+_importing = threading.Lock()
+_compiling = threading.Lock()
+_runners: dict[tuple[str, str, str | None, Path], Runner] = {}
+
+Inputs = Sequence[np.ndarray] | dict[str, np.ndarray]
+
+
+def load_openvino() -> ModuleType:
+    """The openvino package without its converter. Importing the converter imports `openvino_telemetry`, and is slow."""
+    with _importing:
+        if "openvino" not in sys.modules:
+            hidden = CONVERTER not in sys.modules
+            if hidden:
+                sys.modules[CONVERTER] = None  # pyright: ignore[reportArgumentType]  # python's way to say "cannot be imported"
+            try:
+                import openvino  # noqa: F401
+            finally:
+                if hidden:  # whoever wants the converter for themselves can still import it
+                    sys.modules.pop(CONVERTER, None)
+    return sys.modules["openvino"]
+
+
+def cache_folder() -> Path:
+    """Where compiled models are kept: ASSAY_CACHE_DIR, or the user's cache folder."""
+    if chosen := os.environ.get("ASSAY_CACHE_DIR"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("assay", appauthor=False))
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A compiled model that any thread may call.
+
+    Each caller borrows requests of its own, so a query waits only for batches that already run, not for all of another
+    caller's list.
+    """
+
+    model: openvino.CompiledModel
+    streams: int
+    idle: deque[openvino.InferRequest]
+    memory: object  # may hold the model's weights, so it lives as long as the model
+
+    def run(
+        self,
+        rows: Sequence[Sequence[int]],
+        inputs: Callable[[list[int], np.ndarray, np.ndarray], Inputs] = lambda _, ids, mask: (ids, mask),
+        output: str | int = 0,
+    ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
+        """The output for rows of token ids, batch by batch: the places of the batch's rows, their mask and the output.
+
+        inputs: what the model is fed for a batch, from the places of its rows, their padded ids and their mask
+        """
+        planned = list(plan_batches([len(row) for row in rows], self.streams))
+        masks: deque[np.ndarray] = deque()
+
+        def batches() -> Iterator[Inputs]:
+            for places in planned:
+                ids, mask = pad([rows[place] for place in places])
+                masks.append(mask)
+                yield inputs(places, ids, mask)
+
+        for places, found in zip(planned, self.map(batches(), output), strict=True):
+            yield places, masks.popleft(), found
+
+    def map(self, batches: Iterable[Inputs], output: str | int = 0) -> Iterator[np.ndarray]:
+        """One output for each batch, in order; as many run at once as there are streams."""
+        running: deque[openvino.InferRequest] = deque()
+        try:
+            for inputs in batches:
+                if len(running) >= self.streams:
+                    yield self._finish(running.popleft(), output)
+                request = self._borrow()
+                request.start_async(inputs, share_inputs=False)
+                running.append(request)
+            while running:
+                yield self._finish(running.popleft(), output)
+        finally:
+            for request in running:  # the caller stopped early
+                request.wait()
+                self.idle.append(request)
+
+    def _borrow(self) -> openvino.InferRequest:
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return self.model.create_infer_request()
+
+    def _finish(self, request: openvino.InferRequest, output: str | int) -> np.ndarray:
+        request.wait()
+        tensor = request.get_output_tensor(output) if isinstance(output, int) else request.get_tensor(output)
+        found = np.array(tensor.data, dtype=np.float32)  # a copy: the request is used again
+        self.idle.append(request)
+        return found
+
+
+def plan_batches(lengths: Sequence[int], streams: int = 1) -> Iterator[list[int]]:
+    """Places of rows of similar length, longest first, so that little is padding and the last batches are short.
+
+    A batch ends where it is full, or where it is large enough and the next row is much shorter.
+    """
+    # A few rows are shared out between the streams.
+    full = min(BATCH_TOKENS, max(LEAST_TOKENS, -(-sum(map(padded_length, lengths)) // streams)))
+    batch: list[int] = []
+    width = 0
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        length = padded_length(lengths[place])
+        ends = (len(batch) + 1) * width > full or (len(batch) * width >= LEAST_TOKENS and length < SIMILAR * width)
+        if batch and ends:
+            yield batch
+            batch = []
+        if not batch:
+            width = length
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def padded_length(length: int, step: int = STEP) -> int:
+    return -(-length // step) * step
+
+
+def pad(rows: Sequence[Sequence[int]], step: int = STEP) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids and their mask, as wide as the longest row, rounded up."""
+    width = padded_length(max(map(len, rows)), step)
+    ids = np.zeros((len(rows), width), np.int32)
+    mask = np.zeros((len(rows), width), np.int32)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+        mask[place, : len(row)] = 1
+    return ids, mask
+
+
+def cores() -> int:
+    """Cores this process may use; fewer than the machine's in a container that pins them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def runner_for(
+    build: Callable[[], openvino.Model],
+    *,
+    identity: str,
+    label: str,
+    precision: str | None = None,
+    cache: Path | None = None,
+) -> Runner:
+    """The runner of a model, compiled once per process, and taken from disk when this machine compiled it before.
+
+    build: makes the model; called only where it was not compiled before
+    identity: changes whenever `build` would make another model
+    precision: "bf16" or "f32"; None takes bf16 where the processor has it
+    cache: where to keep the compiled model; None for `cache_folder()`. One that cannot be written to only costs time
+    """
+    key = (identity, label, precision, cache or cache_folder())
+    if found := _runners.get(key):
+        return found
+    with _compiling:  # two threads that ask at once share one model
+        if key not in _runners:
+            if len(_runners) >= MOST_RUNNERS:
+                del _runners[next(iter(_runners))]
+            _runners[key] = _compile(build, *key)
+        return _runners[key]
+
+
+def forget_runners() -> None:
+    """Drop the compiled models of this process; those on disk stay. For tests."""
+    _runners.clear()
+
+
+def _compile(
+    build: Callable[[], openvino.Model], identity: str, label: str, precision: str | None, folder: Path
+) -> Runner:
+    ov = load_openvino()
+    core = ov.Core()
+    # One stream a core: two cores that each run a batch never wait for each other half way through a layer.
+    streams = min(cores(), MOST_STREAMS)
+    options: dict[str, Any] = {"NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": cores(), "CACHE_DIR": ""}
+    if precision is not None:
+        options["INFERENCE_PRECISION_HINT"] = precision
+    path = folder / f"{label}-{_machine_key(ov, core, identity, options)}.blob"
+    model, memory = _read_compiled(ov, core, path, options)
+    if model is None:
+        model = core.compile_model(build(), "CPU", options)
+        _write_compiled(model, path, label)
+    return Runner(model, streams, deque(), memory)
+
+
+def _machine_key(ov: ModuleType, core: openvino.Core, identity: str, options: dict[str, Any]) -> str:
+    # A compiled model is good for one release of openvino on one kind of processor: a shared home may see several.
+    facts = [identity, ov.__version__, repr(sorted(options.items()))]
+    for fact in ("FULL_DEVICE_NAME", "OPTIMIZATION_CAPABILITIES", "INFERENCE_PRECISION_HINT"):
+        facts.append(str(core.get_property("CPU", fact)))
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
+
+
+def _read_compiled(ov: ModuleType, core: openvino.Core, path: Path, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The model and the memory that it lives in, or nothing."""
+    try:
+        if not path.is_file():
+            return None, None
+        # Mapped, not read. Copy-on-write, because openvino takes no array that could not be written to.
+        mapped = ov.Tensor(np.memmap(path, np.uint8, "c"), shared_memory=True)
+        model = core.import_model(mapped, "CPU", options)
+    except (OSError, ValueError, RuntimeError):  # unreadable, empty, not a model of this release: compile again
+        return None, None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # so that it does not count as stale
+    return model, mapped
+
+
+def _write_compiled(model: openvino.CompiledModel, path: Path, label: str) -> None:
+    """Written beside and renamed, so that a second process sees all of it or nothing."""
+    part: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f"{label}-", suffix=".part", dir=path.parent)
+        part = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(model.export_model().getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except (OSError, RuntimeError):  # a folder that cannot be written to, a full disk, a file in use on Windows
+        if part:
+            with contextlib.suppress(OSError):
+                part.unlink()
+        return
+    for old in _stale(path, label):
+        with contextlib.suppress(OSError):
+            old.unlink()
+
+
+def _stale(path: Path, label: str) -> Iterator[Path]:
+    for other in (*path.parent.glob(f"{label}-*.blob"), *path.parent.glob(f"{label}-*.part")):
+        with contextlib.suppress(OSError):
+            if other != path and time.time() - other.stat().st_mtime > STALE_SECONDS:
+                yield other
