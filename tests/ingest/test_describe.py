@@ -12,7 +12,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from assay.core.types import Section
 from assay.ingest.metadata.authors import is_name
-from assay.ingest.metadata.describe import abstract_in, described
+from assay.ingest.metadata.describe import abstract_in, fill_metadata
 from assay.ingest.metadata.document_date import date_in, document_date
 from assay.ingest.parsed import Limits, Parsed
 from assay.ingest.pdf.reader import parse
@@ -300,16 +300,16 @@ def test_the_word_abstract_in_a_sentence_is_no_abstract() -> None:
 
 def test_the_first_lines_of_a_plain_text_may_say_what_it_is() -> None:
     text = "Title: On Evidence\nAuthor: Jane Doe and Richard Roe\nDate: 17 May 2024\n\nText follows here."
-    found = described(Parsed(text, "text"))
+    found = fill_metadata(Parsed(text, "text"))
     assert (found.title, found.authors, found.date) == ("On Evidence", ("Jane Doe", "Richard Roe"), "2024-05-17")
 
 
 def test_what_a_parser_found_is_not_overruled() -> None:
     parsed = Parsed("Title: Other\n\nText", "text", title="Mine", authors=("Me",), date="2020")
-    found = described(parsed)
+    found = fill_metadata(parsed)
     assert (found.title, found.authors, found.date) == ("Mine", ("Me",), "2020")
 
 
 def test_a_plain_text_without_a_title_has_none() -> None:
     text = "This is a sentence that opens a text.\nAnd this is another one.\n\nAnd a third."
-    assert described(Parsed(text, "text")).title == ""
+    assert fill_metadata(Parsed(text, "text")).title == ""

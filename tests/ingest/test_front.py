@@ -7,7 +7,7 @@ import pytest
 from assay.core.types import Section
 from assay.ingest.formats.detect import read
 from assay.ingest.metadata import declared
-from assay.ingest.metadata.describe import described
+from assay.ingest.metadata.describe import fill_metadata
 from assay.ingest.metadata.document_date import date_in_name
 from assay.ingest.parsed import Limits, Parsed
 
@@ -17,7 +17,7 @@ PROSE = (
 
 
 def plain(top: str, kind: str = "text", **said: object) -> Parsed:
-    return described(Parsed(top + PROSE, kind, **said))  # pyright: ignore[reportArgumentType]
+    return fill_metadata(Parsed(top + PROSE, kind, **said))  # pyright: ignore[reportArgumentType]
 
 
 # --- titles ---------------------------------------------------------------------------------------------------------
@@ -125,8 +125,8 @@ def test_what_a_document_says_counts_before_what_a_program_noted() -> None:
 
 
 def test_a_date_over_a_paragraph_without_a_blank_line_counts() -> None:
-    assert described(Parsed("May 2021" + PROSE[1:], "html")).date == "2021-05"
-    assert described(Parsed("The treaty of\n3 July 1990" + PROSE[1:], "html")).date is None
+    assert fill_metadata(Parsed("May 2021" + PROSE[1:], "html")).date == "2021-05"
+    assert fill_metadata(Parsed("The treaty of\n3 July 1990" + PROSE[1:], "html")).date is None
 
 
 # --- dates in the names of files ------------------------------------------------------------------------------------

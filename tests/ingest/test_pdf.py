@@ -18,8 +18,8 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.ingest.pdf.reader import Box, boxes, page_image, parse, read
+from assay.ingest.parsed import Limits, PageBox, Parsed, Refused, Status
+from assay.ingest.pdf.reader import boxes, page_image, parse, read
 
 WIDTH, HEIGHT = A4
 WORDS = re.findall(
@@ -461,7 +461,7 @@ def test_pages_and_characters_are_limited() -> None:
 # --- the way back ---------------------------------------------------------------------------------------------------
 
 
-def words_in(data: bytes, box: Box) -> str:
+def words_in(data: bytes, box: PageBox) -> str:
     """What the engine itself finds inside a box."""
     document = pdfium.PdfDocument(data)
     page = document[box.page - 1]

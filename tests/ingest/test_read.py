@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from assay.ingest.formats.detect import BY_ENDING, FOREIGN, FORMATS, finished, format_of, read
+from assay.core.formats import FORMATS, format_of_suffix
+from assay.ingest.formats.detect import UNSUPPORTED, complete, detect_format, read
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
@@ -25,12 +26,12 @@ def zipped(*names: str, content: bytes = b"<x/>", compress: int = zipfile.ZIP_DE
 
 
 def kind(data: bytes, name: str = "file", limits: Limits | None = None) -> str:
-    return format_of(data, name, limits or Limits()).kind
+    return detect_format(data, name, limits or Limits()).name
 
 
 def refusal(data: bytes, name: str = "file", limits: Limits | None = None) -> Refused:
     with pytest.raises(Refused) as caught:
-        format_of(data, name, limits or Limits())
+        detect_format(data, name, limits or Limits())
     assert caught.value.why.endswith(".")
     return caught.value
 
@@ -58,7 +59,7 @@ MAIL = (
         (b"From alice@example.org Mon Jan  1 00:00:00 2024\nSubject: x\n\nHi", "inbox", "email"),
         (b"From: the desk of Bob\nSubject: lunch\n\nHello", "note.txt", "text"),
         (b"a,b\n1,2\n", "table.csv", "csv"),
-        (b"# Title\n\nText", "notes.md", "text"),
+        (b"# Title\n\nText", "notes.md", "markdown"),
         (b"print('hi')\n", "script.py", "text"),
     ],
 )
@@ -122,16 +123,16 @@ def test_a_locked_zip_is_encrypted() -> None:
 def test_a_document_without_text_is_never_read() -> None:
     for text in ("", " \n\t ", "\n\n"):
         with pytest.raises(Refused) as caught:
-            finished(Parsed(text, "text"), Limits())
+            complete(Parsed(text, "text"), Limits())
         assert caught.value.status is Status.empty
 
 
 def test_limits_hold_for_every_format() -> None:
     with pytest.raises(Refused) as caught:
-        finished(Parsed("x" * 50, "text"), Limits(characters=49))
+        complete(Parsed("x" * 50, "text"), Limits(characters=49))
     assert caught.value.status is Status.too_large
     with pytest.raises(Refused) as caught:
-        finished(Parsed("x y", "text", pages=(0, 1, 2)), Limits(pages=2))
+        complete(Parsed("x y", "text", pages=(0, 1, 2)), Limits(pages=2))
     assert caught.value.status is Status.too_large
     with pytest.raises(Refused) as caught:
         read(b"x" * 50, "x.txt", Limits(bytes=49))
@@ -145,8 +146,9 @@ def test_a_plain_text_is_read_with_its_language() -> None:
 
 
 def test_every_format_and_every_refusal_is_one_line_in_a_table() -> None:
-    assert len({ending for format in FORMATS for ending in format.endings}) == len(BY_ENDING)
-    assert all(why.endswith(".") for _, _, why in FOREIGN)
+    suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
+    assert len(suffixes) == len(set(suffixes)) and all(format_of_suffix(f"x{suffix}") for suffix in suffixes)
+    assert all(why.endswith(".") for _, _, why in UNSUPPORTED)
 
 
 @pytest.mark.parametrize(

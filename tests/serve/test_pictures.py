@@ -18,7 +18,7 @@ from team import team
 
 from assay.ingest.parsed import Limits, Unreadable
 from assay.ingest.pdf import reader as parser
-from assay.ingest.pdf.page_images import Turning
+from assay.ingest.pdf.page_images import PageImages
 from assay.serve import page_cache
 from assay.serve.page_cache import Pages
 from assay.store.access import grants
@@ -136,20 +136,20 @@ def test_a_page_that_is_not_there_and_a_document_without_pages_are_missing(clien
 
 
 async def test_the_last_page_of_a_book_comes_as_soon_as_the_first(book: Path):
-    turning = Turning(Limits())
+    page_images = PageImages(Limits())
     try:
-        await turning.picture(book, 1, 400)  # starts the process
+        await page_images.page_image(book, 1, 400)  # starts the process
         spent: dict[int, float] = {}
         for page in (1, 60):
-            spent[page] = min([await _timed(turning, book, page) for _ in range(5)])
+            spent[page] = min([await _timed(page_images, book, page) for _ in range(5)])
         assert spent[60] < 3 * spent[1] + 0.05
     finally:
-        turning.rest()
+        page_images.rest()
 
 
-async def _timed(turning: Turning, book: Path, page: int) -> float:
+async def _timed(page_images: PageImages, book: Path, page: int) -> float:
     began = time.perf_counter()
-    assert isinstance(await turning.picture(book, page, 400), bytes)
+    assert isinstance(await page_images.page_image(book, page, 400), bytes)
     return time.perf_counter() - began
 
 
@@ -160,7 +160,7 @@ async def test_a_span_of_a_book_stands_where_it_does_when_all_of_it_is_read(
     whole = parser.read(data, Limits())
     text, starts = whole.written.text, whole.written.pages
     assert "The log of Carrow Point" not in text  # what stands on every page belongs to none
-    turning = Turning(Limits())
+    page_images = PageImages(Limits())
     try:
         for words in (
             "Page 0, line 5: the keeper writes of storm 0.",
@@ -169,18 +169,18 @@ async def test_a_span_of_a_book_stands_where_it_does_when_all_of_it_is_read(
         ):
             start = text.index(words)
             wanted = parser.boxes(data, start, start + len(words), reading=whole)
-            assert await turning.boxes(book, start, start + len(words), words, starts) == wanted
+            assert await page_images.boxes(book, start, start + len(words), words, starts) == wanted
         twice = [at for at in range(starts[31], starts[32]) if text.startswith("The lamp was lit.", at)]
         assert len(twice) == 2
         for start in twice:  # the same words on one page, and on those around it
             wanted = parser.boxes(data, start, start + 17, reading=whole)
-            assert await turning.boxes(book, start, start + 17, "The lamp was lit.", starts) == wanted
+            assert await page_images.boxes(book, start, start + 17, "The lamp was lit.", starts) == wanted
         across = (starts[20] - 30, starts[20] + 30)  # from one page to the next
         wanted = parser.boxes(data, *across, reading=whole)
         assert {box.page for box in wanted} == {20, 21}
-        assert await turning.boxes(book, *across, text[slice(*across)], starts) == wanted
+        assert await page_images.boxes(book, *across, text[slice(*across)], starts) == wanted
     finally:
-        turning.rest()
+        page_images.rest()
 
 
 async def test_a_huge_page_is_drawn_smaller(tmp_path: Path):
@@ -189,35 +189,35 @@ async def test_a_huge_page_is_drawn_smaller(tmp_path: Path):
     canvas = Canvas(str(tmp_path / "tall"), pagesize=(100, 14_000))
     canvas.drawString(10, 13_900, "tall")
     canvas.save()
-    turning = Turning(Limits())
+    page_images = PageImages(Limits())
     try:
-        picture = await turning.picture(tmp_path / "tall", 1, 2400)
+        picture = await page_images.page_image(tmp_path / "tall", 1, 2400)
         assert isinstance(picture, bytes)
         width, height = size_of(picture)
         assert width * height <= 12_100_000
     finally:
-        turning.rest()
+        page_images.rest()
 
 
 async def test_what_cannot_be_drawn_is_told_and_the_next_page_comes(book: Path, tmp_path: Path):
     (tmp_path / "bad").write_bytes(b"%PDF-1.4 and nothing else")
-    turning = Turning(Limits())
+    page_images = PageImages(Limits())
     try:
-        assert isinstance(await turning.picture(tmp_path / "bad", 1, 400), Unreadable)
-        assert isinstance(await turning.picture(tmp_path / "gone", 1, 400), Unreadable)
-        assert isinstance(await turning.picture(book, 1, 400), bytes)
+        assert isinstance(await page_images.page_image(tmp_path / "bad", 1, 400), Unreadable)
+        assert isinstance(await page_images.page_image(tmp_path / "gone", 1, 400), Unreadable)
+        assert isinstance(await page_images.page_image(book, 1, 400), bytes)
     finally:
-        turning.rest()
+        page_images.rest()
 
 
 async def test_who_waits_for_a_page_gets_it_though_everything_is_let_go_meanwhile(book: Path):
-    turning = Turning(Limits())
-    waiting = [asyncio.ensure_future(turning.picture(book, page, 1100)) for page in range(1, 7)]
+    page_images = PageImages(Limits())
+    waiting = [asyncio.ensure_future(page_images.page_image(book, page, 1100)) for page in range(1, 7)]
     await asyncio.sleep(0.05)
-    await asyncio.to_thread(turning.rest)
+    await asyncio.to_thread(page_images.rest)
     assert all(isinstance(each, bytes) for each in await asyncio.gather(*waiting))
-    assert isinstance(await turning.picture(book, 1, 400), bytes)
-    turning.rest()
+    assert isinstance(await page_images.page_image(book, 1, 400), bytes)
+    page_images.rest()
 
 
 class Slow:
@@ -237,7 +237,7 @@ class Slow:
 
 async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: pytest.MonkeyPatch):
     kept, slow = Pages(Limits()), Slow()
-    monkeypatch.setattr(kept, "_turning", slow)
+    monkeypatch.setattr(kept, "_page_images", slow)
     await asyncio.gather(*(kept.picture("digest", Path(), 1, 400) for _ in range(20)))
     await kept.picture("digest", Path(), 1, 400)
     assert slow.drawn == 1
@@ -248,7 +248,7 @@ async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: 
 
 async def test_only_so_many_pictures_are_kept(monkeypatch: pytest.MonkeyPatch):
     kept, slow = Pages(Limits()), Slow()
-    monkeypatch.setattr(kept, "_turning", slow)
+    monkeypatch.setattr(kept, "_page_images", slow)
     monkeypatch.setattr(page_cache, "MOST_BYTES", 35)
     for page in (1, 2, 3, 1, 4, 1):
         await kept.picture("digest", Path(), page, 400)

@@ -13,6 +13,8 @@ from pathlib import PurePath
 
 import numpy as np
 
+from assay.core.formats import format_named
+
 Scalar = str | int | float | bool
 
 
@@ -56,7 +58,7 @@ class Document:
 
     def page_at(self, offset: int) -> int | None:
         """The page, counted from 1, on which a character stands; none where the format has no pages."""
-        return bisect_right(self.pages, offset) if len(self.pages) > 1 or self.kind in PAGED else None
+        return bisect_right(self.pages, offset) if len(self.pages) > 1 or format_named(self.kind).paged else None
 
     def heading_at(self, offset: int) -> str:
         """The headings above a character, outermost first: `Methods › Sampling`."""
@@ -66,9 +68,6 @@ class Document:
                 break
             path = [above for above in path if above.level < section.level] + [section]
         return " › ".join(section.title for section in path)
-
-
-PAGED = frozenset({"pdf", "pptx"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,17 @@ class Unreadable:
     why: str  # what is wrong and what to do about it, in one sentence
 
 
+@dataclass(frozen=True, slots=True)
+class PageBox:
+    """A part of one line on a page; edges are fractions of the page as shown, from its top left corner."""
+
+    page: int  # counted from 1
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
 class Refused(Exception):
     """A parser's way to say why a file has no text; becomes `Unreadable`."""
 
@@ -76,6 +87,10 @@ class Limits:
     depth: int = 5  # attachments within attachments
     memory: int = 4_000_000_000
     seconds: float = 120.0  # of processor time, and twice that on the clock
+
+    def describe_excess(self, size: int) -> str:
+        """Why a file of `size` bytes is not read."""
+        return f"It has {size:,} bytes, more than the limit of {self.bytes:,}; split it or raise the limit on bytes."
 
 
 def limits_from(settings: Settings) -> Limits:

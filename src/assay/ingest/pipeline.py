@@ -47,7 +47,7 @@ OPTIMISE_EVERY = 20  # batches
 
 
 class Reader(Protocol):
-    """Reads one file in a place where it can do no harm; `jail.Jail` is the real one."""
+    """Reads one file where it can do no harm; `Sandbox` is the usual implementation."""
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable: ...
 

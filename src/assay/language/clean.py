@@ -1,4 +1,4 @@
-"""Removes the characters of a text that nobody can see."""
+"""Removes invisible characters and superfluous white space."""
 
 from __future__ import annotations
 
@@ -22,3 +22,14 @@ def clean_text(text: str) -> str:
     """The text without invisible characters and with `\\n` as the only line end. Nothing else changes."""
     plain = _ESCAPE.sub("", text) if "\u001b" in text else text
     return _INVISIBLE.sub("", _LINE_END.sub("\n", plain))
+
+
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r" ?\n ?(?:\n[ \n]*)?")
+
+
+def tidy_whitespace(text: str) -> str:
+    """Clean text with white space as a reader sees it: a run of blanks is one blank, empty lines are dropped."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
+    return _LINES.sub("\n", _BLANKS.sub(" ", clean_text(text))).strip()

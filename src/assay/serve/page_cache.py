@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import Missing
-from assay.ingest.parsed import Limits, Unreadable
-from assay.ingest.pdf.box import Box
-from assay.ingest.pdf.page_images import Turning
+from assay.ingest.parsed import Limits, PageBox, Unreadable
+from assay.ingest.pdf.page_images import PageImages
 
 MOST_BYTES = 64_000_000  # of pictures that are kept
 MOST_BOXES = 5_000  # spans whose places are kept
@@ -23,9 +22,9 @@ class Pages:
     """One per server, used on the loop that serves. What is kept is found by the digest of the original."""
 
     def __init__(self, limits: Limits) -> None:
-        self._turning = Turning(limits)
+        self._page_images = PageImages(limits)
         self._pictures: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
-        self._boxes: OrderedDict[tuple[str, int, int], tuple[Box, ...]] = OrderedDict()
+        self._boxes: OrderedDict[tuple[str, int, int], tuple[PageBox, ...]] = OrderedDict()
         self._size = 0
         self._made: dict[Any, asyncio.Task[Any]] = {}
         self._rest: asyncio.TimerHandle | None = None
@@ -36,7 +35,7 @@ class Pages:
         if (found := self._pictures.get(key)) is not None:
             self._pictures.move_to_end(key)
             return found
-        made = await self._once(("picture", *key), lambda: self._turning.picture(original, page, width))
+        made = await self._once(("picture", *key), lambda: self._page_images.page_image(original, page, width))
         if isinstance(made, Unreadable):
             raise Missing(f"Page {page} cannot be shown. {made.why}")
         if key not in self._pictures:
@@ -48,13 +47,13 @@ class Pages:
 
     async def boxes(
         self, digest: str, original: Path, start: int, end: int, words: str, pages: Sequence[int]
-    ) -> tuple[Box, ...]:
+    ) -> tuple[PageBox, ...]:
         """Where a span stands, which has these words; nothing where that cannot be told."""
         key = (digest, start, end)
         if (found := self._boxes.get(key)) is not None:
             self._boxes.move_to_end(key)
             return found
-        made = await self._once(("boxes", *key), lambda: self._turning.boxes(original, start, end, words, pages))
+        made = await self._once(("boxes", *key), lambda: self._page_images.boxes(original, start, end, words, pages))
         if isinstance(made, Unreadable):
             return ()
         self._boxes[key] = tuple(made)
@@ -73,14 +72,14 @@ class Pages:
         if self._rest is not None:
             self._rest.cancel()
         loop = asyncio.get_running_loop()
-        self._rest = loop.call_later(IDLE, lambda: loop.run_in_executor(None, self._turning.rest))
+        self._rest = loop.call_later(IDLE, lambda: loop.run_in_executor(None, self._page_images.rest))
 
     async def forget(self) -> None:
         """Nothing is kept, in memory or open: something was removed."""
         self._pictures.clear()
         self._boxes.clear()
         self._size = 0
-        await asyncio.to_thread(self._turning.rest)
+        await asyncio.to_thread(self._page_images.rest)
 
     async def close(self) -> None:
         if self._rest is not None:

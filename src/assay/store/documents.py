@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert
 
 from assay.core.access import Base, Scope
 from assay.core.codec import from_json, to_json
+from assay.core.formats import format_named
 from assay.core.types import Document, Section, file_name
 from assay.store.database import Store
 from assay.store.schema import documents, leftovers, texts
@@ -56,7 +57,7 @@ def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
     values["authors"] = tuple(values["authors"])
     values["warnings"] = tuple(values["warnings"])
-    paged = values["kind"] in {"pdf", "pptx"} or len(values["pages"]) > 1
+    paged = format_named(values["kind"]).paged or len(values["pages"]) > 1
     values["pages"] = len(values["pages"]) if paged else 0
     return Entry(**values)
 

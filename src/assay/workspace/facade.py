@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import UserError
 from assay.core.events import Event, SearchFilters
+from assay.core.formats import format_named
 from assay.core.settings import Settings, load_settings
 from assay.core.types import UPLOAD, Document, Hit
 from assay.ingest.parsed import limits_from
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from assay.core.run import Run
     from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext
-    from assay.ingest.pdf.box import Box
+    from assay.ingest.parsed import PageBox
     from assay.ingest.pipeline import IngestContext, Progress, Reader
     from assay.ingest.readiness import Readiness
     from assay.models.embedder import Embedder
@@ -334,12 +335,12 @@ class Workspace:
         place = original_path(self.path / ORIGINALS, document.digest)
         return place.read_bytes() if place.exists() else None
 
-    async def boxes(self, document: str, start: int, end: int) -> list[Box]:
+    async def boxes(self, document: str, start: int, end: int) -> list[PageBox]:
         """Where a span stands on the pages of a PDF; nothing for formats without pages of their own."""
         from assay.ingest.pdf.ocr import boxes_of
 
         found = self.document(document)
-        data = self.original(found) if found and found.kind == "pdf" else None
+        data = self.original(found) if found and format_named(found.kind).page_images else None
         return await boxes_of(found, data, start, end, limits_from(self.settings)) if found and data else []
 
     # Searching

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assay.agent import forecast
 from assay.agent.forecast import Ceiling, Error, Reached
 from assay.core.events import RoleModel
+from assay.core.formats import format_of_suffix
 from assay.models.factory import elsewhere, has_model, reached_by_models
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
@@ -28,18 +29,6 @@ if TYPE_CHECKING:
 
 BY_RULE = "rules"  # in the place of a model's name
 
-# Adding files: the share of a file's bytes that is text, by how its name ends; a guess, put right by what adding took.
-TEXT = {
-    "pdf": 0.08,
-    "docx": 0.15,
-    "pptx": 0.03,
-    "xlsx": 0.6,
-    "epub": 0.4,
-    "html": 0.3,
-    "htm": 0.3,
-    "eml": 0.5,
-    "mbox": 0.5,
-}
 CHARACTERS = 4  # of a token
 OPENED, PARSED, EMBEDDED = 0.03, 2e-7, 0.02  # seconds for a file, for a byte of it, for a passage
 BATCH = 64  # passages in one request, where the embedder is at an endpoint
@@ -96,7 +85,7 @@ def of_files(workspace: Workspace, files: Sequence[Source], base: str) -> Outloo
     there = {(entry.uri, entry.bytes) for entry in workspace.sources([base])} if mine else set()
     sizes = {one.uri: (one.name, one.size()) for one in files}
     fresh = [(name, size) for uri, (name, size) in sizes.items() if (uri, size) not in there]
-    characters = sum(size * TEXT.get(name.rpartition(".")[2].lower(), 1.0) for name, size in fresh)
+    characters = sum(size * (found.text_share if (found := format_of_suffix(name)) else 1.0) for name, size in fresh)
     passages = round(characters / CHARACTERS / max(1, settings.passage_tokens - settings.passage_overlap)) + len(fresh)
     away = bool(elsewhere(settings.embedder, settings.proxy))
     seconds = OPENED * len(fresh) + PARSED * sum(size for _, size in fresh) + EMBEDDED * passages

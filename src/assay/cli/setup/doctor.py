@@ -68,7 +68,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     from assay.cli.setup import doctor_models
     from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings
-    from assay.ingest.sandbox.runner import limits_here
+    from assay.ingest.sandbox.runner import missing_guards
     from assay.models.factory import endpoints, reached
 
     settings = load_settings(folder)
@@ -77,7 +77,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         sys.platform == "linux" or None,
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     )
-    for gap in limits_here():
+    for gap in missing_guards():
         yield _line("reading files", None, gap)
     addresses = [*endpoints(settings), *doctor_models.providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")

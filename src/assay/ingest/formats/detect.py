@@ -1,6 +1,7 @@
-"""What kind of file is it, and who reads it. Runs inside the jail; what comes out has text, or a reason why not.
+"""Detects the format of a file and runs its parser, inside the sandbox. The result has text, or a reason why not.
 
-A new format is one line in `FORMATS`; what cannot be read is one line in `FOREIGN`. Content decides before the name does.
+Formats are listed in `core/formats.py`, file types that cannot be read in `UNSUPPORTED`. The content decides before the
+name does.
 """
 
 from __future__ import annotations
@@ -9,38 +10,14 @@ import importlib
 import io
 import re
 import zipfile
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from dataclasses import replace
 
+from assay.core.formats import FORMATS, Format, format_named, format_of_suffix
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
-FIRST = 4_096
+SNIFFED = 4_096  # bytes that text formats are told apart by
 
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """`reader` is `module:function`, imported when the first such file comes along."""
-
-    kind: str
-    reader: str
-    endings: tuple[str, ...]
-    binary: bool = False  # nothing but the right content can be this format
-
-
-FORMATS = (
-    Format("pdf", "assay.ingest.pdf.reader:parse", (".pdf",), binary=True),
-    Format("docx", "assay.ingest.formats.office:docx", (".docx", ".docm", ".dotx"), binary=True),
-    Format("pptx", "assay.ingest.formats.office:pptx", (".pptx", ".pptm", ".ppsx"), binary=True),
-    Format("xlsx", "assay.ingest.formats.office:xlsx", (".xlsx", ".xlsm"), binary=True),
-    Format("epub", "assay.ingest.formats.epub:parse", (".epub",), binary=True),
-    Format("html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml")),
-    Format("email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml")),
-    Format("csv", "assay.ingest.formats.office:csv", (".csv", ".tsv")),
-    Format("text", "assay.ingest.formats.plain:parse", ()),  # whatever decodes to characters
-)
-BY_KIND = {format.kind: format for format in FORMATS}
-BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
 
 OLD_WORD = "It is an old Word file; open it and save it as DOCX."
 OLD_EXCEL = "It is an old Excel file; open it and save it as XLSX."
@@ -57,7 +34,7 @@ DATA = "It is a data file; export what matters from it as CSV or text."
 LOCKED = "It is locked with a password; save a copy without one and add that."
 
 # (the first bytes, at which offset, what to say)
-FOREIGN: tuple[tuple[bytes, int, str], ...] = (
+UNSUPPORTED: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n", 0, PICTURE),
     (b"\xff\xd8\xff", 0, PICTURE),
     (b"GIF8", 0, PICTURE),
@@ -121,19 +98,17 @@ XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!doctype\s+(?!html))\b", re.IG
 
 
 def read(data: bytes, name: str, limits: Limits) -> Parsed:
-    """The document in these bytes. Raises `Refused`; never gives back a document without text."""
+    """The document in these bytes. Raises `Refused`; never returns a document without text."""
     if len(data) > limits.bytes:
-        why = f"It has {len(data):,} bytes, more than the limit of {limits.bytes:,}; split it or raise the limit on bytes."
-        raise Refused(Status.too_large, why)
-    format = format_of(data, name, limits)
-    module, _, function = format.reader.partition(":")
+        raise Refused(Status.too_large, limits.describe_excess(len(data)))
+    module, _, function = detect_format(data, name, limits).parser.partition(":")
     parsed: Parsed = getattr(importlib.import_module(module), function)(data, name, limits)
-    return finished(parsed, limits, name)
+    return complete(parsed, limits, name)
 
 
-def finished(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
-    """What every format goes through: there is text, it is within bounds, and what it says of itself is filled in."""
-    from assay.ingest.metadata.describe import described
+def complete(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
+    """The checks and additions that every format gets: text within bounds, title, authors, date and language."""
+    from assay.ingest.metadata.describe import fill_metadata
 
     if not parsed.text.strip():
         raise Refused(Status.empty, "There is no text in it; check that this is the right file.")
@@ -141,43 +116,44 @@ def finished(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
         why = f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters."
         raise Refused(Status.too_large, why)
     if len(parsed.pages) > limits.pages:
-        raise Refused(
-            Status.too_large, f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
-        )
-    return replace(described(parsed, name), language=parsed.language or identify_language(parsed.text))
+        why = f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
+        raise Refused(Status.too_large, why)
+    return replace(fill_metadata(parsed, name), language=parsed.language or identify_language(parsed.text))
 
 
-def format_of(data: bytes, name: str, limits: Limits) -> Format:
-    """Which format these bytes are, by content first; `Refused` says what else they are."""
+def detect_format(data: bytes, name: str, limits: Limits) -> Format:
+    """The format of these bytes. Raises `Refused` with the reason if they cannot be read."""
     if not data.strip(b"\x00 \t\r\n\xff\xfe\xef\xbb\xbf"):
         raise Refused(Status.empty, "The file is empty; check that it was saved.")
-    named = BY_ENDING.get(PurePath(name).suffix.lower())
-    if b"%PDF-" in data[:1024]:
-        return BY_KIND["pdf"]
+    for each in FORMATS:
+        if each.signature and each.signature in data[:1024]:
+            return each
     if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-        raise _container(data)
+        raise _refuse_ole(data)
     if data[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        return _zipped(data, limits)
-    for mark, offset, why in FOREIGN:
+        return _detect_zipped(data, limits)
+    for mark, offset, why in UNSUPPORTED:
         if data[offset : offset + len(mark)] == mark:
             raise Refused(Status.unsupported, why)
+    named = format_of_suffix(name)
     if named is not None and named.binary:
         raise Refused(
             Status.corrupt,
-            f"Its name says {named.kind.upper()} but its content does not; get a fresh copy, or give it the right ending.",
+            f"Its name says {named.name.upper()} but its content does not; get a fresh copy, or give it the right ending.",
         )
-    return _textual(data, named)
+    return _detect_text(data[:SNIFFED], named)
 
 
-def _textual(data: bytes, named: Format | None) -> Format:
-    start = data[:FIRST]
+def _detect_text(start: bytes, named: Format | None) -> Format:
     if MARKED_UP.match(start.removeprefix(b"\xef\xbb\xbf")):
-        return BY_KIND["html"]
-    if named is None and _is_mail(start):
-        return BY_KIND["email"]
-    if XML.match(start) and named is None:
-        raise Refused(Status.unsupported, "It is XML of a kind Assay does not know; convert it to HTML, PDF or text.")
-    return named or BY_KIND["text"]
+        return format_named("html")
+    if named is None or named.plain:
+        if _is_mail(start):
+            return format_named("email")
+        if XML.match(start):
+            why = "It is XML of a kind Assay does not know; convert it to HTML, PDF or text."
+            raise Refused(Status.unsupported, why)
+    return named or format_named("text")
 
 
 def _is_mail(start: bytes) -> bool:
@@ -196,7 +172,7 @@ def _is_mail(start: bytes) -> bool:
     return len(fields) >= 3 and bool(fields & {"mime-version", "message-id", "received", "return-path", "content-type"})
 
 
-def _container(data: bytes) -> Refused:
+def _refuse_ole(data: bytes) -> Refused:
     for stream, status, why in CONTAINERS:
         if stream.encode("utf-16-le") + b"\x00\x00" in data:
             return Refused(status, why)
@@ -205,7 +181,7 @@ def _container(data: bytes) -> Refused:
     )
 
 
-def _zipped(data: bytes, limits: Limits) -> Format:
+def _detect_zipped(data: bytes, limits: Limits) -> Format:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         members = archive.infolist()
@@ -228,13 +204,12 @@ def _zipped(data: bytes, limits: Limits) -> Format:
                 declared = file.read(200).decode("latin-1").strip()
         except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError, RuntimeError):
             declared = ""
-    if declared == "application/epub+zip" or "META-INF/container.xml" in names:
-        return BY_KIND["epub"]
     if declared.startswith("application/vnd.oasis.opendocument"):
         raise Refused(Status.unsupported, OPEN_DOCUMENT)
-    for mark, kind in (("word/document", "docx"), ("ppt/presentation.xml", "pptx"), ("xl/workbook.xml", "xlsx")):
-        if any(member.startswith(mark) for member in names):
-            return BY_KIND[kind]
+    for each in FORMATS:
+        by_member = each.member and any(member.startswith(each.member) for member in names)
+        if by_member or (each.media_type and each.media_type == declared):
+            return each
     if "[Content_Types].xml" in names:
         raise Refused(
             Status.corrupt, "It is an Office file with parts missing; open it, let it be repaired, and save it."

@@ -10,9 +10,10 @@ from urllib.parse import unquote
 from assay.core.types import Section
 from assay.ingest.formats.archive import Archive, attribute, damage_refused, local, open_archive, xml
 from assay.ingest.formats.html import decode_page, visible
-from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.metadata import declared
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -120,7 +121,9 @@ def _linked(page: bytes, folder: str) -> dict[str, str]:
 
     found: dict[str, str] = {}
     for link in LexborHTMLParser(decode_page(page)).css("nav a[href]"):
-        found.setdefault(_member(folder, link.attributes.get("href") or ""), tidy(link.text()).replace("\n", " "))
+        found.setdefault(
+            _member(folder, link.attributes.get("href") or ""), tidy_whitespace(link.text()).replace("\n", " ")
+        )
     return found
 
 
@@ -130,7 +133,7 @@ def _points(root: Element, folder: str) -> dict[str, str]:
         target = next((attribute(part, "src") for part in point if local(part) == "content"), "")
         label = next((part for part in point if local(part) == "navLabel"), None)
         words = (
-            tidy(" ".join(part.text or "" for part in label.iter() if local(part) == "text"))
+            tidy_whitespace(" ".join(part.text or "" for part in label.iter() if local(part) == "text"))
             if label is not None
             else ""
         )

@@ -34,10 +34,17 @@ _LINKED = 0.1  # of what is shown; menus are made of links, prose is not
 def parse(data: bytes, name: str, limits: Limits) -> Parsed:
     """The main content of a page; all it shows, where no main content stands out."""
     if _WEB_ARCHIVE.match(data):
-        from assay.ingest.formats.mail import html_inside
-
-        data = html_inside(data)
+        data = _page_of_archive(data)
     return page(decode_page(data), limits)
+
+
+def _page_of_archive(data: bytes) -> bytes:
+    """The page in a web archive (MHTML), which has the form of an e-mail; empty if there is none."""
+    import email
+
+    parts = (part for part in email.message_from_bytes(data).walk() if part.get_content_type() == "text/html")
+    payload = next((part.get_payload(decode=True) for part in parts), b"")
+    return payload if isinstance(payload, bytes) else b""
 
 
 def decode_page(data: bytes) -> str:

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.formats.text_builder import TextBuilder
+from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -142,7 +143,7 @@ class _Writer:
     def _taken(self) -> str:
         text = "".join(self.inline)
         self.inline.clear()
-        return text.strip("\n").rstrip() if self.pre else tidy(text)
+        return text.strip("\n").rstrip() if self.pre else tidy_whitespace(text)
 
 
 def _holds_data(table: LexborNode) -> bool:

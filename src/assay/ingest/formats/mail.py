@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import email
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from email.header import decode_header, make_header
 from email.message import Message
@@ -15,9 +14,10 @@ from email.utils import getaddresses, parsedate_to_datetime
 
 from assay.ingest.formats.archive import damage_refused
 from assay.ingest.formats.decode import decode
-from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.metadata import declared
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.language.clean import tidy_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _BORDER = re.compile(rb"(?:\A|\n\r?\n)(?=From \S+.{0,100}\d{2}:\d{2}.{0,40}\d{4}[^\n]{0,40}\r?\n)")
@@ -148,7 +148,7 @@ def _plain(part: Message) -> str:
 
 def _attach(part: Message, number: int, limits: Limits, out: TextBuilder, level: int) -> None:
     """Read what is attached as the file it is; what cannot be read is named in a warning."""
-    name = tidy(_words(part.get_filename() or "")).replace("\n", " ")
+    name = tidy_whitespace(_words(part.get_filename() or "")).replace("\n", " ")
     if limits.depth < 1:
         out.warn(f"Attachment {name or number} was left out: it is attached to an attachment of an attachment.")
         return
@@ -175,7 +175,7 @@ def _attach(part: Message, number: int, limits: Limits, out: TextBuilder, level:
 
 
 def _field(message: Message, name: str) -> str:
-    return tidy(", ".join(_words(str(value)) for value in message.get_all(name, []))).replace("\n", " ")
+    return tidy_whitespace(", ".join(_words(str(value)) for value in message.get_all(name, []))).replace("\n", " ")
 
 
 def _words(value: str) -> str:
@@ -193,7 +193,7 @@ def _subject(message: Message) -> str:
 def _senders(message: Message) -> tuple[str, ...]:
     # Addresses are taken apart before they are decoded: a decoded name may hold commas.
     pairs = getaddresses([str(value) for value in message.get_all("From", [])])
-    return tuple(filter(None, (tidy(_words(name)) or address for name, address in pairs)))
+    return tuple(filter(None, (tidy_whitespace(_words(name)) or address for name, address in pairs)))
 
 
 def _date(message: Message) -> str | None:
@@ -202,14 +202,3 @@ def _date(message: Message) -> str | None:
         return declared.date(parsedate_to_datetime(written).date().isoformat())
     except (TypeError, ValueError, IndexError, OverflowError):
         return declared.date(written)
-
-
-def html_inside(data: bytes) -> bytes:
-    """The page in a web archive (MHTML), which is mail in form; empty where there is none."""
-    return next(_html_parts(email.message_from_bytes(data)), b"")
-
-
-def _html_parts(message: Message) -> Iterator[bytes]:
-    for part in message.walk():
-        if part.get_content_type() == "text/html":
-            yield _payload(part)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePath
 
+from assay.core.formats import format_of_suffix
 from assay.core.types import Section
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_hidden import hides
@@ -18,25 +18,14 @@ from assay.ingest.metadata import declared
 from assay.ingest.parsed import Limits, Parsed
 from assay.language.clean import clean_text
 
-KINDS = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".mkd": "markdown",
-    ".mdx": "markdown",
-    ".qmd": "markdown",
-    ".rmd": "markdown",
-    ".rst": "rst",
-    ".rest": "rst",
-    ".org": "org",
-}
-
 
 def parse(data: bytes, name: str, limits: Limits) -> Parsed:
     """Read a text file; the name's ending says which mark-up its headings are in."""
     text = clean_text(decode(data))
     if len(text) > limits.characters:
         raise too_long(limits)
-    kind = KINDS.get(PurePath(name).suffix.lower(), "text")
+    named = format_of_suffix(name)
+    kind = named.name if named and named.plain else "text"
     front: dict[str, list[str]] = {}
     if kind == "markdown":
         front, text = _front_matter(text)

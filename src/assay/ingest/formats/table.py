@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.formats.text_builder import TextBuilder
+from assay.language.clean import tidy_whitespace
 
 _NUMBER = re.compile(r"[-+(]?[$€£¥]?\s*\d[\d.,' ]*\s*%?\)?|\d{4}-\d\d-\d\d.*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -16,7 +17,7 @@ def write_rows(rows: Iterable[Sequence[str]], out: TextBuilder, *, always_named:
     block: list[list[str]] = []
     named: list[str] | None = None
     for row in rows:
-        cells = [tidy(cell).replace("\n", " ") for cell in row]
+        cells = [tidy_whitespace(cell).replace("\n", " ") for cell in row]
         if any(cells):
             block.append(cells)
         # A table may be as long as the file: after so many rows its head is known.

@@ -5,16 +5,12 @@ Each piece is cleaned as it arrives, so an offset taken here is still right when
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.core.types import Section
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.language.clean import clean_text
-
-_BLANKS = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r" ?\n ?(?:\n[ \n]*)?")
+from assay.language.clean import clean_text, tidy_whitespace
 
 
 @dataclass(slots=True)
@@ -44,7 +40,7 @@ class TextBuilder:
         return self.block(text, gap="\n")
 
     def heading(self, title: str, level: int) -> None:
-        title = tidy(title).replace("\n", " ")
+        title = tidy_whitespace(title).replace("\n", " ")
         start = self.block(title)
         if start < self.length:
             self.sections.append(Section(title, level, start, self.length))
@@ -109,10 +105,3 @@ def too_long(limits: Limits) -> Refused:
         Status.too_large,
         f"It holds more than {limits.characters:,} characters of text; split it or raise the limit on characters.",
     )
-
-
-def tidy(text: str) -> str:
-    """White space as a reader sees it: runs of blanks are one blank, an empty line is a line end."""
-    if text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip()
-    return _LINES.sub("\n", _BLANKS.sub(" ", clean_text(text))).strip()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from datetime import date as Date
 
-from assay.ingest.formats.text_builder import tidy
 from assay.ingest.metadata.authors import apart
+from assay.language.clean import tidy_whitespace
 
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"
@@ -40,7 +40,7 @@ _MONTH_FIRST = re.compile(r"(?:\w+day,?\s+)?([a-z]+)\.?\s+(?:(\d{1,2})(?:st|nd|r
 
 def title(declared: str) -> str:
     """The declared title, or nothing where it is a program's own word for a file without one."""
-    words = _PRODUCER.sub("", tidy(declared).replace("\n", " "))
+    words = _PRODUCER.sub("", tidy_whitespace(declared).replace("\n", " "))
     return "" if _NO_TITLE.fullmatch(words) or len(words) > 400 or not any(map(str.isalnum, words)) else words
 
 
@@ -48,7 +48,7 @@ def authors(*declared: str) -> tuple[str, ...]:
     """Names from one or several fields; `A; B`, `A, B and C` and `A & B` are several people, `Doe, Jane` is one."""
     found: dict[str, None] = {}
     for names in declared:
-        for name in _names(tidy(names).replace("\n", ";")):
+        for name in _names(tidy_whitespace(names).replace("\n", ";")):
             name = re.sub(r"^(?:by|von|par)\s+", "", name, flags=re.IGNORECASE).strip(" ,;|·")
             if 1 < len(name) <= 100 and any(map(str.isalpha, name)) and not _NO_AUTHOR.fullmatch(name):
                 found.setdefault(name)
@@ -71,7 +71,7 @@ def _names(names: str) -> list[str]:
 
 def date(declared: str) -> str | None:
     """A date in ISO form, as precise as it was declared; none where it cannot be read without guessing."""
-    words = tidy(declared).replace("\n", " ")
+    words = tidy_whitespace(declared).replace("\n", " ")
     if match := _COMPACT.match(words) or _ISO.match(words):
         return _iso(*match.groups())
     if match := _DAY_FIRST.match(words):

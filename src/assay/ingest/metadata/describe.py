@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from assay.core.formats import TitleSource, format_named
 from assay.core.types import Section
 from assay.ingest.metadata import declared as said
 from assay.ingest.metadata import front_matter as top
@@ -54,9 +55,6 @@ AFTER_ABSTRACT = re.compile(
     r"|mots[- ]clés|palabras clave|acm reference|(?:(?:\d+|I)\.?\s+)?introduction|contents|\d\.?\s+[A-Z])",
     re.IGNORECASE,
 )
-UNTITLED_KINDS = frozenset({"csv", "xlsx", "email"})
-# Their fields are filled in by the program: the day of the first saving, and whoever sat at the machine.
-BY_PROGRAM = frozenset({"docx", "pptx"})
 
 
 def describe(
@@ -107,19 +105,20 @@ def _head(lines: Sequence[Place], titled: Sequence[Place]) -> str:
     return "\n".join(kept[:25])
 
 
-def described(parsed: Parsed, name: str = "") -> Parsed:
-    """A parsed document with the gaps filled that its text, and at last its file's name, can fill."""
-    fields = top.fields(parsed.text) if parsed.kind in {"text", "markdown", "rst", "org", "html"} else {}
-    if parsed.kind in UNTITLED_KINDS:
+def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
+    """A parsed document with its gaps filled from its text and, last, from the name of its file."""
+    format = format_named(parsed.kind)
+    if not format.has_title:
         return replace(parsed, date=parsed.date or date_in_name(name))
-    title = parsed.title or said.title(fields.get("title", "")) or _opening(parsed)
+    fields = top.fields(parsed.text) if format.header_lines else {}
+    title = parsed.title or said.title(fields.get("title", "")) or _opening(parsed, format.title_source)
     head = top.head_of(parsed.text)
     lines = top.below_title(head, title)
     abstract = parsed.abstract or abstract_in(parsed.text, parsed.sections)
-    signed = top.people(lines, sure=abstract is not None) if parsed.kind != "pdf" else ()
+    signed = () if format.described_by_layout else top.people(lines, sure=abstract is not None)
     date = date_in(fields.get("date", "")) or document_date(parsed.text[:2_000], "\n".join(lines), title)
     authors = said.authors(fields.get("author", "")) or signed or top.organisation(lines)[0]
-    by_program = parsed.kind in BY_PROGRAM
+    by_program = format.authored_by_program
     return replace(
         parsed,
         title=title,
@@ -129,11 +128,11 @@ def described(parsed: Parsed, name: str = "") -> Parsed:
     )
 
 
-def _opening(parsed: Parsed) -> str:
-    """A heading over the whole text is its title; so is the first line of a text that has no headings."""
-    if parsed.kind == "text":
+def _opening(parsed: Parsed, source: TitleSource) -> str:
+    """The title that the text opens with: its first line, or a heading over the whole text."""
+    if source is TitleSource.first_line:
         return top.title_line(parsed.text)
-    if parsed.kind not in {"docx", "html"} or not parsed.sections:
+    if source is TitleSource.none or not parsed.sections:
         return ""
     first, *others = parsed.sections
     over = not parsed.text[: first.start].strip() and all(section.level > first.level for section in others)

@@ -1,6 +1,6 @@
 """Scanned PDFs through a local OCR program, when the person asks for it. Nothing is ever fetched.
 
-Pages are drawn inside the jail and read by `tesseract`, if that is installed; its word boxes become text and places.
+Pages are drawn inside the sandbox and read by `tesseract`, if that is installed; its word boxes become text and places.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.core.types import Document
-from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
-from assay.ingest.pdf.box import Box
+from assay.ingest.parsed import Limits, PageBox, Parsed, Status, Unreadable
 from assay.ingest.sandbox.runner import Sandbox
 from assay.language.clean import clean_text
 
@@ -63,7 +62,7 @@ async def read(
         return parsed
     if program() is None:
         return Unreadable(Status.scanned, MISSING)
-    count = await sandbox.pages(source)
+    count = await sandbox.page_count(source)
     if isinstance(count, Unreadable):
         return count
     pages: list[list[Seen]] = []
@@ -79,7 +78,7 @@ async def read(
 async def page_words(
     sandbox: Sandbox, source: Path | bytes, page: int, languages: str = "eng"
 ) -> list[Seen] | Unreadable:
-    picture = await sandbox.picture(source, page, SCALE)
+    picture = await sandbox.page_image(source, page, SCALE)
     if isinstance(picture, Unreadable):
         return picture
     return await asyncio.to_thread(words_on, picture, languages, sandbox.limits)
@@ -87,9 +86,9 @@ async def page_words(
 
 async def boxes(
     sandbox: Sandbox, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
-) -> list[Box] | Unreadable:
+) -> list[PageBox] | Unreadable:
     """Where a span of a scan's text stands; `pages` are the document's offsets. Reads the pages it touches again."""
-    found: list[Box] = []
+    found: list[PageBox] = []
     for number, begin in enumerate(pages, 1):
         stop = pages[number] if number < len(pages) else end
         if begin >= end or stop <= start:
@@ -99,11 +98,11 @@ async def boxes(
             return seen
         for word, at, length in _spread(seen)[1]:
             if begin + at < end and begin + at + length > start:
-                found.append(Box(number, word.x0, word.y0, word.x1, word.y1))
+                found.append(PageBox(number, word.x0, word.y0, word.x1, word.y1))
     return found
 
 
-async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[Box]:
+async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[PageBox]:
     """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
     with Sandbox(limits=limits) as sandbox:
         if MARK in document.meta:
@@ -204,7 +203,7 @@ def _spread(seen: Sequence[Seen]) -> tuple[str, list[tuple[Seen, int, int]]]:
 
 def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreadable:
     """The document that OCR saw, with a word on how sure it was."""
-    from assay.ingest.metadata.describe import described
+    from assay.ingest.metadata.describe import fill_metadata
     from assay.language.identify import identify_language
 
     offsets: list[int] = []
@@ -230,12 +229,12 @@ def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreada
         language=identify_language(whole),
         warnings=(told,),
     )
-    return described(parsed)
+    return fill_metadata(parsed)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Files through a jail, scans through OCR as well."""
+    """Reads files in a sandbox, scans through OCR as well."""
 
     sandbox: Sandbox
     languages: str = "eng"

@@ -1,5 +1,4 @@
-"""A PDF that stays open inside the jail, for somebody who turns its pages: one page after the other is drawn, one citation
-after the other is found, and the file is read once."""
+"""A PDF that stays open inside the sandbox, so that a file is read once for many page images and citations."""
 
 from __future__ import annotations
 
@@ -11,9 +10,8 @@ from typing import Any, cast
 import numpy as np
 import pypdfium2 as pdfium
 
-from assay.ingest.parsed import Limits, Refused, Status
+from assay.ingest.parsed import Limits, PageBox, Refused, Status
 from assay.ingest.pdf import reader
-from assay.ingest.pdf.box import Box
 
 ENOUGH = 12  # pages from which on only some of them are read for a span
 AROUND = 2  # pages before and after it
@@ -23,8 +21,8 @@ MOST_PIXELS = 12_000_000  # of a picture: a page as wide as it may be asked for,
 
 
 @dataclass(slots=True)
-class Kept:
-    """The file that was asked for last. Originals are kept by what they hold, so a place never holds anything else."""
+class OpenPdf:
+    """The file of the last request. Originals are stored by digest, so a path always has the same content."""
 
     path: str = ""
     data: bytes = b""
@@ -45,8 +43,8 @@ class Kept:
             self.document.close()
         self.path, self.data, self.document, self.reading = "", b"", None, None
 
-    def picture(self, path: str, page: int, width: int) -> bytes:
-        """A page, counted from 1, as a PNG so many pixels wide; narrower where it would become too high."""
+    def page_image(self, path: str, page: int, width: int) -> bytes:
+        """A page, counted from 1, as a PNG of this width, or narrower if it would have too many pixels."""
         document = self.opened(path)
         if not 1 <= page <= len(document):
             raise Refused(Status.unreadable, f"It has {len(document)} pages; there is no page {page}.")
@@ -59,7 +57,7 @@ class Kept:
         finally:
             shown.close()
 
-    def boxes(self, path: str, start: int, end: int, words: str, pages: list[int]) -> list[Box]:
+    def boxes(self, path: str, start: int, end: int, words: str, pages: list[int]) -> list[PageBox]:
         """Where a span of the text stands. A book is not read for a sentence: where the same words stand in the same place
         when only the pages around them are read, that is where they are."""
         self.opened(path)

@@ -17,8 +17,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from assay.ingest.metadata.describe import describe
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
-from assay.ingest.pdf.box import Box
+from assay.ingest.parsed import Limits, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.layout import furniture, lines_of, runs_of, turned_lines
 from assay.ingest.pdf.page import Engine, Sheet, frame_of, read_sheet
 from assay.ingest.pdf.text import Words, Written, folded, write
@@ -189,13 +188,15 @@ def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
 # --- the way back ---------------------------------------------------------------------------------------------------
 
 
-def boxes(data: bytes, start: int, end: int, limits: Limits | None = None, reading: Reading | None = None) -> list[Box]:
+def boxes(
+    data: bytes, start: int, end: int, limits: Limits | None = None, reading: Reading | None = None
+) -> list[PageBox]:
     """Where `text[start:end]` stands: one box per line or column it touches. Hand in a `reading` to save a second one."""
     words = (reading or read(data, limits or Limits())).written.words
     return boxes_of(data, words, start, end)
 
 
-def boxes_of(data: bytes, words: Words, start: int, end: int) -> list[Box]:
+def boxes_of(data: bytes, words: Words, start: int, end: int) -> list[PageBox]:
     by_page: dict[int, list[tuple[int, int]]] = {}
     for page, first, last in words.within(start, end):
         by_page.setdefault(page, []).append((first, last))
@@ -234,7 +235,7 @@ def _edges(engine: Engine, handle: Any, stretches: list[tuple[int, int]]) -> np.
     return np.array(edges, dtype=np.float64).reshape(-1, 4)
 
 
-def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Box]:
+def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[PageBox]:
     """Neighbours on a line become one box."""
     joined: list[list[float]] = []
     for x0, y0, x1, y1 in rows.tolist():
@@ -249,7 +250,7 @@ def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Box]
                 continue
         joined.append([x0, y0, x1, y1])
     width, height = max(size[0], 1.0), max(size[1], 1.0)
-    return [Box(page, x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in joined]
+    return [PageBox(page, x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in joined]
 
 
 def page_count(data: bytes) -> int:

@@ -1,6 +1,6 @@
-"""How the parent and a parser's process talk: a length, JSON, and raw bytes beside it. Never pickle.
+"""Messages between the parent and a parser process: a length, JSON, and raw bytes. Never pickle.
 
-Either side may have been taken over by a document, so sizes are checked before anything is read.
+A document may have taken over the process, so sizes are checked before anything is read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ LARGEST_JSON = 400_000_000  # the characters a document may have, written as JSO
 LARGEST_BLOB = 300_000_000
 
 
-class Garbled(Exception):
-    """What arrived is not a message."""
+class ProtocolError(Exception):
+    """The received bytes are not a message."""
 
 
 def send(stream: BinaryIO, message: Any, blob: bytes = b"") -> None:
@@ -27,22 +27,22 @@ def send(stream: BinaryIO, message: Any, blob: bytes = b"") -> None:
 
 
 def receive(stream: BinaryIO, largest: int = LARGEST_JSON) -> tuple[dict[str, Any], bytes] | None:
-    """The next message; none at the end of the stream."""
+    """The next message, or none at the end of the stream."""
     head = stream.read(HEAD.size)
     if not head:
         return None
     if len(head) < HEAD.size:
-        raise Garbled("cut short")
+        raise ProtocolError("cut short")
     size, blob_size = HEAD.unpack(head)
     if size > largest or blob_size > LARGEST_BLOB:
-        raise Garbled("too large")
+        raise ProtocolError("too large")
     body, blob = stream.read(size), stream.read(blob_size)
     if len(body) < size or len(blob) < blob_size:
-        raise Garbled("cut short")
+        raise ProtocolError("cut short")
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as problem:
-        raise Garbled("not JSON") from problem
+        raise ProtocolError("not JSON") from problem
     if not isinstance(message, dict):
-        raise Garbled("not an object")
+        raise ProtocolError("not an object")
     return message, blob

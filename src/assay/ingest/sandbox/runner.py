@@ -1,7 +1,7 @@
-"""Parsers run in limited child processes: a document can crash one, fill it or take it over, and harm nothing else.
+"""Runs parsers in restricted child processes, so that a hostile document can harm nothing but its own process.
 
-The parent hands over bytes and gets back a `Parsed`, or an `Unreadable` that says what to do. A process serves many
-files, and is replaced after a failure and after a while.
+The parent sends bytes and gets a `Parsed`, or an `Unreadable` that says what to do. A process reads many files; it is
+replaced after a failure and after `FILES_PER_PROCESS` files.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from assay.core.codec import from_json, to_json
-from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
-from assay.ingest.pdf.box import Box
-from assay.ingest.sandbox.child import CRASHED, Child, Request, package_root
+from assay.ingest.parsed import Limits, PageBox, Parsed, Status, Unreadable
+from assay.ingest.sandbox.process import CRASHED, ParserProcess, ParserRequest, package_root
 
 READER = "assay.ingest.formats.detect:read"
-FILES_PER_PROCESS = 200  # a fresh process now and then: leaks end, and no document has a neighbour for ever
+FILES_PER_PROCESS = 200  # bounds memory leaks and how long documents share a process
 T = TypeVar("T")
 
 
 class Sandbox:
-    """A few parser processes. `read` may be awaited from any event loop; `read_now` is for threads."""
+    """A pool of parser processes. `read` may be awaited from any event loop; `read_now` is for threads."""
 
     def __init__(
         self,
@@ -39,40 +38,40 @@ class Sandbox:
     ) -> None:
         self.limits = limits or Limits()
         self._setting = {"limits": to_json(self.limits), "reader": reader, "path": [*path, package_root()]}
-        # The threads live as long as the jail: a child is told to die with the thread that started it.
-        self._threads = ThreadPoolExecutor(max(1, workers), thread_name_prefix="jail")
+        # The threads live as long as the sandbox, because a process dies with the thread that started it.
+        self._threads = ThreadPoolExecutor(max(1, workers), thread_name_prefix="sandbox")
         self._lock = threading.Lock()
-        self._idle: list[Child] = []
-        self._busy: set[Child] = set()
+        self._idle: list[ParserProcess] = []
+        self._busy: set[ParserProcess] = set()
         self._closed = False
 
     async def read(self, data: Path | bytes, name: str = "") -> Parsed | Unreadable:
-        """The document in a file or in bytes; `name` tells formats apart that look alike."""
-        return await self._apart(lambda job: self._read(job, data, name))
+        """The document in a file or in bytes; `name` helps to tell formats apart."""
+        return await self._in_thread(lambda job: self._read(job, data, name))
 
     def read_now(self, source: Path | bytes, name: str = "") -> Parsed | Unreadable:
-        return self._threads.submit(self._read, Job(), source, name).result()
+        return self._threads.submit(self._read, ParserJob(), source, name).result()
 
-    async def boxes(self, source: Path | bytes, start: int, end: int) -> list[Box] | Unreadable:
+    async def boxes(self, source: Path | bytes, start: int, end: int) -> list[PageBox] | Unreadable:
         """Where a span of a PDF's text stands on its pages."""
-        request = Request("boxes", {"name": "", "start": start, "end": end})
-        return await self._apart(
-            lambda job: self._ask(job, source, request, lambda found, _: from_json(list[Box], found))
+        request = ParserRequest("boxes", {"name": "", "start": start, "end": end})
+        return await self._in_thread(
+            lambda job: self._ask(job, source, request, lambda found, _: from_json(list[PageBox], found))
         )
 
-    async def pages(self, source: Path | bytes) -> int | Unreadable:
+    async def page_count(self, source: Path | bytes) -> int | Unreadable:
         """How many pages a PDF has."""
-        request = Request("pages", {"name": ""})
-        return await self._apart(lambda job: self._ask(job, source, request, lambda found, _: int(found)))
+        request = ParserRequest("pages", {"name": ""})
+        return await self._in_thread(lambda job: self._ask(job, source, request, lambda found, _: int(found)))
 
-    async def picture(self, source: Path | bytes, page: int, scale: float = 2.0) -> bytes | Unreadable:
+    async def page_image(self, source: Path | bytes, page: int, scale: float = 2.0) -> bytes | Unreadable:
         """A page of a PDF as a PNG."""
-        request = Request("picture", {"name": "", "page": page, "scale": scale})
-        return await self._apart(lambda job: self._ask(job, source, request, lambda _, blob: blob))
+        request = ParserRequest("page_image", {"name": "", "page": page, "scale": scale})
+        return await self._in_thread(lambda job: self._ask(job, source, request, lambda _, blob: blob))
 
-    async def told(self, request: Request, take: Callable[[Any, bytes], T]) -> T | Unreadable:
-        """The answer to a request that comes without bytes: it names a file, which the process opens itself."""
-        return await self._apart(lambda job: self._ask(job, b"", request, take))
+    async def ask(self, request: ParserRequest, take: Callable[[Any, bytes], T]) -> T | Unreadable:
+        """The answer to a request without bytes: it names a file, which the process opens itself."""
+        return await self._in_thread(lambda job: self._ask(job, b"", request, take))
 
     def close(self) -> None:
         with self._lock:
@@ -91,25 +90,29 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _apart(self, work: Callable[[Job], T]) -> T:
-        job = Job()
+    async def _in_thread(self, work: Callable[[ParserJob], T]) -> T:
+        job = ParserJob()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work, job)
         except asyncio.CancelledError:
             job.cancel()
             raise
 
-    def _read(self, job: Job, source: Path | bytes, name: str) -> Parsed | Unreadable:
+    def _read(self, job: ParserJob, source: Path | bytes, name: str) -> Parsed | Unreadable:
         name = name or (source.name if isinstance(source, Path) else "")
-        return self._ask(job, source, Request("read", {"name": name}), lambda found, _: checked(found, self.limits))
+        return self._ask(
+            job, source, ParserRequest("read", {"name": name}), lambda found, _: validate_parsed(found, self.limits)
+        )
 
-    def _ask(self, job: Job, source: Path | bytes, request: Request, take: Callable[[Any, bytes], T]) -> T | Unreadable:
-        data = source if isinstance(source, bytes) else load(source, self.limits)
+    def _ask(
+        self, job: ParserJob, source: Path | bytes, request: ParserRequest, take: Callable[[Any, bytes], T]
+    ) -> T | Unreadable:
+        data = source if isinstance(source, bytes) else load_file(source, self.limits)
         if isinstance(data, Unreadable):
             return data
         if len(data) > self.limits.bytes:
-            return too_large(len(data), self.limits)
-        child = self._child()
+            return Unreadable(Status.too_large, self.limits.describe_excess(len(data)))
+        child = self._acquire()
         try:
             job.begin(child)
             answer = child.ask(request, data, 2 * self.limits.seconds)
@@ -118,21 +121,21 @@ class Sandbox:
             try:
                 return take(answer[0].get("found"), answer[1])
             except (ValueError, TypeError, KeyError, RecursionError):
-                child.kill()  # it answers in a way no parser does
+                child.kill()  # no parser answers like this
                 return Unreadable(Status.crashed, CRASHED)
         finally:
             job.end()
-            self._give_back(child)
+            self._release(child)
 
-    def _child(self) -> Child:
+    def _acquire(self) -> ParserProcess:
         with self._lock:
             if self._closed:
-                raise RuntimeError("the jail is closed")
-            child = self._idle.pop() if self._idle else Child(self._setting)
+                raise RuntimeError("the sandbox is closed")
+            child = self._idle.pop() if self._idle else ParserProcess(self._setting)
             self._busy.add(child)
             return child
 
-    def _give_back(self, child: Child) -> None:
+    def _release(self, child: ParserProcess) -> None:
         with self._lock:
             self._busy.discard(child)
             if child.alive and child.served < FILES_PER_PROCESS and not self._closed:
@@ -141,15 +144,15 @@ class Sandbox:
         child.end()
 
 
-class Job:
-    """What can be called off: the child that is working on it, if any."""
+class ParserJob:
+    """A request that can be cancelled by killing the process that works on it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._child: Child | None = None
+        self._child: ParserProcess | None = None
         self._cancelled = False
 
-    def begin(self, child: Child) -> None:
+    def begin(self, child: ParserProcess) -> None:
         with self._lock:
             self._child = child
             if self._cancelled:
@@ -166,9 +169,9 @@ class Job:
                 self._child.kill()
 
 
-def limits_here() -> list[str]:
-    """What a parser's process cannot be kept from on this system; empty where every guard holds."""
-    child = Child({"limits": to_json(Limits()), "reader": READER, "path": [package_root()]})
+def missing_guards() -> list[str]:
+    """The guards that do not hold on this system; empty if all do."""
+    child = ParserProcess({"limits": to_json(Limits()), "reader": READER, "path": [package_root()]})
     try:
         child.start()
         return list(child.missing) if child.alive else ["parsers cannot be started in a process of their own"]
@@ -176,8 +179,8 @@ def limits_here() -> list[str]:
         child.end()
 
 
-def load(path: Path, limits: Limits) -> bytes | Unreadable:
-    """A file's bytes; never waits on a pipe or a device."""
+def load_file(path: Path, limits: Limits) -> bytes | Unreadable:
+    """The bytes of a regular file; never blocks on a pipe or a device."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as problem:
@@ -190,20 +193,15 @@ def load(path: Path, limits: Limits) -> bytes | Unreadable:
         return Unreadable(Status.unreadable, "It is not a file but a folder, pipe or device; name a file.")
     with os.fdopen(handle, "rb") as file:
         if known.st_size > limits.bytes:
-            return too_large(known.st_size, limits)
+            return Unreadable(Status.too_large, limits.describe_excess(known.st_size))
         try:
             return file.read(limits.bytes + 1)
         except OSError as problem:
             return Unreadable(Status.unreadable, f"It cannot be read ({problem.strerror}); check the disk it is on.")
 
 
-def too_large(size: int, limits: Limits) -> Unreadable:
-    why = f"It has {size:,} bytes, more than the limit of {limits.bytes:,}; split it or raise the limit on bytes."
-    return Unreadable(Status.too_large, why)
-
-
-def checked(found: Any, limits: Limits) -> Parsed:
-    """A `Parsed` whose offsets hold: the process that wrote it may be in a document's hands."""
+def validate_parsed(found: Any, limits: Limits) -> Parsed:
+    """A `Parsed` with valid offsets. The process that sent it may have been taken over by a document."""
     parsed = from_json(Parsed, found)
     size = len(parsed.text)
     pages = parsed.pages

@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse
 
 from assay.core.access import Base
 from assay.core.errors import Missing
+from assay.core.formats import format_named
 from assay.ingest.pipeline import original_path
 from assay.serve.schemas.document_schemas import Documents, DocumentWhole, Removed, Text
 from assay.serve.schemas.run_schemas import Problem, Some
@@ -75,7 +76,8 @@ def one_document(document: DocumentId, mine: Mine) -> DocumentWhole:
         abstract=head.abstract,
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
-        pictures=head.entry.kind == "pdf" and original_path(mine.path / ORIGINALS, head.entry.digest).is_file(),
+        pictures=format_named(head.entry.kind).page_images
+        and original_path(mine.path / ORIGINALS, head.entry.digest).is_file(),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Response
 
 from assay.core.errors import Missing
+from assay.core.formats import format_named
 from assay.ingest.pdf.ocr import MARK
 from assay.ingest.pipeline import original_path
 from assay.serve.routes.documents import DocumentId, Offset, missing
@@ -84,5 +85,7 @@ def _original(mine: Workspace, document: str) -> tuple[Head, Place | None]:
     head = document_list.head(mine.store, document, mine.scope())
     if head is None:
         raise missing(document)
-    place = original_path(mine.path / ORIGINALS, head.entry.digest) if head.entry.kind == "pdf" else None
+    place = (
+        original_path(mine.path / ORIGINALS, head.entry.digest) if format_named(head.entry.kind).page_images else None
+    )
     return head, place if place and place.is_file() else None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assay.answer.extractive.extract import ASKING_STEMS
+from assay.core.formats import format_named
 from assay.core.types import Document
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
@@ -114,7 +115,7 @@ def beside(focus: str, document: Document, others: Sequence[str]) -> list[Subjec
 def body_of(document: Document) -> str:
     """What is counted of a document: not the lines over a letter that say from whom it came."""
     body = document.text[:READ]
-    return body.partition("\n\n")[2] or body if document.kind == "email" else body
+    return body.partition("\n\n")[2] or body if format_named(document.kind).message_header else body
 
 
 def spread(others: Sequence[str]) -> Counter[str]:

@@ -13,8 +13,9 @@ from assay.ingest.formats.archive import Archive, attribute, child, damage_refus
 from assay.ingest.formats.ooxml.docx_numbering import Numbering, read_numbering
 from assay.ingest.formats.ooxml.docx_styles import Style, numbered, outline, read_styles
 from assay.ingest.formats.ooxml.formulas import formula
-from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -87,7 +88,7 @@ class _Reader:
 
     def paragraph(self, element: Element) -> None:
         style = self._style(element)
-        text = tidy("".join(self._words(element, style.shaded)))
+        text = tidy_whitespace("".join(self._words(element, style.shaded)))
         label = self.numbering.label(numbered(element) or style.numbered) if text else ""
         aside, self.aside = self.aside, []
         if text:
@@ -138,7 +139,7 @@ class _Reader:
         texts = []
         for part in _paragraphs(cell):
             style = self._style(part)
-            text = tidy("".join(self._words(part, True)))
+            text = tidy_whitespace("".join(self._words(part, True)))
             label = self.numbering.label(numbered(part) or style.numbered) if text else ""
             texts.append(f"{label} {text}".strip())
         self.coloured = coloured

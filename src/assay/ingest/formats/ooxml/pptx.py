@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from assay.ingest.formats.archive import Archive, attribute, child, damage_refused, local, open_archive, properties
 from assay.ingest.formats.ooxml.formulas import formula
-from assay.ingest.formats.text_builder import TextBuilder, tidy
+from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -77,7 +78,7 @@ class _Slide:
 
     def write(self, slide: Element, number: int, out: TextBuilder) -> str:
         shapes = sorted(self._shapes(child(slide, "cSld", "spTree"), self._places()), key=self._order)
-        title = next((tidy(" ".join(shape.lines)).replace("\n", " ") for shape in shapes if shape.title), "")
+        title = next((tidy_whitespace(" ".join(shape.lines)).replace("\n", " ") for shape in shapes if shape.title), "")
         rest = [shape for shape in shapes if not shape.title]
         notes = self._notes()
         if title and len(title) < 250:
@@ -199,7 +200,7 @@ def _lines(body: Element | None) -> list[str]:
     lines: list[str] = []
     for paragraph in body if body is not None else ():
         if local(paragraph) == "p":
-            text = tidy("".join(_words(paragraph))).replace("\n", " ")
+            text = tidy_whitespace("".join(_words(paragraph))).replace("\n", " ")
             looks = child(paragraph, "pPr")
             deeper = looks is not None and attribute(looks, "lvl") not in {"", "0"}
             if text:
@@ -232,7 +233,7 @@ def _diagram(root: Element) -> list[str]:
 def _chart(root: Element) -> list[str]:
     """A chart's title, and its figures with the name of each category and series."""
     heading = next((part for part in root.iter() if local(part) == "title"), None)
-    lines = [tidy(" ".join(_texts(heading)))] if heading is not None else []
+    lines = [tidy_whitespace(" ".join(_texts(heading)))] if heading is not None else []
     for series in (part for part in root.iter() if local(part) == "ser"):
         name = " ".join(_cached(child(series, "tx")))
         categories = _cached(child(series, "cat")) or _cached(child(series, "xVal"))

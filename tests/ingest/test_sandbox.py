@@ -14,7 +14,8 @@ import pytest
 
 from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import protocol
-from assay.ingest.sandbox.runner import Child, Request, Sandbox, checked, limits_here, load
+from assay.ingest.sandbox.process import ParserProcess, ParserRequest
+from assay.ingest.sandbox.runner import Sandbox, load_file, missing_guards, validate_parsed
 
 LINUX = sys.platform.startswith("linux")
 READER = textwrap.dedent(
@@ -79,8 +80,8 @@ READER = textwrap.dedent(
         time.sleep(60)
 
     def lies(data, limits):
-        from assay.ingest import wire
-        wire.send(_stream(), {"found": {"text": "short", "kind": "text", "pages": [0, 900]}})
+        from assay.ingest.sandbox import protocol
+        protocol.send(_stream(), {"found": {"text": "short", "kind": "text", "pages": [0, 900]}})
         time.sleep(60)
 
     def _tries(action):
@@ -136,7 +137,7 @@ def reader(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def jail_of(folder: Path, workers: int = 1, **limits: float) -> Sandbox:
+def sandbox_of(folder: Path, workers: int = 1, **limits: float) -> Sandbox:
     return Sandbox(
         Limits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),)
     )  # type: ignore[arg-type]
@@ -144,7 +145,7 @@ def jail_of(folder: Path, workers: int = 1, **limits: float) -> Sandbox:
 
 @pytest.fixture
 def sandbox(reader: Path):
-    with jail_of(reader) as made:
+    with sandbox_of(reader) as made:
         yield made
 
 
@@ -175,7 +176,7 @@ async def test_a_crash_is_survived_and_the_next_file_is_read(sandbox: Sandbox, c
 
 @pytest.mark.skipif(not LINUX, reason="processor time is limited where the system can")
 async def test_an_endless_loop_is_cut_by_its_processor_time(reader: Path) -> None:
-    with jail_of(reader, seconds=1.0) as sandbox:
+    with sandbox_of(reader, seconds=1.0) as sandbox:
         begun = time.monotonic()
         answer = await sandbox.read(b"", "spins")
         assert isinstance(answer, Unreadable) and answer.status is Status.too_slow
@@ -184,7 +185,7 @@ async def test_an_endless_loop_is_cut_by_its_processor_time(reader: Path) -> Non
 
 
 async def test_a_parser_that_waits_for_ever_is_cut_by_the_clock(reader: Path) -> None:
-    with jail_of(reader, seconds=1.0) as sandbox:
+    with sandbox_of(reader, seconds=1.0) as sandbox:
         await sandbox.read(b"warm", "says")
         begun = time.monotonic()
         answer = await sandbox.read(b"", "sleeps")
@@ -194,7 +195,7 @@ async def test_a_parser_that_waits_for_ever_is_cut_by_the_clock(reader: Path) ->
 
 @pytest.mark.skipif(not LINUX, reason="memory is limited where the system can")
 async def test_a_parser_that_hoards_memory_is_stopped(reader: Path) -> None:
-    with jail_of(reader, memory=1_500_000_000) as sandbox:
+    with sandbox_of(reader, memory=1_500_000_000) as sandbox:
         answer = await sandbox.read(b"", "hoards")
         assert isinstance(answer, Unreadable) and answer.status is Status.out_of_memory
         assert await sandbox.read(b"after", "says") == Parsed("after", "text")
@@ -233,7 +234,7 @@ async def test_the_network_is_out_of_reach(sandbox: Sandbox) -> None:
 
 async def test_files_cannot_be_written_and_programs_cannot_be_run(sandbox: Sandbox, tmp_path: Path) -> None:
     attempts = ["writes", "runs"]
-    if LINUX and not limits_here():
+    if LINUX and not missing_guards():
         attempts += ["writes_natively", "forks_natively"]
     for attempt in attempts:
         answer = await sandbox.read(str(tmp_path / "made").encode(), attempt)
@@ -249,7 +250,7 @@ async def test_the_parents_secrets_are_not_in_the_childs_environment(
     assert isinstance(answer, Parsed) and "ASSAY" not in answer.text and "HOME" not in answer.text
 
 
-async def test_a_pdfs_text_boxes_and_pictures_come_from_the_jail() -> None:
+async def test_a_pdfs_text_boxes_and_pictures_come_from_the_sandbox() -> None:
     import io
 
     from reportlab.pdfgen.canvas import Canvas
@@ -264,15 +265,15 @@ async def test_a_pdfs_text_boxes_and_pictures_come_from_the_jail() -> None:
         for start, end in ((0, 8), (9, 15)):
             found = await sandbox.boxes(out.getvalue(), start, end)
             assert isinstance(found, list) and len(found) == 1 and found[0].page == 1
-        picture = await sandbox.picture(out.getvalue(), 1, 1.0)
+        picture = await sandbox.page_image(out.getvalue(), 1, 1.0)
         assert isinstance(picture, bytes) and picture.startswith(b"\x89PNG")
-        assert await sandbox.pages(out.getvalue()) == 1
-        wrong = await sandbox.picture(b"%PDF-1.4 nothing", 1)
+        assert await sandbox.page_count(out.getvalue()) == 1
+        wrong = await sandbox.page_image(b"%PDF-1.4 nothing", 1)
         assert isinstance(wrong, Unreadable) and wrong.status is Status.corrupt
 
 
 async def test_several_processes_read_side_by_side(reader: Path) -> None:
-    with jail_of(reader, workers=3) as sandbox:
+    with sandbox_of(reader, workers=3) as sandbox:
         answers = await asyncio.gather(*[sandbox.read(str(number).encode(), "says") for number in range(20)])
         assert [answer.text for answer in answers if isinstance(answer, Parsed)] == [str(n) for n in range(20)]
 
@@ -294,7 +295,7 @@ def test_threads_can_read_without_an_event_loop(sandbox: Sandbox) -> None:
 
 
 def test_closing_leaves_no_process_behind(reader: Path) -> None:
-    sandbox = jail_of(reader)
+    sandbox = sandbox_of(reader)
     answer = sandbox.read_now(b"", "pid")
     assert isinstance(answer, Parsed)
     sandbox.close()
@@ -338,7 +339,7 @@ def test_a_file_over_the_limit_is_not_even_loaded(tmp_path: Path) -> None:
     huge = tmp_path / "huge.txt"
     with huge.open("wb") as file:
         file.truncate(10_000_000)
-    answer = load(huge, Limits(bytes=1_000_000))
+    answer = load_file(huge, Limits(bytes=1_000_000))
     assert isinstance(answer, Unreadable) and answer.status is Status.too_large
 
 
@@ -358,24 +359,24 @@ def test_a_file_over_the_limit_is_not_even_loaded(tmp_path: Path) -> None:
 )
 def test_offsets_that_do_not_hold_are_refused(found: object) -> None:
     with pytest.raises(ValueError):
-        checked(found, Limits())
+        validate_parsed(found, Limits())
 
 
 def test_a_message_larger_than_agreed_is_not_read() -> None:
     import io
 
     stream = io.BytesIO(protocol.HEAD.pack(1_000, 0) + b"{}" * 500)
-    with pytest.raises(protocol.Garbled):
+    with pytest.raises(protocol.ProtocolError):
         protocol.receive(stream, largest=999)
     assert protocol.receive(io.BytesIO(protocol.HEAD.pack(2, 3) + b"{}abc")) == ({}, b"abc")
 
 
 def test_the_doctor_can_ask_what_is_not_limited_here() -> None:
-    assert all(isinstance(line, str) for line in limits_here())
+    assert all(isinstance(line, str) for line in missing_guards())
 
 
 def test_a_process_that_cannot_start_is_a_status() -> None:
-    child = Child({"limits": {"memory": 10**12, "unheard_of": 1}, "reader": "x:y", "path": []})
-    answer = child.ask(Request("read", {"name": "x"}), b"", 5.0)
+    child = ParserProcess({"limits": {"memory": 10**12, "unheard_of": 1}, "reader": "x:y", "path": []})
+    answer = child.ask(ParserRequest("read", {"name": "x"}), b"", 5.0)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed and "doctor" in answer.why
     child.end()

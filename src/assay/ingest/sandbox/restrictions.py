@@ -1,6 +1,6 @@
-"""What a parser's process may not do, set by that process for itself before it sees a document.
+"""What a parser process may not do, set by that process for itself before it sees a document.
 
-Each guard that the platform does not offer is named in what `confine` gives back, so that `assay doctor` can say so.
+`restrict_process` returns the guards that the platform does not offer, for `assay doctor`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ REFUSED_CALLS = {
 REFUSED_EVENTS = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.kill")
 
 
-def confine(limits: Limits) -> list[str]:
-    """Give up every right a parser does not need; returns what could not be given up here."""
+def restrict_process(limits: Limits) -> list[str]:
+    """Give up every right that a parser does not need. Returns the guards that are missing on this platform."""
     missing = [*_resources(limits)]
     if sys.platform.startswith("linux"):
         missing += _linux()
@@ -48,8 +48,8 @@ def confine(limits: Limits) -> list[str]:
     return missing
 
 
-def allow_seconds(seconds: float) -> None:
-    """Processor time for the next file, on top of what earlier ones took."""
+def allow_cpu_seconds(seconds: float) -> None:
+    """Limit the processor time of the next file; earlier files do not count."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -95,7 +95,7 @@ def _linux() -> list[str]:
         os._exit(1)  # the parent died before the guard was in place
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     unprivileged = libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    # Its own, empty network; without the right to make one, inside its own user namespace.
+    # An empty network namespace of its own; without that right, inside a user namespace of its own.
     apart = libc.unshare(CLONE_NEWNET) == 0 or libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
     filtered = unprivileged and _filter_calls(libc)
     if not apart and not filtered:
@@ -106,7 +106,7 @@ def _linux() -> list[str]:
 
 
 def _filter_calls(libc: ctypes.CDLL) -> bool:
-    """Have the kernel refuse the calls no parser needs. Holds for native code too, and cannot be undone."""
+    """Install a seccomp filter that refuses these calls. It holds for native code too and cannot be undone."""
     if platform.machine() not in REFUSED_CALLS or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     program = b"".join(struct.pack("=HBBI", *step) for step in _program(*REFUSED_CALLS[platform.machine()]))
@@ -120,7 +120,7 @@ def _filter_calls(libc: ctypes.CDLL) -> bool:
 
 
 def _program(machine: int, refused: str, special: dict[str, int]) -> list[tuple[int, int, int, int]]:
-    """Steps of the kernel's packet filter: (code, jump if true, jump if false, value), over the call's number and arguments."""
+    """The filter as BPF instructions: (code, jump if true, jump if false, value)."""
     load, equal, at_least, masked, done = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, deny, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # go ahead; EPERM; ENOSYS
     number, arch, argument = 0, 4, 16

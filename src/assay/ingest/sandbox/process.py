@@ -1,6 +1,6 @@
-"""One parser process, seen from the parent: started, asked, timed, and read off when it ends.
+"""One parser process, as its parent controls it: started, asked, timed and reaped.
 
-Whatever the process does, asking it gives an answer: what it found, or a status that says why there is nothing.
+Whatever the process does, a request gets an answer: the result, or a status with the reason why there is none.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the child is to do with the bytes."""
+class ParserRequest:
+    """A task for the parser process and its arguments; the bytes travel beside it."""
 
     task: str
     arguments: dict[str, Any]
 
 
-class Child:
-    """One parser process, started when it is first asked."""
+class ParserProcess:
+    """A parser process, started at the first request."""
 
     def __init__(self, setting: dict[str, Any]) -> None:
         self._setting = setting
@@ -63,15 +63,15 @@ class Child:
             env=_environment(),
         )
         try:
-            ready = self._timed(STARTUP_SECONDS, lambda: protocol.receive(self._out))
-        except protocol.Garbled:
+            ready = self._within(STARTUP_SECONDS, lambda: protocol.receive(self._out))
+        except protocol.ProtocolError:
             ready = None
         self.started = isinstance(ready, tuple)
         if isinstance(ready, tuple):
             self.missing = tuple(str(what) for what in ready[0].get("missing", ()))
 
-    def ask(self, request: Request, data: bytes, seconds: float) -> tuple[dict[str, Any], bytes] | Unreadable:
-        """Send one request and wait for its answer; whatever goes wrong is a status."""
+    def ask(self, request: ParserRequest, data: bytes, seconds: float) -> tuple[dict[str, Any], bytes] | Unreadable:
+        """Send one request and wait for the answer. Every failure becomes a status."""
         if self._process is None and not self._killed:
             self.start()
             if not self.started:
@@ -79,12 +79,12 @@ class Child:
                 return Unreadable(Status.crashed, NOT_STARTED)
         self.served += 1
         try:
-            answer = self._timed(seconds, lambda: self._exchange(request, data))
-        except protocol.Garbled:
+            answer = self._within(seconds, lambda: self._exchange(request, data))
+        except protocol.ProtocolError:
             self.kill()
             return Unreadable(Status.crashed, CRASHED)
         if answer is None:
-            return self._ending()
+            return self._failure()
         message, blob = answer
         if message.get("last"):
             self.kill()
@@ -97,7 +97,7 @@ class Child:
             return Unreadable(Status.crashed, CRASHED)
 
     def kill(self) -> None:
-        """End the process and whatever it started. May be called from another thread while `ask` waits."""
+        """Kill the process and its children. Safe to call from another thread while `ask` waits."""
         self._killed = True
         process = self._process
         if process is None or process.returncode is not None:
@@ -109,28 +109,28 @@ class Child:
                 process.kill()
 
     def end(self) -> None:
-        """Kill it and leave nothing behind. Only for the thread that owns it."""
+        """Kill the process and release its resources. Only for the thread that owns it."""
         self.kill()
         if self._process is not None:
             self._reap()
 
-    def _timed(self, seconds: float, talk: Callable[[], T]) -> T | None:
-        """Talk to the process, which is killed when the time is up: its pipes then close and the talk ends."""
-        clock = threading.Timer(seconds, self._too_late)
+    def _within(self, seconds: float, exchange: Callable[[], T]) -> T | None:
+        """Run `exchange`. When the time is up the process is killed, which closes its pipes and ends the exchange."""
+        clock = threading.Timer(seconds, self._kill_late)
         clock.daemon = True
         clock.start()
         try:
-            return talk()
+            return exchange()
         except (OSError, ValueError):
-            return None  # the pipe is closed; how the process ended says why
+            return None  # the pipe is closed; the exit status says why
         finally:
             clock.cancel()
 
-    def _too_late(self) -> None:
+    def _kill_late(self) -> None:
         self._timed_out = True
         self.kill()
 
-    def _exchange(self, request: Request, data: bytes) -> tuple[dict[str, Any], bytes] | None:
+    def _exchange(self, request: ParserRequest, data: bytes) -> tuple[dict[str, Any], bytes] | None:
         process = cast("subprocess.Popen[bytes]", self._process)
         protocol.send(cast(BinaryIO, process.stdin), {"task": request.task, "with": request.arguments}, data)
         return protocol.receive(self._out)
@@ -140,18 +140,18 @@ class Child:
         process = cast("subprocess.Popen[bytes]", self._process)
         return cast(BinaryIO, process.stdout)
 
-    def _ending(self) -> Unreadable:
-        code, most_memory = self._reap()
+    def _failure(self) -> Unreadable:
+        code, peak_memory = self._reap()
         if self._timed_out or code == -getattr(signal, "SIGXCPU", 0):
             return Unreadable(Status.too_slow, TOO_SLOW)
         if code == -9 and self._killed:
             return Unreadable(Status.crashed, "Reading was called off; add the file again.")
-        if code == -9 or most_memory > 0.5 * self._memory:
+        if code == -9 or peak_memory > 0.5 * self._memory:
             return Unreadable(Status.out_of_memory, OUT_OF_MEMORY)
         return Unreadable(Status.crashed, CRASHED)
 
     def _reap(self) -> tuple[int, int]:
-        """How the process ended, and the most memory it held."""
+        """The exit status of the process and its peak memory."""
         process = cast("subprocess.Popen[bytes]", self._process)
         most = 0
         if hasattr(os, "wait4") and process.returncode is None:
@@ -180,6 +180,6 @@ def package_root() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the parent's settings or secrets; one thread, since a process is one file's at a time."""
+    """No settings or secrets of the parent; one thread, because a process reads one file at a time."""
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH", "TZ") if name in os.environ}
     return kept | {"LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}

@@ -1,0 +1,100 @@
+"""The file formats that Assay reads. Everything that depends on a format is a property of its entry here.
+
+A new format is one parser module in `ingest/formats/` and one entry in `FORMATS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+
+
+class TitleSource(StrEnum):
+    """Where the text itself gives a title if the file's metadata does not."""
+
+    none = "none"
+    first_line = "first line"
+    first_heading = "first heading"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One file format. `parser` is `module:function`, imported when the first such file is read."""
+
+    name: str  # stored with every document as its kind
+    parser: str
+    suffixes: tuple[str, ...] = ()
+    media_type: str = ""  # as a ZIP container declares it in its member `mimetype`
+    signature: bytes = b""  # occurs in the first 1,024 bytes of every such file
+    member: str = ""  # the path of a ZIP member that every such file has, or its beginning
+    binary: bool = False  # only the right content can be this format
+    plain: bool = False  # any text may have this suffix, so the content decides first
+    paged: bool = False  # has pages, even if it is only one
+    page_images: bool = False  # its pages can be drawn
+    has_title: bool = True
+    title_source: TitleSource = TitleSource.none
+    header_lines: bool = False  # may open with lines such as `Author: …`
+    message_header: bool = False  # opens with sender, date and subject, up to an empty line
+    authored_by_program: bool = False  # programs fill in author and date, so the text is believed first
+    described_by_layout: bool = False  # its parser finds the authors in the layout of the first page
+    text_share: float = 1.0  # the part of a file's bytes that is text, as an estimate before it is read
+
+
+FORMATS = (
+    Format(
+        "pdf", "assay.ingest.pdf.reader:parse", (".pdf",), signature=b"%PDF-", binary=True,
+        paged=True, page_images=True, described_by_layout=True, text_share=0.08,
+    ),
+    Format(
+        "epub", "assay.ingest.formats.epub:parse", (".epub",), media_type="application/epub+zip",
+        member="META-INF/container.xml", binary=True, text_share=0.4,
+    ),
+    Format(
+        "docx", "assay.ingest.formats.ooxml.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
+        title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15,
+    ),
+    Format(
+        "pptx", "assay.ingest.formats.ooxml.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
+        binary=True, paged=True, authored_by_program=True, text_share=0.03,
+    ),
+    Format(
+        "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
+        has_title=False, text_share=0.6,
+    ),
+    Format(
+        "html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml"),
+        title_source=TitleSource.first_heading, header_lines=True, text_share=0.3,
+    ),
+    Format(
+        "email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml"),
+        has_title=False, message_header=True, text_share=0.5,
+    ),
+    Format("csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"), has_title=False),
+    Format(
+        "markdown", "assay.ingest.formats.plain:parse", (".md", ".markdown", ".mkd", ".mdx", ".qmd", ".rmd"),
+        plain=True, header_lines=True,
+    ),
+    Format("rst", "assay.ingest.formats.plain:parse", (".rst", ".rest"), plain=True, header_lines=True),
+    Format("org", "assay.ingest.formats.plain:parse", (".org",), plain=True, header_lines=True),
+    Format(
+        "text", "assay.ingest.formats.plain:parse", plain=True,  # whatever decodes to characters
+        title_source=TitleSource.first_line, header_lines=True,
+    ),
+)  # fmt: skip
+_BY_NAME = {each.name: each for each in FORMATS}
+_BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
+_UNKNOWN = Format("", "")
+
+
+def format_named(name: str) -> Format:
+    """The format with this name; one without special properties if there is none."""
+    return _BY_NAME.get(name, _UNKNOWN)
+
+
+def format_of_suffix(file: str) -> Format | None:
+    """The format that a file's name suggests."""
+    return _BY_SUFFIX.get(PurePath(file).suffix.lower())
+
+
+PAGED_FORMATS = tuple(sorted(each.name for each in FORMATS if each.paged))
