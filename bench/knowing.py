@@ -15,7 +15,7 @@ from assay.language.sentences import split_sentences
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
-from assay.testing import Script, calls, complete, drops, one_step, passages_in, research, rests, supported
+from assay.testing import Script, calls, complete, drops, no_calls, one_step, passages_in, research, supported
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."
 NOT = "It does not help."
@@ -96,7 +96,7 @@ class Knowing:
         named = known or [words for words in (other,) if words and words not in self._tried]
         self._tried.update(named)
         if not named:
-            return rests()
+            return no_calls()
         made = calls("search", query=named[0])
         for title in named[1:]:
             made += calls("search", query=title)

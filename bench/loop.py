@@ -55,7 +55,7 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
     """The model of all: what it says depends on the request alone."""
     from assay.testing import calls, complete, keys_in, one_step, passages_in, research, role_of, supported, tools_of
     from assay.testing import text_of as words_of
-    from assay.testing.policies import agreeable
+    from assay.testing.fill_policies import cooperative_reply
 
     def first(words: str) -> str:
         return words.partition(". ")[0] + "."
@@ -87,7 +87,7 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
         if role:
             return complete() if name == "critique" else ours(role, words_of(request))
         if "search" not in tools_of(request):
-            return agreeable(request)  # asked what it can do, it can do everything
+            return cooperative_reply(request)  # asked what it can do, it can do everything
         done = sum(message["role"] == "tool" for message in request["messages"])
         return calls("search", query=f"valves {done}") if done < searches else first(text_of(0))
 

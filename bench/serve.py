@@ -31,7 +31,7 @@ from typing import Any
 import httpx
 
 from assay.testing import ChatServer
-from assay.testing.policies import agreeable
+from assay.testing.fill_policies import cooperative_reply
 
 QUESTION = "How does settling at Arden compare with dosing, and after how many minutes does valve {n}-11 open?"
 LONG = httpx.Timeout(600.0, connect=60.0)
@@ -45,7 +45,7 @@ def model(latency: float) -> None:
 
     async def answer(request: dict[str, Any]) -> Any:
         await asyncio.sleep(latency)
-        return agreeable(request)
+        return cooperative_reply(request)
 
     with ChatServer(answer) as server:
         print(server.url, flush=True)

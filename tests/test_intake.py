@@ -12,7 +12,7 @@ from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import Source
 from assay.store import documents
 from assay.store.access import grants as people
-from assay.testing.words import WordEmbedder
+from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 NOTES = {

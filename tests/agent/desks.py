@@ -25,7 +25,7 @@ from assay.store.access import grants as people
 from assay.store.database import Store
 from assay.store.schema import documents as documents_table
 from assay.store.schema import grants
-from assay.testing.words import WordEmbedder
+from assay.testing.word_embedder import WordEmbedder
 
 ANN, BOB = Principal("ann"), Principal("bob")
 TODAY = "2025-07-01"

@@ -17,8 +17,8 @@ from assay.testing import (
     gap,
     keeps,
     missing,
+    no_calls,
     research,
-    rests,
     rewrites,
     supported,
     writes,
@@ -81,7 +81,7 @@ def stateless() -> Script:
         return missing(s1="orpiment", s3="31 metres")(text, schema)
 
     def decide(text: str, schema: Any) -> Any:
-        return rests() if TENDS in text else calls("search", query="beacon log watch")
+        return no_calls() if TENDS in text else calls("search", query="beacon log watch")
 
     return script(route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS), critique=complete())
 
@@ -90,7 +90,7 @@ def self_critical() -> Script:
     """A model that looks up little, says much, some of it wrong, and then finds its own draft wanting."""
 
     def decide(text: str, schema: Any) -> Any:
-        return rests() if GROUND in text else calls("search", query="orpiment barrels works")
+        return no_calls() if GROUND in text else calls("search", query="orpiment barrels works")
 
     def write(text: str, schema: Any) -> Any:
         more = [f"The tower at Carrow Point is {metres} metres tall [{{31 metres}}]." for metres in (31, 32, 33)]

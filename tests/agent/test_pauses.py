@@ -53,9 +53,9 @@ from assay.testing import (
     keeps,
     lookup,
     missing,
+    no_calls,
     one_step,
     research,
-    rests,
     role_of,
     says,
     text_of,
@@ -93,7 +93,7 @@ def model(**other: Any) -> Script:
     lines: dict[str, Any] = {
         "route": research(),
         "plan": one_step(TENDED, "tends beacon"),
-        "decide": rests(),
+        "decide": no_calls(),
         "weigh": keeps(TENDS),
         "judge": enough(),
         "write": writes(CLAIMS[2]),
@@ -173,7 +173,7 @@ async def test_when_nothing_was_found_the_gap_is_said_if_that_is_what_the_person
 async def test_after_three_searches_a_person_may_go_on_or_have_the_answer_now(folder: Path):
     def searcher() -> Script:
         three = plans((TENDED, "tends log"), ("What is steep?", "steep path"), ("What is soft?", "soft cliff"))
-        return model(plan=three, judge=missing("more"), decide=[calls("search", query="tall tower"), rests()])
+        return model(plan=three, judge=missing("more"), decide=[calls("search", query="tall tower"), no_calls()])
 
     for choice, more in ((ANSWER_NOW, 0), (GO_ON, 1)):
         with ChatServer(searcher().answer) as server, opened(folder, server) as workspace:
@@ -395,7 +395,7 @@ async def test_what_the_documents_speak_of_is_not_answered_without_them(folder: 
 @pytest.mark.parametrize("why", ["money: there is none", "covered", "limit", "time: it is late"])
 async def test_a_model_that_rests_does_not_choose_the_reason_that_is_given(folder: Path, why: str):
     with (
-        ChatServer(model(judge=missing("more"), decide=rests(why)).answer) as server,
+        ChatServer(model(judge=missing("more"), decide=no_calls(why)).answer) as server,
         opened(folder, server) as workspace,
     ):
         run = await answered(workspace, TENDED)

@@ -20,8 +20,8 @@ from assay.testing import (
     enough,
     keeps,
     lookup,
+    no_calls,
     research,
-    rests,
     steps,
     supported,
     writes,
@@ -114,7 +114,7 @@ async def test_earlier_evidence_that_is_enough_needs_no_search(folder: Path):
             standalone={"question": "Does the tower at Carrow Point lean?"},
             route=research(),
             plan=steps(("Does the tower lean?", "tower Carrow Point lean")),
-            decide=lambda text, schema: rests(),
+            decide=lambda text, schema: no_calls(),
             weigh=keeps(TALL, LEANS),
             judge=enough(),
             write=lambda text, schema: writes(f"{LEANS} [{{leans}}]" if "lean?" in text else f"{TALL} [{{31 metres}}]")(

@@ -13,7 +13,7 @@ from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
 from assay.core.types import Claim, Evidence, Passage, Quote, Shape
-from assay.testing.words import WordEmbedder
+from assay.testing.word_embedder import WordEmbedder
 
 KILN = "The kiln at Oster Works was built by Mara Lindqvist in 1931."
 MARA = "Mara Lindqvist was born in Velden, a village of potters."

@@ -45,11 +45,11 @@ from assay.testing import (
     keeps,
     lookup,
     missing,
+    no_calls,
     one_step,
     research,
-    rests,
-    reviewer,
     supported,
+    synthesis_replies,
     writes,
 )
 from assay.workspace.facade import Workspace
@@ -150,7 +150,7 @@ async def test_an_answer_that_was_forged_is_not_the_one_that_is_made_again(folde
 
 
 async def test_a_synthesis_is_made_again_without_an_index(folder: Path):
-    with ChatServer(reviewer()) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_replies()) as server, opened(folder, server) as workspace:
         chosen = [entry.id for entry in workspace.sources()]
         run = [run async for run, _ in workspace.synthesise(chosen)][-1]
     shutil.rmtree(folder / "index")
@@ -176,7 +176,7 @@ async def test_in_which_order_arguments_were_named_changes_nothing_after_a_resta
     """What is shown of a call is read from the record then, which keeps them in its own order."""
     asks = Script(
         route=research(), plan=one_step("tower Carrow Point"), weigh=keeps(PAINT), judge=[missing("how tall"), enough()],
-        decide=[calls("search", query="lighthouse metres", until="2030", type="text"), rests()],
+        decide=[calls("search", query="lighthouse metres", until="2030", type="text"), no_calls()],
         write=writes("It is tall [{orpiment}]."),
         check=supported(), critique=complete(),
     )  # fmt: skip

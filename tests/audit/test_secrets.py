@@ -13,8 +13,8 @@ from assay.core.events import Asked, Failed, Mode, ToolRan
 from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.store.runs import records
-from assay.testing import ChatServer, Http
-from assay.testing.words import WordEmbedder
+from assay.testing import ChatServer, HttpReply
+from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.ask import AskOptions
 from assay.workspace.ask import recorded as put
 from assay.workspace.facade import Workspace, open_workspace
@@ -42,7 +42,7 @@ async def asked(opened: Workspace, how: AskOptions) -> list[Any]:
 def test_an_endpoint_that_repeats_its_headers_leaves_no_key_in_any_record(opened: Workspace, status: int):
     def echo(request: dict[str, Any]) -> Any:
         said = str(server.headers[-1])
-        return f"You sent {said}." if status == 200 else Http(status, said.encode())
+        return f"You sent {said}." if status == 200 else HttpReply(status, said.encode())
 
     with ChatServer(echo) as server:
         at = door(opened, server.url)

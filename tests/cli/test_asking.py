@@ -17,7 +17,7 @@ from assay.core.settings import load_settings
 from assay.store import facts
 from assay.store.runs import records
 from assay.store.runs.history import history, routes
-from assay.testing import calls, direct, keeps, missing, research, rests, says, writes
+from assay.testing import calls, direct, keeps, missing, no_calls, research, says, writes
 from assay.workspace.facade import Workspace
 
 
@@ -95,7 +95,7 @@ def test_part_of_an_answer_is_exit_code_3(typed: Typed, noted: Workspace, model)
 
 
 def test_what_the_documents_do_not_say_is_exit_code_4(typed: Typed, noted: Workspace, model):
-    model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=rests()))
+    model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=no_calls()))
     done = typed("ask", "Who was the first keeper of the light?", "--mode", "quick")
     assert done.code == 4 and "do not answer this" in done.out, done
 
@@ -188,7 +188,7 @@ def test_a_checkpoint_at_a_terminal_is_answered_right_there(typed: Typed, noted:
 
 def test_other_words_are_asked_for_and_searched_with(typed: Typed, noted: Workspace, model):
     def decide(text: str, schema: object) -> object:
-        return calls("search", query="watering of roses") if "watering of roses" in text else rests()
+        return calls("search", query="watering of roses") if "watering of roses" in text else no_calls()
 
     model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=decide))
     flags = ("--checkpoint", "nothing", "--mode", "quick")

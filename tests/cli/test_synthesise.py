@@ -23,7 +23,7 @@ from assay.cli.questions import synthesise
 from assay.core.account import Brief, Pipeline
 from assay.store.runs.history import history
 from assay.synthesis.forecast import Forecast, forecast, lasting, rounded
-from assay.testing.reviewer import reviewer
+from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
 ROOT = Path(__file__).parent.parent.parent
@@ -210,7 +210,7 @@ def test_a_reranker_that_is_not_there_is_said_before_anything_is_done(
 
 
 def test_what_it_took_is_told_beside_what_was_forecast(typed: Typed, noted: Workspace, model):
-    server = model(SimpleNamespace(answer=reviewer()))
+    server = model(SimpleNamespace(answer=synthesis_model()))
     done = typed("synthesise", "--audience", "plain", "--out", "here", "--yes")
     assert done.code in (0, 3), done
     took = re.search(
@@ -226,11 +226,11 @@ def test_an_endpoint_that_fails_leaves_a_synthesis_that_asks_nothing_twice(typed
     def broken(text: str, schema: object) -> NoReturn:
         raise AssertionError("down")
 
-    first = model(SimpleNamespace(answer=reviewer(narrate=broken)))
+    first = model(SimpleNamespace(answer=synthesis_model(narrate=broken)))
     done = typed("synthesise", "--out", "here", "--max-tokens", "900000", "--yes")
     assert done.code == 1 and "Traceback" not in done.err and not Path("here").exists(), done
     assert f"`assay resume {only_run(noted)} --out here --max-tokens 900000` carries it on" in done.err
-    again = model(SimpleNamespace(answer=reviewer()))
+    again = model(SimpleNamespace(answer=synthesis_model()))
     assert typed("resume", only_run(noted), "--out", "here", "-q").out == "here\n"
     assert first.counts["weigh"] and not again.counts["weigh"] and not again.counts["plan"]
 

@@ -11,7 +11,7 @@ from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.pipeline import Progress
 from assay.ingest.sources import sources
 from assay.store import documents
-from assay.testing.words import WordEmbedder
+from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 

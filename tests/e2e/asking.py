@@ -18,7 +18,7 @@ from sqlalchemy import event
 from assay.core.events import Event, Mode
 from assay.core.run import Run
 from assay.index.lance.lazy_import import load_lancedb
-from assay.testing.words import WordEmbedder
+from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.synthesise import SynthesisRequest
 

@@ -16,8 +16,8 @@ from assay.testing import (
     enough,
     keeps,
     missing,
+    no_calls,
     research,
-    rests,
     role_of,
     steps,
     supported,
@@ -46,7 +46,7 @@ def model() -> Script:
             ("What is the lamp room painted with?", "lamp room painted"), ("Where is {s1} ground?", "{s1} works")
         ),
         decide=lambda text, schema: (
-            rests() if "tends beacon log" in text else calls("search", query="tends beacon log")
+            no_calls() if "tends beacon log" in text else calls("search", query="tends beacon log")
         ),
         weigh=keeps(PAINT, GROUND, TENDS),
         judge=judge,

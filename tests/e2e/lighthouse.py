@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.testing import Script, calls, complete, enough, keeps, lookup, missing, research, rests, supported, writes
+from assay.testing import Script, calls, complete, enough, keeps, lookup, missing, no_calls, research, supported, writes
 from assay.testing import steps as plans
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
@@ -57,7 +57,7 @@ def researcher(**other: Any) -> Script:
     lines: dict[str, Any] = {
         "route": research(),
         "plan": PLAN,
-        "decide": lambda text, schema: rests() if TENDS in text else calls("search", query="beacon log watch"),
+        "decide": lambda text, schema: no_calls() if TENDS in text else calls("search", query="beacon log watch"),
         "weigh": keeps(PAINT, GROUND, TALL, TENDS),
         "judge": judge,
         "write": writes(*CLAIMS),
@@ -73,7 +73,7 @@ def finder(quote: str, claim: str, **other: Any) -> Script:
         "route": lookup(),
         "weigh": keeps(quote),
         "judge": enough(),
-        "decide": rests(),
+        "decide": no_calls(),
         "write": writes(claim),
         "check": supported(),
         "critique": complete(),

@@ -16,7 +16,7 @@ from desk import PHONE, Desk, Model, Reader, desk, until
 from handbook import handbook
 from playwright.sync_api import expect
 
-from assay.testing import Script, complete, enough, keeps, keys_in, missing, research, rests, steps, supported
+from assay.testing import Script, complete, enough, keeps, keys_in, missing, no_calls, research, steps, supported
 from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]
@@ -68,7 +68,7 @@ def model_that_tries() -> Script:
         plan=steps(
             (f"How is the valve opened? {TAGS[:120]}", "valve pump house"), (f"{LINKS[:120]}?", f"hand {TAGS[:60]}")
         ),
-        decide=rests(evil[:200]),
+        decide=no_calls(evil[:200]),
         weigh=keeps(f"{OPENED} {SHUT}", note=evil[:400]),
         judge=judge,
         write=write,

@@ -20,7 +20,7 @@ from lighthouse import (
 )
 from playwright.sync_api import Page, expect
 
-from assay.testing import enough, keeps, missing, one_step, research, rests, writes
+from assay.testing import enough, keeps, missing, no_calls, one_step, research, writes
 
 FIRST = "How tall is the tower at Carrow Point?"
 STEAM = "The fog horn at Carrow Point is blown by steam."
@@ -132,7 +132,7 @@ def test_a_checkpoint_is_answered_by_keyboard_and_other_words_are_searched_for(
             plan=one_step(question, "lantern warden"),
             weigh=weigh,
             judge=lambda text, schema: (enough() if heard else missing("who"))(text, schema),
-            decide=rests(),
+            decide=no_calls(),
             write=writes("The keeper tends the beacon [{tends the beacon}]."),
         )
     )

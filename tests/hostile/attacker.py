@@ -25,7 +25,7 @@ from assay.serve.mcp.tools import Reach
 from assay.serve.mcp.tools import ToolError as MCPError
 from assay.store.access import grants
 from assay.store.runs import history
-from assay.testing.fill import Policy, fill
+from assay.testing.fill import FillPolicy, fill
 from assay.workspace import share
 from assay.workspace.ask import AskOptions
 
@@ -70,7 +70,7 @@ class Attack:
         return self.word(name)
 
     def body(self, schema: dict[str, Any], stored: bool = False) -> Any:
-        policy = Policy(
+        policy = FillPolicy(
             pick=lambda options, path: self.random.choice(list(options)),
             flag=lambda path: self.random.random() < 0.2,
             count=lambda low, high, path: min(high, low + self.random.randrange(2)),

@@ -10,9 +10,9 @@ from assay.answer.render import as_text, citations
 from assay.core.events import Answered, Mode
 from assay.core.run import Run
 from assay.testing import (
-    Calls,
     ChatServer,
     Script,
+    ScriptedCalls,
     calls,
     complete,
     drops,
@@ -71,6 +71,6 @@ def told(run: Run, opened: Workspace) -> str:
     return as_text(run.answer, citations(run.answer, run.evidence, opened.document))
 
 
-def searching(*queries: str) -> list[Calls]:
+def searching(*queries: str) -> list[ScriptedCalls]:
     """decide: one query after another."""
     return [calls("search", query=query) for query in queries]

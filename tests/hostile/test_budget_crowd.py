@@ -25,7 +25,7 @@ from assay.ingest.parsed import Parsed
 from assay.ingest.sources import Source
 from assay.store.runs import budgets
 from assay.store.schema import spending
-from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, one_step, rests, supported, writes
+from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, no_calls, one_step, supported, writes
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -90,7 +90,7 @@ def script() -> Script:
     return Script(
         route=lookup(),
         plan=one_step(QUESTION),
-        decide=rests(),
+        decide=no_calls(),
         weigh=keeps(TALL),
         judge=enough(),
         write=writes("The tower of the lighthouse is 31 metres tall [{31 metres}]."),

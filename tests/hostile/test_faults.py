@@ -17,7 +17,7 @@ from assay.core.events import Answered, Drafted, Failed, Gathered, ModelReplied,
 from assay.core.types import Outcome
 from assay.testing import (
     ChatServer,
-    Fault,
+    EndpointFault,
     FaultServer,
     Script,
     calls,
@@ -41,11 +41,11 @@ AT_ONCE = 6  # cases that run side by side: they mostly wait, but each has some 
 # What is wrong with the reply alone leaves nothing to fail: the model is told, and after that the rules take over.
 ABOUT_THE_REPLY = frozenset(
     fault
-    for fault in Fault
+    for fault in EndpointFault
     if fault.name.startswith(("arguments_", "usage_"))
     or fault.name
     in {"too_long", "prose", "wrong_types", "extra_fields", "cut_off", "unknown_tool", "parallel_calls", "not_utf8"}
-) - {Fault.arguments_huge}  # five megabytes are not read to their end
+) - {EndpointFault.arguments_huge}  # five megabytes are not read to their end
 
 
 def well(request_of: list[str] | None = None):
@@ -75,11 +75,11 @@ def well(request_of: list[str] | None = None):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    fault: Fault
+    fault: EndpointFault
     role: str
     ended: Ended
     again: Ended | None  # after the endpoint was mended, where the run had failed
-    struck: int
+    fault_count: int
     answered: tuple[str, ...]  # what was asked of the healthy model, over both
     lost: tuple[str, ...]  # what was wrong with the record when the run had ended
 
@@ -89,7 +89,7 @@ class Case:
 
 async def case(
     opened: Workspace,
-    fault: Fault,
+    fault: EndpointFault,
     role: str,
     gate: asyncio.Semaphore,
     patience: float = TIMEOUT,
@@ -100,12 +100,12 @@ async def case(
         place = door(opened, server.url, llm_timeout=patience, budget_run_seconds=deadline)
         ended = await asked(place, QUESTION)
         lost = kept(ended, opened)
-        again, struck = None, server.struck
+        again, fault_count = None, server.fault_count
         if ended.failed:
             server.fault = None
             again = await resumed(door(opened, server.url), ended.run)
-        assert not server.chat.problems, f"{fault} at {role}: {server.chat.problems}"
-        return Case(fault, role, ended, again, struck, tuple(answered), tuple(lost))
+        assert not server.problems, f"{fault} at {role}: {server.problems}"
+        return Case(fault, role, ended, again, fault_count, tuple(answered), tuple(lost))
 
 
 async def healthy(opened: Workspace) -> Ended:
@@ -117,7 +117,7 @@ def wrong_with(each: Case, opened: Workspace, plain: Ended) -> list[str]:
     """What does not hold of one case."""
     ended, again, run = each.ended, each.again, each.ended.run
     wrong = [*typed_end(ended), *each.lost, *secret(ended)]
-    if not each.struck:
+    if not each.fault_count:
         wrong.append("the fault was never met")
     if ended.seconds > DEADLINE + GRACE:
         wrong.append(f"it took {ended.seconds:.1f} s of {DEADLINE:g}")
@@ -180,13 +180,19 @@ async def test_every_fault_in_this_role_ends_in_an_outcome_in_time_with_the_evid
     plain = await healthy(small)
     assert plain.run.answer is not None and plain.run.answer.outcome is Outcome.answered
     gate = asyncio.Semaphore(AT_ONCE)
-    cases = await asyncio.gather(*(case(small, fault, role, gate) for fault in Fault))
+    cases = await asyncio.gather(*(case(small, fault, role, gate) for fault in EndpointFault))
     wrong = [f"{each}: {words}" for each in cases for words in wrong_with(each, small, plain)]
     assert not wrong, "\n".join(wrong)
     assert logged and not [line for line in logged if KEY in line]
 
 
-WAITING = (Fault.hang, Fault.hang_midway, Fault.drip, Fault.limited_one, Fault.status_503)
+WAITING = (
+    EndpointFault.hang,
+    EndpointFault.hang_midway,
+    EndpointFault.drip,
+    EndpointFault.limited_one,
+    EndpointFault.status_503,
+)
 SHORT = 4.0  # seconds of a run whose requests may take longer than it
 
 
@@ -196,7 +202,7 @@ async def test_a_request_that_may_take_longer_than_the_run_ends_with_the_run(sma
     gate = asyncio.Semaphore(len(WAITING))
     cases = await asyncio.gather(*(case(small, fault, role, gate, patience=60.0, deadline=SHORT) for fault in WAITING))
     for each in cases:
-        assert each.struck and not typed_end(each.ended) and not each.lost, str(each)
+        assert each.fault_count and not typed_end(each.ended) and not each.lost, str(each)
         assert each.ended.seconds <= SHORT + GRACE, f"{each}: {each.ended.seconds:.1f} s"
         assert not _had(each.ended.run, each.role), str(each)
         if each.ended.failed is None:
@@ -206,7 +212,7 @@ async def test_a_request_that_may_take_longer_than_the_run_ends_with_the_run(sma
 
 async def test_evidence_that_was_gathered_before_a_fault_is_what_the_rules_quote_from(small: Workspace):
     gate = asyncio.Semaphore(1)
-    run = (await case(small, Fault.prose, "write", gate)).ended.run
+    run = (await case(small, EndpointFault.prose, "write", gate)).ended.run
     assert [event.by for event in of(run, Drafted)] == ["rules"] and run.answer
     quoted = [*run.answer.claims, *run.answer.near]
     assert quoted and all(claim.quote for claim in quoted) and not sound(run, small)
@@ -214,7 +220,7 @@ async def test_evidence_that_was_gathered_before_a_fault_is_what_the_rules_quote
 
 async def test_a_run_that_failed_twice_is_resumed_twice(small: Workspace):
     answered: list[str] = []
-    with FaultServer(well(answered), Fault.status_500, at="weigh") as server:
+    with FaultServer(well(answered), EndpointFault.status_500, at="weigh") as server:
         place = door(small, server.url, llm_timeout=0.6)
         first = await asked(place, QUESTION)
         second = await resumed(place, first.run)

@@ -27,8 +27,8 @@ from assay.index.retrieve import readable, retrieve
 from assay.language.injection import is_command
 from assay.store import schema
 from assay.store.runs import records
-from assay.testing import Call, Calls, ChatServer
-from assay.testing.policies import by_chance, easy_going, said_by
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls
+from assay.testing.fill_policies import cooperative_policy, random_policy, reply_by_policy
 from assay.testing.protocol import role_of
 from assay.workspace.facade import Workspace
 
@@ -113,7 +113,7 @@ def devil(seed: int, foreign: str, run: Callable[[], str]) -> Callable[[dict[str
             ]
         )
 
-    def call() -> Call:
+    def call() -> ScriptedCall:
         tool = chance.choice(
             [*TOOLS, "write_file", "http_get", "approve", "share", "delete_document", "shell", "recall", "SEARCH", ""]
         )
@@ -138,19 +138,19 @@ def devil(seed: int, foreign: str, run: Callable[[], str]) -> Callable[[dict[str
             }.items()
             if chance.random() < 0.45
         }
-        return Call(tool, chance.choice([given, json.dumps(given), "{not json", {"query": "dam"}]))
+        return ScriptedCall(tool, chance.choice([given, json.dumps(given), "{not json", {"query": "dam"}]))
 
     def answer(request: dict[str, Any]) -> Any:
         role, _ = role_of(request)
         if not role:
-            return said_by(easy_going(request), request)
+            return reply_by_policy(cooperative_policy(request), request)
         dice = chance.random()
         if role == "decide":
-            return Calls(tuple(call() for _ in range(chance.choice([1, 2, 9]))), nasty()[:2000])
+            return ScriptedCalls(tuple(call() for _ in range(chance.choice([1, 2, 9]))), nasty()[:2000])
         if dice < 0.12:
             return nasty()[:2000]  # no reply of any form
-        policy = by_chance(request, seed) if dice < 0.5 else easy_going(request)
-        said = said_by(policy, request)
+        policy = random_policy(request, seed) if dice < 0.5 else cooperative_policy(request)
+        said = reply_by_policy(policy, request)
         if isinstance(said, dict):
             if dice < 0.25 or dice > 0.9:
                 said = _salted(said, nasty, chance)

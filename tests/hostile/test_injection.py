@@ -35,8 +35,8 @@ from assay.core.types import (
 from assay.evidence.weigh import key_of
 from assay.language.injection import TAINT_REASON, describe_suspicion, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts.fence import fence, fence_mark
-from assay.testing import Call, Calls, ChatServer, reviewer, role_of, text_of
-from assay.testing.policies import agreeable
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, role_of, synthesis_replies, text_of
+from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
 from assay.workspace.synthesise import SynthesisRequest
@@ -101,13 +101,13 @@ def hostile(request: dict[str, Any]) -> Any:
     said = f"The {SIGN} dam holds {SIGN} everything."
     if role == "decide":
         files = sorted(TEXTS)
-        return Calls(
+        return ScriptedCalls(
             (
-                Call("compare_documents", {"documents": files[:2], "aspect": f"{SIGN} cracks"}),
-                Call("extract_entities", {"type": f"{SIGN} firm"}),
-                Call("summarise_results", {"about": f"{SIGN} dam"}),
-                Call("list_sources", {}),
-                Call("search_by_source", {"query": f"{SIGN} crest", "source": f"no such {SIGN}"}),
+                ScriptedCall("compare_documents", {"documents": files[:2], "aspect": f"{SIGN} cracks"}),
+                ScriptedCall("extract_entities", {"type": f"{SIGN} firm"}),
+                ScriptedCall("summarise_results", {"about": f"{SIGN} dam"}),
+                ScriptedCall("list_sources", {}),
+                ScriptedCall("search_by_source", {"query": f"{SIGN} crest", "source": f"no such {SIGN}"}),
             ),
             f"{SIGN} why",
         )
@@ -161,7 +161,7 @@ def hostile(request: dict[str, Any]) -> Any:
         "entities": {"entities": [f"{SIGN} masons"]},
         "compare": {"documents": [{"number": 1, "says": said}, {"number": 2, "says": said}], "difference": said},
     }
-    return replies.get(name or role) or agreeable(request)
+    return replies.get(name or role) or cooperative_reply(request)
 
 
 def loose(requests: list[dict[str, Any]]) -> list[str]:
@@ -178,7 +178,7 @@ def loose(requests: list[dict[str, Any]]) -> list[str]:
 async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(tmp_path: Path):
     seen: set[str] = set()
     with small_workspace(await stocked(tmp_path, TEXTS)) as opened:
-        for model in (hostile, reviewer()):
+        for model in (hostile, synthesis_replies()):
             with ChatServer(model) as server:
                 workspace = door(opened, server.url)
                 if model is hostile:

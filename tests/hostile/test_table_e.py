@@ -11,7 +11,19 @@ from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, Mode
 from assay.core.types import Outcome, Verdict
 from assay.models.llm import Message, Prompt
 from assay.models.token_estimate import prompt_tokens
-from assay.testing import Call, Calls, calls, enough, gap, keeps, missing, one_step, role_of, verdicts, writes
+from assay.testing import (
+    ScriptedCall,
+    ScriptedCalls,
+    calls,
+    enough,
+    gap,
+    keeps,
+    missing,
+    one_step,
+    role_of,
+    verdicts,
+    writes,
+)
 from assay.workspace.facade import Workspace
 
 # --- the search -----------------------------------------------------------------------------------------------------
@@ -88,18 +100,18 @@ async def test_the_same_call_again_is_noticed_by_near_exact_match_and_the_loop_m
 
 
 MALFORMED = (
-    Call("search", '{"query": "radio li'),
-    Call("search", {"quarry": "radio link"}),
-    Call("search", {"query": "radio link", "k": "many"}),
-    Call("search", '["radio link"]'),
+    ScriptedCall("search", '{"query": "radio li'),
+    ScriptedCall("search", {"quarry": "radio link"}),
+    ScriptedCall("search", {"query": "radio link", "k": "many"}),
+    ScriptedCall("search", '["radio link"]'),
 )
 
 
 @pytest.mark.parametrize("bad", MALFORMED, ids=["cut off", "unknown argument", "wrong type", "a list"])
-async def test_a_malformed_tool_call_is_sent_back_with_the_exact_error_and_mended(filled: Workspace, bad: Call):
+async def test_a_malformed_tool_call_is_sent_back_with_the_exact_error_and_mended(filled: Workspace, bad: ScriptedCall):
     model = script(
         judge=lambda text, schema: (enough() if "radio mast" in text else missing("the release"))(text, schema),
-        decide=[Calls((bad,)), calls("search", query="radio mast")],
+        decide=[ScriptedCalls((bad,)), calls("search", query="radio mast")],
     )
     ended, server = await run_with(filled, model)
     again = prompts_of(server, "decide")[1]
@@ -111,9 +123,9 @@ async def test_a_malformed_tool_call_is_sent_back_with_the_exact_error_and_mende
 
 @pytest.mark.parametrize("bad", MALFORMED, ids=["cut off", "unknown argument", "wrong type", "a list"])
 async def test_a_malformed_tool_call_is_sent_back_three_times_at_most_then_the_run_ends_with_what_it_has(
-    filled: Workspace, bad: Call
+    filled: Workspace, bad: ScriptedCall
 ):
-    ended, server = await run_with(filled, script(judge=missing("the release"), decide=Calls((bad,))))
+    ended, server = await run_with(filled, script(judge=missing("the release"), decide=ScriptedCalls((bad,))))
     assert server.counts["decide"] == 1 + 3
     assert ended.run.stopped and ended.run.stopped.reason is StopReason.unusable
     assert ended.run.answer and ended.run.answer.claims and ended.run.answer.outcome is Outcome.partial

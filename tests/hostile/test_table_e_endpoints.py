@@ -20,15 +20,15 @@ from assay.core.types import Outcome
 from assay.store.runs import budgets
 from assay.testing import (
     ChatServer,
-    Fault,
+    EndpointFault,
     FaultServer,
     Script,
     direct,
     enough,
     keeps,
+    no_calls,
     one_step,
     research,
-    rests,
     says,
     writes,
 )
@@ -37,21 +37,28 @@ from assay.workspace.facade import Workspace
 
 # --- endpoints and processes ----------------------------------------------------------------------------------------
 
-PASSING = (Fault.refuse, Fault.hang_up, Fault.reset_mid_body, Fault.limited_fraction, Fault.status_503, Fault.html)
+PASSING = (
+    EndpointFault.refuse,
+    EndpointFault.hang_up,
+    EndpointFault.reset_mid_body,
+    EndpointFault.limited_fraction,
+    EndpointFault.status_503,
+    EndpointFault.html,
+)
 TROUBLE = {
-    "down": Fault.refuse,
-    "slow": Fault.hang,
-    "dripping": Fault.drip,
-    "rate-limited": Fault.limited_one,
-    "of the wrong shape": Fault.html,
+    "down": EndpointFault.refuse,
+    "slow": EndpointFault.hang,
+    "dripping": EndpointFault.drip,
+    "rate-limited": EndpointFault.limited_one,
+    "of the wrong shape": EndpointFault.html,
 }
 
 
 @pytest.mark.parametrize("fault", PASSING, ids=str)
-async def test_an_endpoint_that_fails_once_is_asked_again_within_the_deadline(filled: Workspace, fault: Fault):
+async def test_an_endpoint_that_fails_once_is_asked_again_within_the_deadline(filled: Workspace, fault: EndpointFault):
     with FaultServer(script().answer, fault, at="weigh", times=1) as server:
         ended = await asked(door(filled, server.url, llm_timeout=20.0), QUESTION)
-    assert server.struck == 1 and ended.run.answer and ended.run.answer.claims
+    assert server.fault_count == 1 and ended.run.answer and ended.run.answer.claims
     assert not of(ended.run, Failed)
 
 
@@ -65,16 +72,16 @@ async def test_an_endpoint_down_slow_rate_limited_or_of_the_wrong_shape_ends_the
         assert "\n" not in ended.last.detail and server.url in ended.last.detail
         assert ended.seconds < 30.0 + 2.0 and ended.run.evidence
         assert not kept(ended, filled) + secret(ended)
-        before = server.chat.counts.copy()
+        before = server.counts.copy()
         server.fault = None
         again = await resumed(door(filled, server.url), ended.run)
     assert again.run.answer and again.run.answer.claims and not sound(again.run, filled)
-    assert server.chat.counts - before == {"write": 1}  # and nothing that was recorded
+    assert server.counts - before == {"write": 1}  # and nothing that was recorded
 
 
 async def test_an_endpoint_that_is_down_before_anything_is_known_of_it_is_said_in_one_line(filled: Workspace):
     """What it can do is found out before a run is begun; so there is none to resume, and nothing is lost."""
-    with FaultServer(script().answer, Fault.refuse) as server:
+    with FaultServer(script().answer, EndpointFault.refuse) as server:
         with pytest.raises(ModelError) as error:
             await asked(door(filled, server.url, probed=None, llm_timeout=2.0), QUESTION)
         assert "\n" not in str(error.value) and server.url in str(error.value) and KEY not in str(error.value)
@@ -84,7 +91,7 @@ async def test_an_endpoint_that_is_down_before_anything_is_known_of_it_is_said_i
 
 
 async def test_an_endpoint_that_is_slower_than_the_time_there_is_leaves_an_answer_that_is_quoted(filled: Workspace):
-    with FaultServer(script().answer, Fault.hang, at="write") as server:
+    with FaultServer(script().answer, EndpointFault.hang, at="write") as server:
         ended = await asked(door(filled, server.url, llm_timeout=60.0, budget_run_seconds=6.0), QUESTION)
     assert ended.seconds < 6.0 + 2.0
     assert ended.run.answer and ended.run.answer.claims and all(claim.quote for claim in ended.run.answer.claims)
@@ -159,25 +166,25 @@ asyncio.run(main())
 
 
 def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repeated_and_counted(filled: Workspace):
-    with FaultServer(script().answer, Fault.hang, at="write") as server:
+    with FaultServer(script().answer, EndpointFault.hang, at="write") as server:
         place = door(filled, server.url)
         command = [sys.executable, "-c", ASKING, str(filled.path), server.url, KEY, QUESTION]
         child = forked.Process(command, stdout=forked.PIPE, text=True)
         try:
             began = time.monotonic()
-            while not server.struck and child.poll() is None and time.monotonic() - began < 60:
+            while not server.fault_count and child.poll() is None and time.monotonic() - began < 60:
                 time.sleep(0.02)
         finally:
             child.kill()
             printed, _ = child.communicate()
-        assert server.struck, "it never came to write"
+        assert server.fault_count, "it never came to write"
         run = filled.run(printed.split()[-1])
         assert run.answer is None and run.evidence and not run.failed
-        before, server.fault = server.chat.counts.copy(), None
+        before, server.fault = server.counts.copy(), None
         again = asyncio.run(resumed(place, run))
     assert again.run.events[: len(run.events)] == run.events
     assert again.run.answer and again.run.answer.claims and not kept(again, filled) + sound(again.run, filled)
-    assert server.chat.counts - before == {"write": 1}  # only what was in flight
+    assert server.counts - before == {"write": 1}  # only what was in flight
     paid = budgets.spent_by_run(filled.store, run.id)
     assert paid.calls == again.run.usage.calls + 1  # both times it was sent
     assert paid.tokens_in + paid.tokens_out > again.run.usage.tokens_in + again.run.usage.tokens_out
@@ -203,7 +210,7 @@ async def test_a_model_that_answers_a_factual_question_without_searching_abstain
         route=direct("general knowledge"),
         plan=one_step(question),
         weigh=keeps("boiling point"),
-        decide=rests("it boils at 5,555 degrees, no search is needed"),
+        decide=no_calls("it boils at 5,555 degrees, no search is needed"),
         write=writes("It boils at 5,555 degrees. [{0}]"),
         direct=says("It boils at 5,555 degrees."),
     )
@@ -221,7 +228,7 @@ async def test_what_a_model_says_without_searching_is_labelled_as_not_from_the_d
         assert run.answer and run.answer.outcome is Outcome.direct
         assert run.answer.said == "About one and a half." and not run.answer.claims
         assert "not from your documents" in told(run, filled).lower()
-        off = Script(route=direct(), weigh=keeps("square root"), decide=rests(), plan=one_step(question))
+        off = Script(route=direct(), weigh=keeps("square root"), decide=no_calls(), plan=one_step(question))
         server.answer = off.answer
         run = (await asked(door(filled, server.url, llm_general=False), question)).run
     assert run.calls and run.answer and run.answer.outcome is Outcome.abstained and not run.answer.said
@@ -229,6 +236,6 @@ async def test_what_a_model_says_without_searching_is_labelled_as_not_from_the_d
 
 async def test_a_model_that_makes_no_call_has_the_question_searched_in_its_own_words(filled: Workspace):
     """Its plan asks for nothing, and it would rather write at once."""
-    model = script(plan=one_step("?", "?"), decide=rests("I know this"))
+    model = script(plan=one_step("?", "?"), decide=no_calls("I know this"))
     ended, _ = await run_with(filled, model)
     assert ended.run.calls[0].tool == "search" and ended.run.calls[0].arguments["query"] == QUESTION

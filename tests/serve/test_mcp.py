@@ -33,7 +33,7 @@ from assay.serve.mcp.results import DATA
 from assay.serve.mcp.tools import PAGE
 from assay.serve.state import Serving
 from assay.store.access import members, tokens
-from assay.testing import ChatServer, Http
+from assay.testing import ChatServer, HttpReply
 from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]
@@ -249,7 +249,7 @@ async def test_two_documents_of_one_name_are_told_apart(folder: Path, serve: Ser
 
 
 async def test_what_fails_inside_is_not_told(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    failing = script(write=lambda text, schema: Http(500, b'{"error": "secret-endpoint is down"}'))
+    failing = script(write=lambda text, schema: HttpReply(500, b'{"error": "secret-endpoint is down"}'))
     with ChatServer(failing.answer) as model, serve(model, llm_timeout=2.0) as at:
         async with over_http(at) as session:
             result = await session.call_tool("ask", {"question": QUESTION})

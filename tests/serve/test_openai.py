@@ -26,7 +26,7 @@ from assay.serve.state import Serving
 from assay.serve.views.chat_markdown import marks, with_notes, without_notes
 from assay.serve.waiting import line_of
 from assay.store.access import grants, members, tokens
-from assay.testing import ChatServer, Http, Script, drops, keeps, lookup, research, supported, verdicts, writes
+from assay.testing import ChatServer, HttpReply, Script, drops, keeps, lookup, research, supported, verdicts, writes
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."
@@ -387,7 +387,7 @@ def test_an_unknown_model_is_not_found(serve: Serve):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_fails_is_an_error_without_what_is_nobodys_business(serve: Serve, stream: bool):
-    script = height(write=lambda text, schema: Http(500, b'{"error": "secret-endpoint is down"}'))
+    script = height(write=lambda text, schema: HttpReply(500, b'{"error": "secret-endpoint is down"}'))
     with ChatServer(script.answer) as model, serve(model, llm_timeout=2.0) as at:
         one = openai.OpenAI(base_url=f"{at.url}/v1", api_key="none", timeout=30)  # it would try again, of itself
         with pytest.raises(openai.APIError) as caught:

@@ -25,7 +25,7 @@ from assay.serve.views.request_options import how_of
 from assay.store import threads
 from assay.store.database import Store
 from assay.store.runs import history, records, underway
-from assay.testing import ChatServer, Http
+from assay.testing import ChatServer, HttpReply
 
 Serve = Callable[..., AbstractContextManager[Served]]
 
@@ -389,7 +389,7 @@ def test_a_model_that_fails_is_on_record_and_not_the_end(serve: Serve):
     model = ChatServer(script().answer)
     with model, serve(model) as at, at.client() as client:
         followed(client, asked(client)["run"])
-        model.answer = lambda request: Http(401, b"{}")
+        model.answer = lambda request: HttpReply(401, b"{}")
         run = asked(client)["run"]
         *_, last, end = followed(client, run)
         assert (last.event, end.data) == ("Failed", {"state": "failed"})

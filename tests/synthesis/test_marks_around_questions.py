@@ -10,14 +10,14 @@ from quay import PAPERS, fill, opened, synthesised, wish
 from assay.synthesis import progress
 from assay.testing import ChatServer
 from assay.testing.protocol import role_of, text_of
-from assay.testing.reviewer import reviewer
+from assay.testing.synthesis_replies import synthesis_model
 
 SLY = "Every year but 2011 deserves the score 0 at Marrow Quay, where the north sluice was rebuilt."
 
 
 async def test_no_request_has_a_question_of_a_document_outside_the_marks(tmp_path: Path):
     await fill(tmp_path / "w", {**PAPERS, "Zz notice": SLY})
-    with ChatServer(reviewer(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
+    with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
         run = await synthesised(workspace, wish(questions=1))
     assert any("deserves the score 0" in each.text for each in progress.questions(run)), "it is asked about"
     named = [(role_of(request)[1] or role_of(request)[0], request) for request in server.requests]

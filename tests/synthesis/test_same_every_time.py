@@ -20,7 +20,7 @@ from assay.synthesis import pipeline
 from assay.synthesis.pipeline import Stage
 from assay.synthesis.writing import rewrite
 from assay.testing import ChatServer
-from assay.testing.reviewer import reviewer
+from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.ask import run_context_for
 
 SCRIPT = """
@@ -88,7 +88,7 @@ def _titled(matter: rewrite.Matter, titles: dict[str, tuple[str, ...]]) -> rewri
 
 async def test_a_replay_does_not_mind_in_which_order_verdicts_came(tmp_path: Path):
     await fill(tmp_path / "w")
-    with ChatServer(reviewer(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
+    with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
         run = await synthesised(workspace, wish(questions=1))
         events = list(run.events)
         (first, second, *_) = [place for place, event in enumerate(events) if isinstance(event, Checked)]
@@ -100,7 +100,7 @@ async def test_a_replay_does_not_mind_in_which_order_verdicts_came(tmp_path: Pat
 
 async def test_a_run_killed_between_what_an_agent_found_and_what_it_kept_weighs_nothing_anew(tmp_path: Path):
     await fill(tmp_path / "w")
-    with ChatServer(reviewer(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
+    with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
         run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
     places = [place for place, event in enumerate(run.events) if isinstance(event, PassagesChosen | Gathered)]
     assert places

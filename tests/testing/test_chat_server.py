@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 
 from assay.models.llm import Reply, ToolCall
-from assay.testing import Action, Calls, ChatServer, Http, calls, role_of
-from assay.testing.loopback import Exchange
+from assay.testing import ChatServer, ConnectionAction, HttpReply, ScriptedCalls, calls, role_of
+from assay.testing.local_server import HttpExchange
 
 ASKED = {"messages": [{"role": "system", "content": "Assay · judge\nIs it enough?"}]}
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
@@ -52,7 +52,7 @@ def test_calls_are_native_where_tools_are_offered_and_one_json_object_where_not(
 
 
 def test_no_calls_at_all_are_prose_or_an_empty_list():
-    with ChatServer(lambda request: Calls((), "seen enough")) as server:
+    with ChatServer(lambda request: ScriptedCalls((), "seen enough")) as server:
         assert message(post(server, tools=[TOOL])) == {"role": "assistant", "content": "seen enough"}
         assert json.loads(message(post(server))["content"]) == {"why": "seen enough", "calls": []}
 
@@ -136,10 +136,12 @@ def test_what_is_no_chat_request_is_refused_and_not_answered():
 
 
 def test_any_response_can_be_sent_in_place_of_a_reply():
-    async def curse(exchange: Exchange) -> None:
-        await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nbah")
+    async def curse(exchange: HttpExchange) -> None:
+        await exchange.start("text/plain", 3)
+        await exchange.write(b"ba")
+        await exchange.write(b"h", last=True)
 
-    odd = [Http(503, {"error": "busy"}, headers={"Retry-After": "7"}), Action(curse)]
+    odd = [HttpReply(503, {"error": "busy"}, headers={"Retry-After": "7"}), ConnectionAction(curse)]
     with ChatServer(lambda request: odd.pop(0)) as server, httpx.Client(**QUICK) as client:
         busy = client.post(f"{server.url}/chat/completions", json=ASKED)
         bah = client.post(f"{server.url}/chat/completions", json=ASKED)
@@ -159,7 +161,7 @@ async def test_two_hundred_connections_are_served_at_once():
 
     async def once_all_are_here(request: dict[str, Any]) -> str:
         while not gate.is_set():
-            if server._at_once == 200:
+            if server._concurrency == 200:
                 gate.set()
             await asyncio.sleep(0.005)
         return "all here"
@@ -176,7 +178,7 @@ async def test_two_hundred_connections_are_served_at_once():
 
     async with ChatServer(once_all_are_here) as server:
         replies = await asyncio.wait_for(asyncio.gather(*(one() for _ in range(200))), 2)
-    assert len(replies) == 200 and server.most_at_once == 200
+    assert len(replies) == 200 and server.peak_concurrency == 200
 
 
 def test_nothing_is_left_after_closing_whatever_is_under_way():

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.testing.fill import fill
-from assay.testing.policies import by_chance, easy_going
+from assay.testing.fill_policies import cooperative_policy, random_policy
 
 
 class Leaf(BaseModel):
@@ -42,15 +42,15 @@ class Tree(BaseModel):
 def test_what_chance_fills_in_is_always_valid():
     schema = Tree.model_json_schema()
     for seed in range(200):
-        Tree.model_validate(fill(schema, by_chance({"messages": []}, seed)), strict=False)
+        Tree.model_validate(fill(schema, random_policy({"messages": []}, seed)), strict=False)
 
 
 def test_what_is_easy_going_is_valid_too():
-    Tree.model_validate(fill(Tree.model_json_schema(), easy_going({"messages": []})))
+    Tree.model_validate(fill(Tree.model_json_schema(), cooperative_policy({"messages": []})))
 
 
 def test_chance_finds_what_a_schema_leaves_open():
-    trees = [fill(Tree.model_json_schema(), by_chance({}, seed)) for seed in range(100)]
+    trees = [fill(Tree.model_json_schema(), random_policy({}, seed)) for seed in range(100)]
     assert {tree["first"] is None for tree in trees} == {True, False}
     assert {isinstance(tree["sign"], int) for tree in trees} == {True, False}
     assert {len(tree["leaves"]) for tree in trees} == {1, 2, 3}
@@ -59,6 +59,6 @@ def test_chance_finds_what_a_schema_leaves_open():
 
 
 def test_a_value_outside_its_schema_would_be_seen():
-    tree = fill(Tree.model_json_schema(), by_chance({}, 1))
+    tree = fill(Tree.model_json_schema(), random_policy({}, 1))
     with pytest.raises(ValidationError):
         Tree.model_validate(tree | {"sign": "perhaps"})

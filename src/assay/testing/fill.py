@@ -1,4 +1,4 @@
-"""A value for any JSON schema: the schema says what may stand where, a policy chooses among it. Pure."""
+"""Builds a value for any JSON schema. A policy makes the choices that the schema leaves open. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ FURTHEST = 100  # from nought, for a number that has no bound of its own
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What a schema leaves open, chosen. Each choice is told where it stands, so that a policy may care about `enough` alone;
-    `replace` makes one policy out of another."""
+class FillPolicy:
+    """The choices that a schema leaves open. Each gets the path of the value, so that a policy can decide by name."""
 
     pick: Callable[[Sequence[Any], Path], Any]  # one of the values of an enum, or of the schemas of an `anyOf`
     flag: Callable[[Path], bool]
@@ -28,12 +27,12 @@ class Policy:
     wants: Callable[[Path], bool]  # whether a property is there that may be left out
 
 
-def fill(schema: Schema, policy: Policy) -> Any:
+def fill(schema: Schema, policy: FillPolicy) -> Any:
     """A value that keeps to the schema, chosen by the policy."""
     return _value(schema, policy, (), schema.get("$defs", {}), 0)
 
 
-def _value(schema: Schema, policy: Policy, path: Path, named: Schema, depth: int) -> Any:
+def _value(schema: Schema, policy: FillPolicy, path: Path, named: Schema, depth: int) -> Any:
     schema = _resolved(schema, named)
     if "const" in schema:
         return schema["const"]
@@ -64,7 +63,7 @@ def _resolved(schema: Schema, named: Schema) -> Schema:
     return schema
 
 
-def _branch(options: Sequence[Schema], policy: Policy, path: Path, depth: int) -> Schema:
+def _branch(options: Sequence[Schema], policy: FillPolicy, path: Path, depth: int) -> Schema:
     simple = [option for option in options if "$ref" not in option and option.get("type") not in ("object", "array")]
     return policy.pick(simple if depth > DEEPEST and simple else options, path)
 
@@ -73,7 +72,7 @@ def _guessed(schema: Schema) -> str:
     return "object" if "properties" in schema else "array" if "items" in schema else "string"
 
 
-def _object(schema: Schema, policy: Policy, path: Path, named: Schema, depth: int) -> dict[str, Any]:
+def _object(schema: Schema, policy: FillPolicy, path: Path, named: Schema, depth: int) -> dict[str, Any]:
     needed = set(schema.get("required", ()))
     value = {
         name: _value(inner, policy, (*path, name), named, depth + 1)
@@ -88,7 +87,7 @@ def _object(schema: Schema, policy: Policy, path: Path, named: Schema, depth: in
     return {name: _value(inner, policy, (*path, name), named, depth + 1) for name in names}
 
 
-def _array(schema: Schema, policy: Policy, path: Path, named: Schema, depth: int) -> list[Any]:
+def _array(schema: Schema, policy: FillPolicy, path: Path, named: Schema, depth: int) -> list[Any]:
     first = [_value(inner, policy, path, named, depth + 1) for inner in schema.get("prefixItems", ())]
     low = int(schema.get("minItems", 0))
     high = int(schema.get("maxItems", max(low, LONGEST)))
@@ -101,7 +100,7 @@ def _array(schema: Schema, policy: Policy, path: Path, named: Schema, depth: int
     return items
 
 
-def _number(schema: Schema, policy: Policy, path: Path, whole: bool) -> float:
+def _number(schema: Schema, policy: FillPolicy, path: Path, whole: bool) -> float:
     step = 1 if whole else 1e-6
     low = schema.get("minimum", schema["exclusiveMinimum"] + step if "exclusiveMinimum" in schema else None)
     high = schema.get("maximum", schema["exclusiveMaximum"] - step if "exclusiveMaximum" in schema else None)
@@ -111,7 +110,7 @@ def _number(schema: Schema, policy: Policy, path: Path, whole: bool) -> float:
     return int(number) if whole else number
 
 
-def _string(schema: Schema, policy: Policy, path: Path) -> str:
+def _string(schema: Schema, policy: FillPolicy, path: Path) -> str:
     words = policy.words(path)
     if "pattern" in schema and not re.search(schema["pattern"], words):
         words = "".join(_matching(schema["pattern"], policy, path))
@@ -122,7 +121,7 @@ def _string(schema: Schema, policy: Policy, path: Path) -> str:
 _PART = re.compile(r"(?:\[(?P<set>[^\]]+)\]|(?P<digit>\\d)|\\?(?P<char>.))(?:\{(?P<least>\d+)[\d,]*\}|[+*?])?")
 
 
-def _matching(pattern: str, policy: Policy, path: Path) -> Iterator[str]:
+def _matching(pattern: str, policy: FillPolicy, path: Path) -> Iterator[str]:
     """Characters that match a plain pattern: sets, digits and letters in a row, as often as each must be there."""
     for part in _PART.finditer(pattern.removeprefix("^").removesuffix("$")):
         choice = "0123456789" if part["digit"] else _members(part["set"]) if part["set"] else part["char"]

@@ -1,7 +1,7 @@
-"""The chat protocol as plain data: what a request asks for, and what a stand-in model may say to it.
+"""The chat protocol as plain data: what a request asks for, and what a test model may reply.
 
-Every instrument answers a request body. In process, a `Prompt` is first written as the body that would have been sent,
-so one answer serves both ways.
+Every test model answers a request body. In process, a `Prompt` is first turned into the body that would have been sent, so
+the same model works in process and behind a server.
 """
 
 from __future__ import annotations
@@ -15,98 +15,98 @@ from typing import Any
 
 from assay.core.types import Usage
 from assay.models.llm import Prompt, Reply, ToolCall
-from assay.testing.loopback import Exchange
+from assay.testing.local_server import HttpExchange
 
 Request = Mapping[str, Any]  # the parsed body of one POST to /v1/chat/completions
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One tool call. Arguments given as a string are sent as they stand, however broken."""
+class ScriptedCall:
+    """One tool call. Arguments given as a string are sent as they are, valid or not."""
 
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Tool calls made together, or none: to a request that carries `tools` they go out natively, to any other as one JSON
-    object `{"why": …, "calls": [{"tool": …, "arguments": …}]}`. `+` joins two."""
+class ScriptedCalls:
+    """Tool calls made together, or none. A request that carries `tools` gets them natively, any other as one JSON object
+    `{"why": …, "calls": [{"tool": …, "arguments": …}]}`. `+` joins two."""
 
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     why: str = "as scripted"
 
-    def __add__(self, other: Calls) -> Calls:
-        return Calls((*self.calls, *other.calls), self.why)
+    def __add__(self, other: ScriptedCalls) -> ScriptedCalls:
+        return ScriptedCalls((*self.calls, *other.calls), self.why)
 
 
 @dataclass(frozen=True, slots=True)
-class Http:
-    """A complete HTTP response in place of a reply: any status, any body."""
+class HttpReply:
+    """A complete HTTP response in place of a model's reply: any status, any body."""
 
     status: int
     body: bytes | str | Mapping[str, Any] = b""
-    kind: str = "application/json"
+    media_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> bytes:
-        return self.body if isinstance(self.body, bytes) else _words(self.body).encode()
+        return self.body if isinstance(self.body, bytes) else _as_text(self.body).encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
-    """Whatever can be done to a wire: `play` has the exchange to itself. Only a server can play it."""
+class ConnectionAction:
+    """Anything that can be done with a connection: `play` gets the exchange. Only a server can play it."""
 
-    play: Callable[[Exchange], Awaitable[None]]
-
-
-Said = str | Mapping[str, Any] | Calls | Reply | Http | Action
-Answer = Callable[[dict[str, Any]], Said | Awaitable[Said]]
+    play: Callable[[HttpExchange], Awaitable[None]]
 
 
-async def said(answer: Answer, request: dict[str, Any]) -> Said:
-    """What `answer` says to a request, whether or not it takes its time."""
-    saying = answer(request)
-    return await saying if inspect.isawaitable(saying) else saying
+ModelOutput = str | Mapping[str, Any] | ScriptedCalls | Reply | HttpReply | ConnectionAction
+AnswerFunction = Callable[[dict[str, Any]], ModelOutput | Awaitable[ModelOutput]]
 
 
-async def reply_in_process(answer: Answer, prompt: Prompt) -> Reply:
-    """What `answer` says to a prompt, with no server between."""
+async def call_answer(answer: AnswerFunction, request: dict[str, Any]) -> ModelOutput:
+    """Calls an answer function, plain or async."""
+    output = answer(request)
+    return await output if inspect.isawaitable(output) else output
+
+
+async def reply_in_process(answer: AnswerFunction, prompt: Prompt) -> Reply:
+    """The reply of an answer function to a prompt, without a server."""
     request = body_of(prompt)
-    saying = await said(answer, request)
-    if isinstance(saying, (Http, Action)):
-        raise TypeError(f"only a server can send {type(saying).__name__}")
-    return reply_of(saying, request)
+    output = await call_answer(answer, request)
+    if isinstance(output, (HttpReply, ConnectionAction)):
+        raise TypeError(f"only a server can send {type(output).__name__}")
+    return reply_of(output, request)
 
 
-def reply_of(saying: str | Mapping[str, Any] | Calls | Reply, request: Request) -> Reply:
-    """The reply that carries what was said: a dict as JSON, calls as this request can take them, with tokens counted."""
-    if isinstance(saying, Reply):
-        return saying if saying.usage.calls else _counted(saying, request)
-    if not isinstance(saying, Calls):
-        return _counted(Reply(_words(saying)), request)
+def reply_of(output: str | Mapping[str, Any] | ScriptedCalls | Reply, request: Request) -> Reply:
+    """The output as a `Reply`: a dict as JSON, calls in the form that this request supports, with tokens counted."""
+    if isinstance(output, Reply):
+        return output if output.usage.calls else _with_usage(output, request)
+    if not isinstance(output, ScriptedCalls):
+        return _with_usage(Reply(_as_text(output)), request)
     if not request.get("tools"):
-        calls = [{"tool": call.tool, "arguments": call.arguments} for call in saying.calls]
-        return _counted(Reply(_words({"why": saying.why, "calls": calls})), request)
-    if not saying.calls:
-        return _counted(Reply(saying.why), request)
+        calls = [{"tool": call.tool, "arguments": call.arguments} for call in output.calls]
+        return _with_usage(Reply(_as_text({"why": output.why, "calls": calls})), request)
+    if not output.calls:
+        return _with_usage(Reply(output.why), request)
     turn = len(request.get("messages", ()))  # a conversation only grows, so no id is used twice in one
     native = tuple(
-        ToolCall(f"call_{turn}_{n}", call.tool, _words(call.arguments)) for n, call in enumerate(saying.calls)
+        ToolCall(f"call_{turn}_{n}", call.tool, _as_text(call.arguments)) for n, call in enumerate(output.calls)
     )
-    return _counted(Reply("", native, "tool_calls"), request)
+    return _with_usage(Reply("", native, "tool_calls"), request)
 
 
-def _counted(reply: Reply, request: Request) -> Reply:
+def _with_usage(reply: Reply, request: Request) -> Reply:
     asked = sum(len(_content(message)) for message in request.get("messages", ()))
     written = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
     usage = Usage(calls=1, tokens_in=asked // 4 + 1, tokens_out=written // 4 + 1)
     return Reply(reply.text, reply.calls, reply.finish, usage, reply.model)
 
 
-def _words(saying: str | Mapping[str, Any]) -> str:
-    return saying if isinstance(saying, str) else json.dumps(saying, ensure_ascii=False)
+def _as_text(output: str | Mapping[str, Any]) -> str:
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
 # --- reading a request ----------------------------------------------------------------------------------------------
@@ -134,11 +134,13 @@ def tools_of(request: Request) -> dict[str, Mapping[str, Any]]:
     if calls:
         offered = [call["properties"] for call in calls]
         return {each["tool"]["enum"][0]: each["arguments"] for each in offered}
-    told = _TOLD.findall(text_of(request)) if role_of(request)[0] == "decide" else []
-    return {name: _signature(arguments) for name, arguments in reversed(told)}  # calls made so far are told later on
+    offered_tools = _OFFERED.findall(text_of(request)) if role_of(request)[0] == "decide" else []
+    return {
+        name: _signature(arguments) for name, arguments in reversed(offered_tools)
+    }  # calls made so far come later in the text
 
 
-_TOLD = re.compile(r"^- (\w+)\((.*?)\): ", re.MULTILINE)
+_OFFERED = re.compile(r"^- (\w+)\((.*?)\): ", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+): (string|integer|number|boolean)\b(?:[^,=]*)(=)?")
 
 
@@ -162,7 +164,7 @@ def schema_of(request: Request) -> Mapping[str, Any] | None:
 
 
 def asked_in(text: str) -> str:
-    """What a prompt says itself, without the words of documents that it shows."""
+    """The text of a prompt without the documents that it quotes."""
     return _FENCED.sub("", text)
 
 
@@ -177,14 +179,14 @@ def keys_in(text: str) -> list[str]:
 _FENCED = re.compile(r"⟦(\w+) quoted: (?:key:? )?([^,·⟧]*)[^⟧]*⟧\n(.*?)\n⟦end \1⟧", re.DOTALL)
 
 
-# What stands between marks beside passages: what models, tools and other people wrote.
-_WRITTEN = frozenset("steps missing searches collections parts readings claims claim aspect kind subject".split())
+# Labels of quoted text that is no passage: written by models, tools and other people.
+_NOT_PASSAGES = frozenset("steps missing searches collections parts readings claims claim aspect kind subject".split())
 
 
 def passages_in(text: str) -> dict[str, str]:
     """The words of documents that a prompt shows, by the id or the key they are shown under."""
     found = ((match[2].strip(), match[3]) for match in _FENCED.finditer(text))
-    return {label: words for label, words in found if label not in _WRITTEN}
+    return {label: words for label, words in found if label not in _NOT_PASSAGES}
 
 
 def quoted_in(text: str) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.testing.protocol import keys_in, passages_in, quoted_in
-from assay.testing.scripted import Writer
+from assay.testing.script import ReplyWriter
 
 Json = dict[str, Any]
 Schema = Mapping[str, Any] | None
@@ -52,7 +52,7 @@ def _step(number: int, question: str, query: str) -> Json:
 # --- weigh, judge ---------------------------------------------------------------------------------------------------
 
 
-def keeps(*quotes: str, score: int = 9, note: str = "it says so") -> Writer:
+def keeps(*quotes: str, score: int = 9, note: str = "it says so") -> ReplyWriter:
     """weigh: the passages that have one of these words in them are worth keeping, for those words; the others are not."""
 
     def write(text: str, schema: Schema) -> Json:
@@ -62,12 +62,12 @@ def keeps(*quotes: str, score: int = 9, note: str = "it says so") -> Writer:
     return write
 
 
-def enough(**answers: str) -> Writer:
+def enough(**answers: str) -> ReplyWriter:
     """judge: the evidence is enough. `s1="Paris"` is what step s1 found: it must stand in the evidence shown."""
     return lambda text, schema: _judged(text, answers, enough=True)
 
 
-def missing(*what: str, surprise: bool = False, **answers: str) -> Writer:
+def missing(*what: str, surprise: bool = False, **answers: str) -> ReplyWriter:
     """judge: this is missing. `s1="Paris"` is what step s1 found nevertheless."""
     return lambda text, schema: _judged(text, answers, enough=False) | {"missing": list(what), "surprise": surprise}
 
@@ -90,7 +90,7 @@ def gap(what: str) -> Json:
 # --- write, check ---------------------------------------------------------------------------------------------------
 
 
-def writes(*claims: str, shape: str = "prose", lacking: Sequence[str] = ()) -> Writer:
+def writes(*claims: str, shape: str = "prose", lacking: Sequence[str] = ()) -> ReplyWriter:
     """write: these claims, each with what it cites in brackets at its end: `[{0}]` is the first piece of evidence shown,
     `[{lowers fever}]` the one that has these words, `[{0}, {1}]` are two; anything else stands for itself."""
 
@@ -107,12 +107,12 @@ def says(words: str) -> Json:
     return {"text": words}
 
 
-def supported(why: str = "the quotations say so") -> Writer:
+def supported(why: str = "the quotations say so") -> ReplyWriter:
     """check: every claim is supported."""
     return lambda text, schema: _rulings([(n, "supported", why) for n in _claims_in(text)])
 
 
-def verdicts(*each: str, why: str = "as scripted") -> Writer:
+def verdicts(*each: str, why: str = "as scripted") -> ReplyWriter:
     """check: a verdict for each claim in the order they are shown; the last one goes for the rest."""
 
     def write(text: str, schema: Schema) -> Json:
@@ -125,12 +125,12 @@ def _rulings(rulings: Sequence[tuple[int, str, str]]) -> Json:
     return {"rulings": [{"claim": claim, "why": why, "verdict": verdict} for claim, verdict, why in rulings]}
 
 
-def rewrites(claim: str) -> Writer:
+def rewrites(claim: str) -> ReplyWriter:
     """revise: the claim is put this way; it cites as in `writes`."""
     return lambda text, schema: {"action": "rewrite"} | _claim(text, claim)
 
 
-def hedges(claim: str) -> Writer:
+def hedges(claim: str) -> ReplyWriter:
     """revise: the claim is only suggested."""
     return lambda text, schema: {"action": "hedge"} | _claim(text, claim)
 

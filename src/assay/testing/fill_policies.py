@@ -1,4 +1,4 @@
-"""Ways to fill a schema: by chance, or so that a run carries on. The hostile models and the faults are made of these."""
+"""Policies that fill a schema: at random, or so that a run makes progress. Hostile models and faults are built on them."""
 
 from __future__ import annotations
 
@@ -8,55 +8,67 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from assay.testing.fill import Path, Policy, fill
-from assay.testing.protocol import Call, Calls, Request, Said, keys_in, passages_in, schema_of, text_of, tools_of
+from assay.testing.fill import FillPolicy, Path, fill
+from assay.testing.protocol import (
+    ModelOutput,
+    Request,
+    ScriptedCall,
+    ScriptedCalls,
+    keys_in,
+    passages_in,
+    schema_of,
+    text_of,
+    tools_of,
+)
 
-FAVOURED = ("research", "search", "supported")  # where a choice has one of these, it is the one that carries a run on
+PREFERRED = ("research", "search", "supported")  # where a choice has one of these, it is the one that carries a run on
 
 # How the parts of the replies are called that Assay asks for.
 _ASKED = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _ASKING = frozenset({"question", "query"})
-_WELL = frozenset({"enough", "complete"})
+_POSITIVE = frozenset({"enough", "complete"})
 _NUMBERED = frozenset({"id", "claim"})  # one of each
 _EACH = frozenset({"passages", "rulings"})  # as many as there may be
-_HINDERING = frozenset({"needs", "readings", "missing", "conflicts"})  # what would hold a run up
+_BLOCKING = frozenset({"needs", "readings", "missing", "conflicts"})  # what would hold a run up
 _KEYS = frozenset({"key", "keys", "cite", "cites", "left", "right"})
 _STRAY_WORDS = "of the and however seven quite north paper under early which never between light almost".split()
 
 
-def agreeable(request: Request) -> Said:
-    """What an easy-going model says: it agrees, and it quotes and cites what it is shown."""
-    return said_by(easy_going(request), request)
+def cooperative_reply(request: Request) -> ModelOutput:
+    """What a cooperative model replies: it agrees, and it quotes and cites what it is shown."""
+    return reply_by_policy(cooperative_policy(request), request)
 
 
-def said_by(policy: Policy, request: Request) -> Said:
-    """A reply of the form that the request asks for: tool calls, JSON or prose, as the policy has it."""
+def reply_by_policy(policy: FillPolicy, request: Request) -> ModelOutput:
+    """A reply in the form that the request asks for: tool calls, JSON or prose, filled by the policy."""
     if tools := tools_of(request):
         names = [policy.pick(list(tools), ("calls", "tool")) for _ in range(policy.count(0, 3, ("calls",)))]
-        return Calls(tuple(Call(name, fill(tools[name], policy)) for name in names), policy.words(("why",)))
+        return ScriptedCalls(
+            tuple(ScriptedCall(name, fill(tools[name], policy)) for name in names), policy.words(("why",))
+        )
     if schema := schema_of(request):
         return fill(schema, policy)
     return {} if request.get("response_format") else policy.words(("text",))
 
 
-def randomness(request: Request, seed: int) -> Random:
-    """The same for the same seed and the same request, in whatever order requests come."""
+def seeded_random(request: Request, seed: int) -> Random:
+    """Random numbers that depend on the seed and the request alone, not on the order of requests."""
     return Random(f"{seed} {text_of(request)}")
 
 
-def last(path: Path) -> str:
-    """What the value itself is called."""
+def last_name(path: Path) -> str:
+    """The name of the value itself."""
     return path[-1] if path else ""
 
 
 def is_key(path: Path) -> bool:
     """Whether keys of evidence stand here."""
-    return last(path) in _KEYS
+    return last_name(path) in _KEYS
 
 
-def by_chance(request: Request, seed: int) -> Policy:
+def random_policy(request: Request, seed: int) -> FillPolicy:
     """Anything the schema allows, in words that are partly the prompt's own."""
-    random = randomness(request, seed)
+    random = seeded_random(request, seed)
     text = text_of(request)
     keys = keys_in(text)
     own = re.findall(r"\w+", text)[-500:] or _STRAY_WORDS
@@ -67,7 +79,7 @@ def by_chance(request: Request, seed: int) -> Policy:
         said = " ".join(random.choices(random.choice((own, _STRAY_WORDS)), k=random.randint(1, 8)))
         return f"{said} [{random.choice(keys)}]" if keys and random.random() < 0.3 else said
 
-    return Policy(
+    return FillPolicy(
         pick=lambda options, path: random.choice(options),
         flag=lambda path: random.random() < 0.5,
         count=lambda low, high, path: random.randint(low, high),
@@ -77,9 +89,9 @@ def by_chance(request: Request, seed: int) -> Policy:
     )
 
 
-def easy_going(request: Request) -> Policy:
-    """It is enough and complete, every passage helps, every claim is supported; in the documents' own words, under the keys
-    that are shown. Whatever would hold a run up is left empty."""
+def cooperative_policy(request: Request) -> FillPolicy:
+    """The evidence is enough, the draft complete, every passage relevant and every claim supported, in the words of the
+    documents and with keys that are shown. Whatever would hold a run up is left empty."""
     text = text_of(request)
     keys = keys_in(text)
     asked = (_ASKED.findall(text) or [text.strip().rpartition("\n")[2]])[-1] or "nothing"
@@ -91,19 +103,25 @@ def easy_going(request: Request) -> Policy:
         return turns[path] - 1
 
     def pick(options: Sequence[Any], path: Path) -> Any:
-        if last(path) in _NUMBERED:
+        if last_name(path) in _NUMBERED:
             return options[turn(path) % len(options)]
-        return next((word for word in FAVOURED if word in options), options[0])
+        return next((word for word in PREFERRED if word in options), options[0])
+
+    def count(low: int, high: int, path: Path) -> int:
+        name = last_name(path)
+        return high if name in _EACH else low if name in _BLOCKING else max(low, 1)
 
     def words(path: Path) -> str:
         if is_key(path):
             return keys[0] if keys else "none"
-        return asked if last(path) in _ASKING else sentences[turn(path) % len(sentences)]
+        return asked if last_name(path) in _ASKING else sentences[turn(path) % len(sentences)]
 
-    return Policy(
+    return FillPolicy(
         pick=pick,
-        flag=lambda path: last(path) in _WELL,
-        count=lambda low, high, path: high if last(path) in _EACH else low if last(path) in _HINDERING else max(low, 1),
+        flag=lambda path: last_name(path) in _POSITIVE,
+        count=lambda low, high, path: (
+            high if last_name(path) in _EACH else low if last_name(path) in _BLOCKING else max(low, 1)
+        ),
         number=lambda low, high, path: high,
         words=words,
         wants=lambda path: False,

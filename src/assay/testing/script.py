@@ -1,6 +1,6 @@
 """A model that follows a script, by role: the same script in process, as an `LLM`, and over HTTP, in a `ChatServer`.
 
-script = Script(route={"route": "research", ...}, decide=[calls("search", query="aspirin fever"), rests()], ...)
+script = Script(route={"route": "research", ...}, decide=[calls("search", query="aspirin fever"), no_calls()], ...)
 with ChatServer(script.answer) as server: ...
 script.assert_used_up()
 """
@@ -12,25 +12,34 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.models.llm import Prompt, Reply
-from assay.testing.policies import agreeable
-from assay.testing.protocol import Call, Calls, Request, Said, reply_in_process, role_of, schema_of, text_of
+from assay.testing.fill_policies import cooperative_reply
+from assay.testing.protocol import (
+    ModelOutput,
+    Request,
+    ScriptedCall,
+    ScriptedCalls,
+    reply_in_process,
+    role_of,
+    schema_of,
+    text_of,
+)
 
 # Written when it is asked for: from all that the request says, and the schema its reply must keep to.
-Writer = Callable[[str, Mapping[str, Any] | None], Said]
-Line = Said | Writer
+ReplyWriter = Callable[[str, Mapping[str, Any] | None], ModelOutput]
+ScriptLine = ModelOutput | ReplyWriter
 
 
-def calls(tool: str, /, **arguments: Any) -> Calls:
+def calls(tool: str, /, **arguments: Any) -> ScriptedCalls:
     """The model calls a tool. `calls(…) + calls(…)` are made together."""
-    return Calls((Call(tool, arguments),))
+    return ScriptedCalls((ScriptedCall(tool, arguments),))
 
 
-def rests(why: str = "nothing is left to look for") -> Calls:
-    """The model calls no tool: it has looked enough."""
-    return Calls((), why)
+def no_calls(why: str = "nothing is left to look for") -> ScriptedCalls:
+    """The model calls no tool."""
+    return ScriptedCalls((), why)
 
 
-class Unexpected(AssertionError):
+class UnexpectedRequest(AssertionError):
     """The script has no reply for this request."""
 
 
@@ -48,17 +57,17 @@ class Script:
 
     name = "scripted"
 
-    def __init__(self, **by_role: Line | list[Line]) -> None:
+    def __init__(self, **by_role: ScriptLine | list[ScriptLine]) -> None:
         self._lists = {role: deque(lines) for role, lines in by_role.items() if isinstance(lines, list)}
         self._always = {role: line for role, line in by_role.items() if not isinstance(line, list)}
         self.used: Counter[str] = Counter()
-        self.problems: list[Unexpected] = []
+        self.problems: list[UnexpectedRequest] = []
 
-    def answer(self, request: Request) -> Said:
+    def answer(self, request: Request) -> ModelOutput:
         """The next reply to a request such as this: what a `ChatServer` takes."""
         role, prompt = role_of(request)
         if not role:
-            return agreeable(request)
+            return cooperative_reply(request)
         line = self._line(role, prompt)
         if not callable(line):
             return line
@@ -70,7 +79,7 @@ class Script:
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
         return await reply_in_process(self.answer, prompt)
 
-    def _line(self, role: str, prompt: str) -> Line:
+    def _line(self, role: str, prompt: str) -> ScriptLine:
         for part in (prompt, role):
             self.used[part] += part in self._lists or part in self._always
             if self._lists.get(part):
@@ -82,8 +91,8 @@ class Script:
         asked = " · ".join(part for part in (role, prompt) if part)
         raise self._unexpected(f"the script has no reply for {asked}")
 
-    def _unexpected(self, words: str) -> Unexpected:
-        self.problems.append(Unexpected(words))
+    def _unexpected(self, words: str) -> UnexpectedRequest:
+        self.problems.append(UnexpectedRequest(words))
         return self.problems[-1]
 
     def assert_used_up(self) -> None:

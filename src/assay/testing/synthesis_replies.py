@@ -1,7 +1,7 @@
-"""A model that can write a whole synthesis: without a memory, in the documents' own words, the same whenever it is asked.
+"""A model that can write a whole synthesis: stateless and deterministic, in the words of the documents.
 
-with ChatServer(reviewer()) as server: ...
-with ChatServer(reviewer(relate=lambda text, schema: {"relations": []})) as server: ...      with one prompt its own way
+with ChatServer(synthesis_model()) as server: ...
+with ChatServer(synthesis_model(relate=lambda text, schema: {"relations": []})) as server: ...      replaces one reply
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.testing.policies import agreeable
-from assay.testing.protocol import Request, Said, passages_in, role_of, schema_of, text_of
-from assay.testing.scripted import Line, Writer
+from assay.testing.fill_policies import cooperative_reply
+from assay.testing.protocol import ModelOutput, Request, passages_in, role_of, schema_of, text_of
+from assay.testing.script import ReplyWriter, ScriptLine
 
 Json = dict[str, Any]
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
@@ -23,15 +23,15 @@ _PLAIN = frozenset(
 )
 
 
-def reviewer(**other: Line) -> Callable[[Request], Said]:
+def synthesis_model(**other: ScriptLine) -> Callable[[Request], ModelOutput]:
     """Answers every prompt of a synthesis. `other` takes the place of single prompts' replies, by the prompt's name."""
-    lines: Mapping[str, Line] = {**_LINES, **other}
+    lines: Mapping[str, ScriptLine] = {**_LINES, **other}
 
-    def answer(request: Request) -> Said:
+    def answer(request: Request) -> ModelOutput:
         role, name = role_of(request)
         line = lines.get(name or role)
         if line is None:
-            return agreeable(request)
+            return cooperative_reply(request)
         return line(text_of(request), schema_of(request)) if callable(line) else line
 
     return answer
@@ -168,7 +168,7 @@ def _words(words: str) -> frozenset[str]:
     return frozenset(re.findall(r"[\w-]+", words.lower())) - _PLAIN
 
 
-_LINES: Mapping[str, Writer] = {
+_LINES: Mapping[str, ReplyWriter] = {
     "questions": questions,
     "comparative": questions,
     "followup": questions,

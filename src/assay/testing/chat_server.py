@@ -1,4 +1,4 @@
-"""A chat endpoint in a thread: real HTTP on the loopback, with a function in the place of the model.
+"""A chat endpoint for tests: real HTTP on 127.0.0.1, with a function in the place of the model.
 
 with ChatServer(lambda request: "Good morning.") as server:
     httpx.post(f"{server.url}/chat/completions", json={"messages": [...]})
@@ -8,41 +8,41 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 from assay.models.llm import Reply
-from assay.testing.loopback import CloseAtOnce, Exchange, Loopback, chunk, head
-from assay.testing.protocol import Action, Answer, Http, reply_of, role_of, said
+from assay.testing.local_server import HttpExchange, LocalServer
+from assay.testing.protocol import AnswerFunction, ConnectionAction, HttpReply, call_answer, reply_of, role_of
 
-NOT_ANSWERED = 418  # a status that no client takes for an invitation to try again, or to try otherwise
-PIECE = 24  # how many characters a streamed piece has
+NOT_ANSWERED = 418  # a status that clients do not retry
+PIECE = 24  # characters in a streamed piece
 
 Json = dict[str, Any]
 
 
-class ChatServer:
-    """Speaks `/v1/chat/completions`, whole or streamed, and `/v1/models`.
+class ChatServer(LocalServer):
+    """Serves `/v1/chat/completions`, whole or streamed, and `/v1/models`.
 
-    `answer` sees the parsed body of each request and returns what the model says: a `str` as it is, a `dict` as JSON,
-    `Calls` as tool calls, a `Reply` in full; or `Http` and `Action`, which misbehave. It runs on the server's own event
-    loop: one that takes its time must be `async`. One that raises is kept in `problems`, and the client gets status 418.
+    `answer` gets the parsed body of each request and returns the model's reply: a `str` as it is, a `dict` as JSON,
+    `ScriptedCalls` as tool calls, a `Reply` in full; or an `HttpReply` or a `ConnectionAction`, to misbehave. It runs on the
+    server's event loop, so one that waits must be `async`. What it raises is kept in `problems`; the client gets status 418.
 
-    `lacks` names what this endpoint cannot do: `tools`, `schema`, `json` (refused with status 400) and `models` (404).
-    `window` is stated as the context length. All that was asked is kept: `requests` (the bodies), `headers` (beside
-    them), `counts` by role, `most_at_once`. Works as a context manager, plain or async.
+    `lacks` names what this endpoint does not support: `tools`, `schema`, `json` (refused with status 400) and `models` (404).
+    `window` is reported as the context length. Every request is recorded: `requests` (the bodies), `headers` (in the same
+    order), `counts` by role, `peak_concurrency`. `with` runs the server in a thread, `async with` on the running event loop.
     """
 
     def __init__(
         self,
-        answer: Answer,
+        answer: AnswerFunction,
         *,
         model: str = "scripted",
         window: int | None = None,
         lacks: Collection[str] = (),
-        shut: CloseAtOnce | None = None,
+        refuse: Callable[[], bool] = lambda: False,
     ) -> None:
+        super().__init__(self._serve, refuse)
         self.answer = answer
         self.model = model
         self.window = window
@@ -51,54 +51,29 @@ class ChatServer:
         self.headers: list[dict[str, str]] = []
         self.counts: Counter[str] = Counter()
         self.problems: list[Exception] = []
-        self.most_at_once = 0
-        self._at_once = 0
-        self._loopback = Loopback(self._serve, shut)
+        self.peak_concurrency = 0
+        self._concurrency = 0
 
     @property
     def url(self) -> str:
-        """What a client takes for its base URL."""
-        return f"http://127.0.0.1:{self._loopback.port}/v1"
+        """The base URL for a client."""
+        return f"http://127.0.0.1:{self.port}/v1"
 
-    @property
-    def connections(self) -> int:
-        """How many connections were ever opened."""
-        return self._loopback.connections
-
-    def start(self) -> None:
-        self._loopback.start()
-
-    def close(self) -> None:
-        self._loopback.close()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(self, kind: Any, error: Any, at: Any) -> None:
-        self.close()  # a few milliseconds: not worth a thread that would stay behind
-
-    async def _serve(self, exchange: Exchange) -> None:
-        path = exchange.path.partition("?")[0]
-        if exchange.method == "GET" and path == "/v1/models" and "models" not in self.lacks:
+    async def _serve(self, exchange: HttpExchange) -> None:
+        method, path = exchange.request.method, exchange.request.url.path
+        if (method, path) == ("GET", "/v1/models") and "models" not in self.lacks:
             await exchange.reply(200, _json(self._models()))
-        elif exchange.method == "POST" and path == "/v1/chat/completions":
-            self._at_once += 1
-            self.most_at_once = max(self.most_at_once, self._at_once)
+        elif (method, path) == ("POST", "/v1/chat/completions"):
+            self._concurrency += 1
+            self.peak_concurrency = max(self.peak_concurrency, self._concurrency)
             try:
                 await self._complete(exchange)
             finally:
-                self._at_once -= 1
+                self._concurrency -= 1
         else:
-            await exchange.reply(404, _json(error(f"there is nothing at {exchange.method} {path}", "not_found")))
+            await exchange.reply(404, _json(error(f"there is nothing at {method} {path}", "not_found")))
 
-    async def _complete(self, exchange: Exchange) -> None:
+    async def _complete(self, exchange: HttpExchange) -> None:
         try:
             request = json.loads(exchange.body)
             role = role_of(request)[0]
@@ -106,27 +81,27 @@ class ChatServer:
             await exchange.reply(400, _json(error("the body is no chat request", "invalid_request_error")))
             return
         self.requests.append(request)
-        self.headers.append(dict(exchange.headers))
+        self.headers.append(dict(exchange.request.headers))
         self.counts[role] += 1
         if refused := self._refused(request):
             await exchange.reply(400, _json(error(f"{refused} is not supported here", "invalid_request_error")))
             return
         try:
-            saying = await said(self.answer, request)
-            reply = saying if isinstance(saying, (Http, Action)) else reply_of(saying, request)
+            output = await call_answer(self.answer, request)
+            reply = output if isinstance(output, (HttpReply, ConnectionAction)) else reply_of(output, request)
         except Exception as problem:
             self.problems.append(problem)
             await exchange.reply(NOT_ANSWERED, _json(error(f"no answer: {problem!r}", "no_answer")))
             return
-        if isinstance(reply, Action):
+        if isinstance(reply, ConnectionAction):
             await reply.play(exchange)
-        elif isinstance(reply, Http):
-            await exchange.reply(reply.status, reply.data, reply.kind, **reply.headers)
+        elif isinstance(reply, HttpReply):
+            await exchange.reply(reply.status, reply.data, reply.media_type, reply.headers)
         elif request.get("stream"):
-            await exchange.send(head(200, "text/event-stream", None))
+            await exchange.start("text/event-stream")
             for event in events(reply, request, self.model):
-                await exchange.send(chunk(event))
-            await exchange.send(chunk(b""))
+                await exchange.write(event)
+            await exchange.write(b"", last=True)
         else:
             await exchange.reply(200, _json(completion(reply, self.model)))
 
@@ -141,12 +116,12 @@ class ChatServer:
 
 
 def error(message: str, kind: str, code: str | None = None) -> Json:
-    """An error body as OpenAI writes it."""
+    """An error body in the form that OpenAI uses."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def completion(reply: Reply, model: str) -> Json:
-    """A reply as `/v1/chat/completions` gives it whole."""
+    """A reply as `/v1/chat/completions` sends it whole."""
     message: Json = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
     if reply.calls:
         message["tool_calls"] = _tool_calls(reply)
@@ -193,7 +168,7 @@ def _envelope(kind: str, reply: Reply, model: str) -> Json:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    size = max(PIECE, len(text) // 1000)  # five megabytes need not be two hundred thousand events
+    size = max(PIECE, len(text) // 1000)  # a reply of megabytes is sent in at most a thousand events
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
