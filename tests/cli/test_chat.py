@@ -19,7 +19,7 @@ from assay.cli.view.answer import Format
 from assay.cli.view.follow import Show
 from assay.cli.view.live import view
 from assay.core.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
-from assay.core.events.describe import in_a_line, told
+from assay.core.events.describe import live_line, record_line
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Quote
 from assay.store.threads import Thread
@@ -290,10 +290,12 @@ def test_a_follow_up_is_drawn_and_told_as_it_was_asked_and_as_it_was_understood(
     drawn = screen.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
     assert drawn.startswith("And then?\nunderstood as: What came after the flood?\n")
     assert "1 found, 1 kept: what earlier turns found" in drawn
-    lines = [told(event) for event in FOLLOWED.events]
+    lines = [live_line(event) for event in FOLLOWED.events]
     assert lines[1:3] == ["Understood as: What came after the flood?", "Looking at what earlier turns found"]
-    assert in_a_line(FOLLOWED.events[1]) == "What came after the flood? · it carries on · rules"
-    assert "thread t1" in in_a_line(FOLLOWED.events[0]) and in_a_line(FOLLOWED.events[2]) == "recall · first · rules"
+    assert record_line(FOLLOWED.events[1]) == "What came after the flood? · it carries on · rules"
+    assert (
+        "thread t1" in record_line(FOLLOWED.events[0]) and record_line(FOLLOWED.events[2]) == "recall · first · rules"
+    )
 
 
 def test_a_long_conversation_is_opened_with_its_latest_turns():

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from assay.cli.view.checkpoint import commands, question
 from assay.cli.view.live import ROWS, rows_for, view
-from assay.core import events as stages
 from assay.core.events import (
     KINDS,
     Answered,
@@ -49,7 +48,8 @@ from assay.core.events import (
     ToolRan,
     Withheld,
 )
-from assay.core.events.describe import LONGEST, in_a_line, told
+from assay.core.events import synthesis as stages
+from assay.core.events.describe import LONGEST, live_line, record_line
 from assay.core.run import Run
 from assay.core.types import (
     Answer,
@@ -210,10 +210,10 @@ def test_nothing_in_a_view_steers_the_terminal():
 
 def test_every_kind_of_event_has_a_line_in_the_record():
     of_a_synthesis = {kind.__name__ for kind in vars(stages).values() if kind in KINDS.values()}
-    told = (*EVENTS, *TRUST)
-    assert {type(event).__name__ for event in told} == KINDS.keys() - of_a_synthesis  # those: test_progress.py
-    for event in told:
-        assert in_a_line(event) and "\n" not in in_a_line(event)
+    every = (*EVENTS, *TRUST)
+    assert {type(event).__name__ for event in every} == KINDS.keys() - of_a_synthesis  # those: test_progress.py
+    for event in every:
+        assert record_line(event) and "\n" not in record_line(event)
 
 
 @pytest.mark.parametrize(
@@ -231,15 +231,15 @@ def test_every_kind_of_event_has_a_line_in_the_record():
     ],
 )
 def test_a_line_says_what_happened(kind: type, line: str):
-    assert in_a_line(next(event for event in EVENTS if isinstance(event, kind))) == line
+    assert record_line(next(event for event in EVENTS if isinstance(event, kind))) == line
 
 
 def test_a_long_event_is_still_one_line():
-    assert len(in_a_line(Stopped(StopReason.rounds, "why\n" * 500))) == LONGEST
+    assert len(record_line(Stopped(StopReason.rounds, "why\n" * 500))) == LONGEST
 
 
 def test_whoever_watches_without_a_screen_is_told_what_matters():
-    lines = [line for event in EVENTS if (line := told(event))]
+    lines = [line for event in EVENTS if (line := live_line(event))]
     assert "Route: research (two steps)." in lines and "Searching: paint\nget_document(document='x')" in lines
     assert "Following: Dunmere\nFollowing: Carrow" in lines and "  s1 found: orpiment" in lines
 

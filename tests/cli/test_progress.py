@@ -29,7 +29,7 @@ from assay.core.events import (
     SpineWritten,
     Translated,
 )
-from assay.core.events.describe import in_a_line
+from assay.core.events.describe import Family, describe, record_line
 from assay.core.run import Run
 
 
@@ -164,7 +164,7 @@ def test_a_claim_that_holds_needs_no_line_and_one_that_does_not_has_one():
     ],
 )
 def test_every_event_of_a_synthesis_has_a_line_in_the_record(kind: type, words: str):
-    assert in_a_line(next(event for event in EVENTS if isinstance(event, kind))) == words
+    assert record_line(next(event for event in EVENTS if isinstance(event, kind))) == words
 
 
 def test_no_kind_of_event_is_without_a_line():
@@ -173,4 +173,13 @@ def test_no_kind_of_event_is_without_a_line():
 
     every: tuple[Event, ...] = (*EVENTS, *OTHERS, *TRUST)
     assert {type(event).__name__ for event in every} == KINDS.keys()
-    assert all(in_a_line(event) and "\n" not in in_a_line(event) for event in every)
+    assert all(record_line(event) and "\n" not in record_line(event) for event in every)
+
+
+def test_every_kind_of_event_has_a_title_and_a_family():
+    from test_live import EVENTS as OTHERS
+    from test_live import TRUST
+
+    for event in (*EVENTS, *OTHERS, *TRUST):
+        described = describe(event)
+        assert described.title and described.line == record_line(event) and described.family in Family

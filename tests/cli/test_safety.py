@@ -14,7 +14,7 @@ from assay.cli.options import as_json, plain, where_of, whole
 from assay.cli.setup import doctor
 from assay.core.errors import UserError
 from assay.core.events import Route, Routed
-from assay.core.events.describe import told
+from assay.core.events.describe import live_line
 from assay.evaluate import beir
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
@@ -80,7 +80,7 @@ def test_a_question_that_is_not_utf_8_is_asked_with_a_sign_in_its_place(typed: T
 
 
 def test_the_line_on_dates_says_that_undated_documents_pass():
-    assert told(Routed(Route.research, "", since="2024-01-01")) == "No documents dated outside 2024-01-01 to …."
+    assert live_line(Routed(Route.research, "", since="2024-01-01")) == "No documents dated outside 2024-01-01 to …."
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

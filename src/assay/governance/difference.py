@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.core.events import Planned
-from assay.core.events.describe import called
+from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
 
@@ -133,7 +133,7 @@ def _plan(run: Run) -> Told:
 def _searches(run: Run) -> Told:
     results = run.results
     return {
-        called(call): (called(call), _result(len(results[call.id].found), results[call.id].error))
+        format_call(call): (format_call(call), _result(len(results[call.id].found), results[call.id].error))
         for call in run.calls
         if call.id in results
     }

@@ -18,7 +18,7 @@ from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.core.events import Asked, AwaitingReview, Event, Failed, Withheld
-from assay.core.events.describe import in_a_line
+from assay.core.events.describe import record_line
 from assay.core.run import Run
 from assay.governance.review.visibility import for_asker
 from assay.serve.engine import Engine
@@ -413,7 +413,7 @@ def framed(
         "seq": seq,
         "kind": kind,
         "at": at,
-        "line": in_a_line(event),
+        "line": record_line(event),
         "event": plain,
         "documents": {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]},
     }

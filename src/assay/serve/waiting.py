@@ -15,7 +15,7 @@ from assay.answer import render
 from assay.core.codec import from_json
 from assay.core.errors import AssayError
 from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
-from assay.core.events.describe import counted, told
+from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.serve.limits import room_for_a_run
@@ -114,12 +114,12 @@ def line_of(event: Event) -> str:
         case Checked():
             return ""
         case Decided(seeks=seeks) if seeks:
-            return f"Looking for more about {counted(len(seeks), 'claim')}"
+            return f"Looking for more about {count_of(len(seeks), 'claim')}"
         case Drafted(blocks=blocks):
             claims = sum(len(block.claims) for block in blocks)
-            return f"Checking {counted(claims, 'claim')}" if claims else ""
+            return f"Checking {count_of(claims, 'claim')}" if claims else ""
         case _:
-            return told(event)
+            return live_line(event)
 
 
 def reply_of(workspace: Workspace, run_id: str) -> Reply:

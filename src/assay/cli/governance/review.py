@@ -198,7 +198,7 @@ def _kept(bench: ReviewContext, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
 def _show(bench: ReviewContext, sheet: Sheet, *, trace: bool, json: bool) -> None:
     from assay.answer import render
     from assay.core.codec import to_json
-    from assay.core.events.describe import in_a_line
+    from assay.core.events.describe import record_line
     from assay.workspace.review import trace as trace_of
 
     steps = trace_of(bench, sheet.line.review.run) if trace else []
@@ -226,7 +226,7 @@ def _show(bench: ReviewContext, sheet: Sheet, *, trace: bool, json: bool) -> Non
             told["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
         print_json(told)
         return
-    for words in (*_in_words(bench, sheet), *(f"{record.seq:>3}  {in_a_line(event)}" for record, event in steps)):
+    for words in (*_in_words(bench, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
         console().print(plain(words), markup=False)
 
 
@@ -269,7 +269,7 @@ def _asked(bench: ReviewContext, sheet: Sheet) -> tuple[Decision, str, list[Edit
     """What whoever sits at the terminal decides; none where they leave it."""
     from assay.core.errors import UserError
     from assay.core.events import Decision
-    from assay.core.events.describe import in_a_line
+    from assay.core.events.describe import record_line
     from assay.workspace.review import trace as trace_of
 
     while typed := line(PROMPT):
@@ -286,7 +286,7 @@ def _asked(bench: ReviewContext, sheet: Sheet) -> tuple[Decision, str, list[Edit
                     return Decision.reject, rest, []
                 case "trace":
                     for record, event in trace_of(bench, sheet.line.review.run):
-                        say(f"{record.seq:>3}  {in_a_line(event)}")
+                        say(f"{record.seq:>3}  {record_line(event)}")
                 case _:
                     say("  That is none of them; to reject it, say why.")
         except UserError as wrong:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.view.live import place
 from assay.core.events import Decided
-from assay.core.events.describe import counted
+from assay.core.events.describe import count_of
 
 if TYPE_CHECKING:
     from assay.answer.render import Cited
@@ -72,7 +72,7 @@ def sources(entries: Sequence[Entry], bases: Mapping[str, str]) -> list[str]:
     within = {base: f" ({name})" for base, name in bases.items()} if several else {}
     rows = [f"  {entry.title or entry.name} — {entry.name}{within.get(entry.base, '')}" for entry in entries[:SOURCES]]
     more = [f"  and {len(entries) - SOURCES:,} more: `assay sources` lists them all"] if len(entries) > SOURCES else []
-    return [f"{counted(len(entries), 'document')}:", *rows, *more]
+    return [f"{count_of(len(entries), 'document')}:", *rows, *more]
 
 
 def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
@@ -121,7 +121,7 @@ def searched(run: Run) -> list[str]:
 def listed(threads: Sequence[Thread], current: str = "") -> list[str]:
     """A line for each thread; the one that is open is marked."""
     return [
-        f"{'*' if each.id == current else ' '} {each.id}  {each.updated[:19]}  {counted(each.turns, 'turn'):>9}  {each.title}"
+        f"{'*' if each.id == current else ' '} {each.id}  {each.updated[:19]}  {count_of(each.turns, 'turn'):>9}  {each.title}"
         for each in threads
     ] or ["There are no threads yet."]
 
@@ -130,7 +130,7 @@ def reopened(thread: Thread, runs: Sequence[Run]) -> list[str]:
     """What was said so far, in short: the latest turns, a line for the question and one for the answer."""
     before = len(runs) - TURNS
     rows = [line for run in runs[-TURNS:] for line in (f"> {_short(run.asked.question)}", f"  {_short(_told(run))}")]
-    return [f"{thread.title} ({counted(len(runs), 'turn')})", *([f"  {before} before"] if before > 0 else []), *rows]
+    return [f"{thread.title} ({count_of(len(runs), 'turn')})", *([f"  {before} before"] if before > 0 else []), *rows]
 
 
 def _told(run: Run) -> str:

@@ -41,10 +41,10 @@ def runs(
 
 def _cost(usage: Usage) -> str:
     """Money where a price is known, else tokens; nothing where no model was asked."""
-    from assay.core.events.describe import dollars
+    from assay.core.events.describe import format_money
 
     if usage.money:
-        return dollars(usage.money)
+        return format_money(usage.money)
     return f"{usage.tokens_in + usage.tokens_out:,} tok" if usage.calls else ""
 
 
@@ -55,7 +55,7 @@ def trace(
 ) -> None:
     """Show every step of a run, a line each, and whether its record is whole."""
     from assay.core.codec import to_json
-    from assay.core.events.describe import in_a_line
+    from assay.core.events.describe import record_line
     from assay.governance.review.visibility import as_asked
     from assay.store.runs import records
     from assay.workspace import review as reviewing
@@ -80,7 +80,7 @@ def trace(
     wide = max([9, *(len(record.kind) for record in chain)])
     for record, event in zip(chain, events, strict=True):
         head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<{wide}}"
-        console().print(plain(f"{head}  {in_a_line(event)}"), markup=False)
+        console().print(plain(f"{head}  {record_line(event)}"), markup=False)
     console().print(
         "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False
     )

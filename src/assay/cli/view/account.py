@@ -82,17 +82,17 @@ def end(opened: Workspace, run: Run, show: Show, out: Path | None, expected: For
 
 def told(account: Account) -> list[str]:
     """What has come of it, in a few lines."""
-    from assay.core.events.describe import counted
+    from assay.core.events.describe import count_of
 
     labels = account.labels
     titles = {each.doc_id: each.title for each in account.documents}
     covered = [row for row in account.ledger if row.claims]
     counts = (
-        counted(len(account.questions), "question"),
-        counted(len(account.evidence), "quotation"),
-        counted(len(account.narrative.claims), "claim"),
+        count_of(len(account.questions), "question"),
+        count_of(len(account.evidence), "quotation"),
+        count_of(len(account.narrative.claims), "claim"),
     )
-    lines = [f"{len(covered)} of {counted(len(account.ledger), 'document')} covered: {', '.join(counts)}."]
+    lines = [f"{len(covered)} of {count_of(len(account.ledger), 'document')} covered: {', '.join(counts)}."]
     lines += [
         f"  {labels[row.doc_id]} {titles.get(row.doc_id, '')} is left out: {row.reason or 'no claim rests on it'}"
         for row in account.ledger
@@ -117,14 +117,14 @@ def _relations(account: Account) -> list[str]:
 def _contradictions(account: Account) -> list[str]:
     from assay.cli.view.progress import related
     from assay.core.account import Tie
-    from assay.core.events.describe import counted
+    from assay.core.events.describe import count_of
 
     found = [each for each in account.relations if each.type is Tie.contradiction]
     if not found:
         return ["No contradictions found."]
     more = [f"  and {len(found) - CONTRADICTIONS} more, in the files"] if len(found) > CONTRADICTIONS else []
     shown = [f"  {related(each, account.labels).removeprefix('contradiction ')}" for each in found[:CONTRADICTIONS]]
-    return [f"{counted(len(found), 'contradiction')}:", *shown, *more]
+    return [f"{count_of(len(found), 'contradiction')}:", *shown, *more]
 
 
 def took(opened: Workspace, run: Run, expected: Forecast | None) -> list[str]:

@@ -146,20 +146,20 @@ def _as_json(run: Run, event: Event) -> None:
     from assay.core.codec import to_json
     from assay.core.events import AwaitingReview
 
-    told = to_json(event)
+    live_line = to_json(event)
     if isinstance(event, AwaitingReview):
-        told.pop("answer")
-    print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **told}, indent=None)
+        live_line.pop("answer")
+    print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **live_line}, indent=None)
 
 
 def _in_lines(run: Run, event: Event) -> None:
     from assay.cli.view import progress
     from assay.core.events import Rephrased
-    from assay.core.events.describe import told
+    from assay.core.events.describe import live_line
 
     if isinstance(event, Rephrased) and event.question == run.asked.question:
         return  # it stands alone: nothing that its reader does not know
-    if line := progress.line(run, event) if run.asked.brief else told(event):
+    if line := progress.line(run, event) if run.asked.brief else live_line(event):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assay.cli.options import plain
 from assay.core.events import Call, Decided, ToolRan
-from assay.core.events.describe import called, counted, dollars
+from assay.core.events.describe import count_of, format_call, format_money
 from assay.core.types import Evidence, Verdict
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ def _named(calls: Sequence[Call]) -> str:
         return "what earlier turns found"
     if "name" in first.arguments:
         return f"following {', '.join(str(call.arguments.get('name', '')) for call in calls)}"
-    return f"“{first.arguments['query']}”" if first.tool == "search" and "query" in first.arguments else called(first)
+    return (
+        f"“{first.arguments['query']}”" if first.tool == "search" and "query" in first.arguments else format_call(first)
+    )
 
 
 def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str], most: int) -> list[Text]:
@@ -148,7 +150,7 @@ def spent(run: Run) -> str:
     """What models have taken: `7 requests · 4,512 tokens · $0.0031`, the money where a price is known."""
     usage = run.usage
     tokens = f"{usage.tokens_in + usage.tokens_out:,} tokens"
-    return " · ".join([counted(usage.calls, "request"), tokens, *([dollars(usage.money)] if usage.money else [])])
+    return " · ".join([count_of(usage.calls, "request"), tokens, *([format_money(usage.money)] if usage.money else [])])
 
 
 def doing(run: Run) -> str:

@@ -30,7 +30,7 @@ from assay.core.events import (
     SpineWritten,
     Translated,
 )
-from assay.core.events.describe import counted
+from assay.core.events.describe import count_of
 from assay.core.types import Verdict
 from assay.synthesis import progress
 
@@ -71,7 +71,7 @@ def _stretch(each: Stretch) -> Text:
 
 def title(run: Run) -> str:
     brief = progress.brief(run)
-    what = f"{str(brief.pipeline).capitalize()} of {counted(len(brief.documents), 'document')}"
+    what = f"{str(brief.pipeline).capitalize()} of {count_of(len(brief.documents), 'document')}"
     return f"{what}: {brief.focus}" if brief.focus else what
 
 
@@ -88,11 +88,11 @@ def _asking(run: Run) -> list[Stretch]:
     asked, merged, covered = len(progress.questions(run)), bool(progress.merged(run)), progress.covered(run)
     looked, weighed = len(progress.looked(run)), progress.weighed(run)
     keys = {each.key for event in weighed.values() for each in event.evidence}
-    more = f", {counted(asked, 'question')}" if merged else ""
+    more = f", {count_of(asked, 'question')}" if merged else ""
     put = f"{questioned} of {documents}{more}"
-    found = f"{looked} of {asked} searched for, {len(weighed)} weighed, {counted(len(keys), 'quotation')}"
+    found = f"{looked} of {asked} searched for, {len(weighed)} weighed, {count_of(len(keys), 'quotation')}"
     if len(covered) == 1 and covered[0].thin:
-        found += f", {counted(len(covered[0].thin), 'thin document')} asked about again"
+        found += f", {count_of(len(covered[0].thin), 'thin document')} asked about again"
     whole = merged and len(weighed) == asked and bool(covered)
     return [
         Stretch("describe", described == documents, f"{described} of {documents}", "looking at the documents"),
@@ -105,10 +105,10 @@ def _relating(run: Run) -> list[Stretch]:
     drew, insights, paired, spun = progress.drew(run), progress.insights(run), progress.paired(run), progress.spun(run)
     found = progress.relations(run)
     types = Counter(str(each.type) for each in found)
-    related = f"{counted(len(found), 'relation')} of {counted(len(paired.pairs), 'pair')}" if paired else ""
+    related = f"{count_of(len(found), 'relation')} of {count_of(len(paired.pairs), 'pair')}" if paired else ""
     named = ", ".join(f"{count} {name}" for name, count in types.most_common())
     return [
-        Stretch("insights", paired is not None, counted(len(insights), "insight") if drew else "", "drawing insights"),
+        Stretch("insights", paired is not None, count_of(len(insights), "insight") if drew else "", "drawing insights"),
         Stretch("relate", spun is not None, f"{related}: {named}" if named else related, "comparing documents"),
         Stretch("spine", spun is not None, spun.theme if spun else "", "finding the thread"),
     ]
@@ -120,7 +120,7 @@ def _telling(run: Run) -> list[Stretch]:
     told = progress.translations(run)
     passed = sum(claim.verdict is Verdict.supported for claim in checked.values())
     sound = draft is not None and len(checked) == len(written)
-    here = [Stretch("narrate", draft is not None, counted(len(written), "claim") if draft else "", "writing")]
+    here = [Stretch("narrate", draft is not None, count_of(len(written), "claim") if draft else "", "writing")]
     here.append(Stretch("check", sound, f"{passed} of {len(written)} hold" if draft else "", "checking claims"))
     if wanted:
         far = ", ".join(name for name in wanted if name in told)
@@ -150,8 +150,8 @@ def _documents(run: Run, most: int) -> list[Text]:
 
 
 def _found(evidence: int, insights: int) -> str:
-    quoted = counted(evidence, "quotation")
-    return f"{quoted}, {counted(insights, 'insight')}" if insights else quoted
+    quoted = count_of(evidence, "quotation")
+    return f"{quoted}, {count_of(insights, 'insight')}" if insights else quoted
 
 
 def _sign(described: bool, evidence: int, insights: int) -> str:
@@ -207,14 +207,14 @@ def line(run: Run, event: Event) -> str:
             return f"Described {len(progress.portraits(run))} of {of}: {labels[portrait.doc_id]} {portrait.title}{why}"
         case Questioned(doc_id=doc, questions=questions, pass_=pass_) if doc:
             asked = f"{len(progress.questioned(run, pass_).keys() - {''})} of {of}" if pass_ == 1 else "again"
-            return f"Asked about {asked}: {labels.get(doc, '')} ({counted(len(questions), 'question')})"
+            return f"Asked about {asked}: {labels.get(doc, '')} ({count_of(len(questions), 'question')})"
         case Merged(questions=questions):
-            return f"{counted(len(questions), 'question')} to answer."
+            return f"{count_of(len(questions), 'question')} to answer."
         case PassagesChosen() if len(progress.looked(run)) % EVERY == 0:
             return f"Searched for {len(progress.looked(run))} of {len(progress.questions(run))}"
         case Gathered(question=question, evidence=evidence) if question:
             texts = {each.id: each.text for each in progress.questions(run)}
-            found = counted(len(evidence), "quotation") if evidence else "nothing found"
+            found = count_of(len(evidence), "quotation") if evidence else "nothing found"
             return f"Answered {len(progress.weighed(run))} of {len(texts)}: {texts.get(question, question)} ({found})"
         case Covered(rows=rows, thin=thin):
             seen = f"{sum(each.evidence > 0 for each in rows)} of {of} documents have evidence"
@@ -222,13 +222,13 @@ def line(run: Run, event: Event) -> str:
         case InsightsDrawn() if len(progress.drew(run)) % EVERY == 0:
             return f"Insights of {len(progress.drew(run))} questions: {len(progress.insights(run))}"
         case Paired(pairs=pairs, how=how):
-            return how or f"{counted(len(pairs), 'pair')} of insights to compare."
+            return how or f"{count_of(len(pairs), 'pair')} of insights to compare."
         case Related(relations=relations) if relations:
             return "\n".join(f"  {related(each, labels)}" for each in relations)
         case SpineWritten(theme=theme):
             return f"Theme: {theme}" if theme else ""
         case Drafted():
-            return f"Written: {counted(len(run.written), 'claim')}."
+            return f"Written: {count_of(len(run.written), 'claim')}."
         case Checked(claim=claim) if claim.verdict is not Verdict.supported:
             return f"  {claim.verdict}: {claim.words}"
         case Revised(claim=claim) if claim is None:

@@ -1,7 +1,11 @@
-"""Events in words: a line for whoever watches a run, and a line for each entry of its record. Pure; nothing is cleaned here."""
+"""The one place where events become words: a line for each entry of a record, and a line for whoever watches a run. Pure.
+Words of documents are not cleaned here: whoever shows them does that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from assay.core.events import (
@@ -52,8 +56,80 @@ from assay.core.types import Answer, Claim, Usage, Verdict
 LONGEST = 240  # characters of a line of a record; `--json` has all of it
 
 
-def told(event: Event) -> str:
-    """One event for somebody who watches; most need no line, and a run without a model needs fewest."""
+class Family(StrEnum):
+    """What part of a run an event belongs to."""
+
+    course = "course"
+    models = "models"
+    searches = "searches"
+    evidence = "evidence"
+    writing = "writing"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """An event in words. `title` names its kind, `line` says what it says, `live` is for somebody who watches the run and may
+    be empty."""
+
+    title: str
+    family: Family
+    line: str
+    live: str
+
+
+TITLES: Mapping[Family, Mapping[type, str]] = {
+    Family.course: {
+        Asked: "Question",
+        Rephrased: "Understood as",
+        Routed: "Route",
+        Planned: "Plan",
+        Stopped: "Stopped",
+        Paused: "Waits",
+        Resumed: "Carried on",
+        AwaitingReview: "Awaiting review",
+        Reviewed: "Review",
+        Narrowed: "Taken back",
+        Failed: "Failed",
+        Erased: "Erased",
+        Granted: "Access",
+        Withheld: "Not shown",
+    },
+    Family.models: {ModelReplied: "Model"},
+    Family.searches: {Decided: "Next step", ToolRan: "Result", PassagesChosen: "Search"},
+    Family.evidence: {
+        Gathered: "Weighed",
+        Judged: "Enough?",
+        StepAnswered: "Found",
+        Compacted: "Summarised",
+        Described: "Document",
+        Questioned: "Questions",
+        Merged: "Merged",
+        Covered: "Coverage",
+        InsightsDrawn: "Insights",
+        Paired: "Pairs",
+        Related: "Relations",
+        SpineWritten: "Thread",
+    },
+    Family.writing: {
+        Drafted: "Draft",
+        Checked: "Check",
+        Revised: "Revised",
+        Critiqued: "Critique",
+        Translated: "Retold",
+        Answered: "Answer",
+    },
+}
+_KINDS = {kind: (title, family) for family, titles in TITLES.items() for kind, title in titles.items()}
+
+
+def describe(event: Event) -> Description:
+    """An event as people read it, everywhere: on the command line, in the stream, on the page."""
+    title, family = _KINDS[type(event)]
+    return Description(title, family, record_line(event), live_line(event))
+
+
+def live_line(event: Event) -> str:
+    """One event for somebody who watches. Most need no line."""
     match event:
         case Rephrased(question=question):
             return f"Understood as: {question}"
@@ -66,11 +142,11 @@ def told(event: Event) -> str:
         case Decided(recalls=True):
             return "Looking at what earlier turns found"
         case Decided(calls=calls):
-            return "\n".join(map(_begun, calls))
+            return "\n".join(map(_starting, calls))
         case ToolRan(error=error) if error:
             return f"  refused: {error}"
         case Gathered(evidence=evidence) if evidence or not event.skipped:
-            return f"  {counted(len(evidence), 'passage')} weighed as evidence"
+            return f"  {count_of(len(evidence), 'passage')} weighed as evidence"
         case StepAnswered(step=step, value=value):
             return f"  {step} found: {value}"
         case Judged(enough=False, missing=missing) if missing:
@@ -78,27 +154,27 @@ def told(event: Event) -> str:
         case Stopped(reason=reason, why=why):
             return f"Stopped: {reason}{f' ({why})' if why else ''}."
         case Checked(claim=claim, by=by) if claim.quote is None:
-            return f"  {verdict_of(claim)}: {claim.words}"
+            return f"  {verdict_word(claim)}: {claim.words}"
         case Critiqued(complete=False, gap=gap):
             return f"The draft has a gap: {gap}"
         case _:
             return ""
 
 
-def in_a_line(event: Event) -> str:
-    """One event for the record: what it says, shortened to a line."""
-    said = " ".join(_said(event).split())
-    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+def record_line(event: Event) -> str:
+    """What an event says, shortened to one line."""
+    whole = " ".join(_full_line(event).split())
+    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
 
 
-def _said(event: Event) -> str:
+def _full_line(event: Event) -> str:
     match event:
         case Asked():
             models = ", ".join(sorted({seat.model for seat in event.seats})) or "no model"
             if event.branch is not None:
                 models = f"{models}, from record {event.branch.at} of {event.branch.run}"
             if event.brief is not None:
-                made = f"{event.brief.pipeline} of {counted(len(event.brief.documents), 'document')}"
+                made = f"{event.brief.pipeline} of {count_of(len(event.brief.documents), 'document')}"
                 return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
             thread = f"thread {event.thread}" if event.thread else ""
             return _parts(event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
@@ -111,18 +187,18 @@ def _said(event: Event) -> str:
         case ModelReplied():
             asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
             cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
-            return _parts(asked, event.model, spent(event.usage), f"{event.usage.seconds:.1f} s", cut)
+            return _parts(asked, event.model, format_usage(event.usage), f"{event.usage.seconds:.1f} s", cut)
         case Planned():
             return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=_by(event))
         case Decided():
-            made = "; ".join(map(called, event.calls)) or "nothing left to try"
+            made = "; ".join(map(format_call, event.calls)) or "nothing left to try"
             if event.recalls:
                 made = "recall"  # its passages are told with what came of it
             refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
             return _parts(made, event.why, refused, by=_by(event))
         case ToolRan():
             left = f"{event.left} more match" if event.left else ""
-            count = "" if event.note.startswith(f"{len(event.found)} ") else counted(len(event.found), "passage")
+            count = "" if event.note.startswith(f"{len(event.found)} ") else count_of(len(event.found), "passage")
             return _parts(event.call, event.error or count, left, event.note)
         case Gathered():
             others = (
@@ -142,14 +218,14 @@ def _said(event: Event) -> str:
                 f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=_by(event)
             )
         case Compacted():
-            return _parts(f"{counted(len(event.calls), 'result')} told in short", event.summary, by=_by(event))
+            return _parts(f"{count_of(len(event.calls), 'result')} told in short", event.summary, by=_by(event))
         case Stopped():
             return _parts(event.reason, event.why)
         case Drafted():
-            return _parts(*_drafted(event), by=_by(event))
+            return _parts(*_draft_parts(event), by=_by(event))
         case Checked():
             return _parts(
-                f"claim {event.place}: {verdict_of(event.claim)}", event.claim.words, event.claim.why, by=_by(event)
+                f"claim {event.place}: {verdict_word(event.claim)}", event.claim.words, event.claim.why, by=_by(event)
             )
         case Revised():
             return _parts(
@@ -164,17 +240,17 @@ def _said(event: Event) -> str:
                 event.choice or "carried on after a failure", event.words, f"by {event.by}" if event.by else ""
             )
         case Answered():
-            return _answered(event.answer)
+            return _answer_line(event.answer)
         case Failed():
             return _parts(event.error, event.detail)
         case AwaitingReview():
             return _parts("waits for a reviewer", "; ".join(event.reasons), event.seal[:12])
         case Reviewed():
-            changed = counted(len(event.edits), "claim") if event.edits else ""
+            changed = count_of(len(event.edits), "claim") if event.edits else ""
             return _parts(event.decision, changed, event.note, event.seal[:12], by=_by(event))
         case Erased():
             gone = sum(len(each) for each in event.records.values())
-            return _parts(counted(gone, "record"), counted(len(event.gone), "document"), event.why, by=_by(event))
+            return _parts(count_of(gone, "record"), count_of(len(event.gone), "document"), event.why, by=_by(event))
         case Granted():
             return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=_by(event))
         case Narrowed():
@@ -182,10 +258,10 @@ def _said(event: Event) -> str:
         case Withheld():
             return _parts(f"{event.kind} is not shown", event.why)
         case _:
-            return _said_of_synthesis(event)
+            return _synthesis_line(event)
 
 
-def _said_of_synthesis(
+def _synthesis_line(
     event: Described
     | Questioned
     | Merged
@@ -197,7 +273,6 @@ def _said_of_synthesis(
     | SpineWritten
     | Translated,
 ) -> str:
-    """The events that only a synthesis has."""
     match event:
         case Described(portrait=portrait):
             abstract = "no abstract: made of its own sentences" if portrait.made else ""
@@ -205,38 +280,38 @@ def _said_of_synthesis(
             return _parts(portrait.doc_id, portrait.title, *known, by=portrait.by)
         case Questioned():
             return _parts(
-                event.doc_id or "all documents", *again(event.pass_), "; ".join(event.questions), by=_by(event)
+                event.doc_id or "all documents", *pass_note(event.pass_), "; ".join(event.questions), by=_by(event)
             )
         case Merged(questions=questions):
             asked = "; ".join(f"{each.id} {each.text}" for each in questions)
-            return _parts(counted(len(questions), "question"), *again(event.pass_), asked)
+            return _parts(count_of(len(questions), "question"), *pass_note(event.pass_), asked)
         case PassagesChosen():
             others = ", ".join(event.others)
-            chosen = f"{len(event.found)} of {counted(event.considered, 'passage')} chosen"
+            chosen = f"{len(event.found)} of {count_of(event.considered, 'passage')} chosen"
             return _parts(event.question, chosen, f"compared with {others}" if others else "", by=_by(event))
         case Covered(rows=rows, thin=thin):
-            found = f"{sum(row.evidence > 0 for row in rows)} of {counted(len(rows), 'document')} with evidence"
-            return _parts(found, *again(event.pass_), f"{len(thin)} asked about again" if thin else "")
+            found = f"{sum(row.evidence > 0 for row in rows)} of {count_of(len(rows), 'document')} with evidence"
+            return _parts(found, *pass_note(event.pass_), f"{len(thin)} asked about again" if thin else "")
         case InsightsDrawn():
             missing = f"{len(event.missing)} quoted instead" if event.missing else ""
-            return _parts(event.question, counted(len(event.insights), "insight"), missing, by=_by(event))
+            return _parts(event.question, count_of(len(event.insights), "insight"), missing, by=_by(event))
         case Paired():
             left = f"{event.left:,} left out" if event.left else ""
-            return _parts(f"{counted(len(event.pairs), 'pair')} compared", left, event.how)
+            return _parts(f"{count_of(len(event.pairs), 'pair')} compared", left, event.how)
         case Related():
             types = ", ".join(f"{each.left.doc_id} {each.type} {each.right.doc_id}" for each in event.relations)
             dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
-            found = f"block {event.block}: {counted(len(event.relations), 'relation')}"
+            found = f"block {event.block}: {count_of(len(event.relations), 'relation')}"
             return _parts(found, types, dropped, by=_by(event))
         case SpineWritten():
-            themes = counted(len(event.themes), "theme") if len(event.themes) > 1 else ""
-            return _parts(event.theme, counted(len(event.spine), "sentence"), themes, by=_by(event))
+            themes = count_of(len(event.themes), "theme") if len(event.themes) > 1 else ""
+            return _parts(event.theme, count_of(len(event.spine), "sentence"), themes, by=_by(event))
         case Translated(translation=done):
             grade = f"grade {done.before.grade:.0f} before, {done.after.grade:.0f} after"
-            return _parts(f"for {done.audience}", counted(len(done.paragraphs), "paragraph"), grade, by=done.by)
+            return _parts(f"for {done.audience}", count_of(len(done.paragraphs), "paragraph"), grade, by=done.by)
 
 
-def again(pass_: int) -> tuple[str, ...]:
+def pass_note(pass_: int) -> tuple[str, ...]:
     """Which pass it is, where it is not the first."""
     return (f"pass {pass_}",) if pass_ > 1 else ()
 
@@ -249,47 +324,47 @@ def _parts(*parts: str, by: str = "") -> str:
     return " · ".join([*(part for part in parts if part), *([by] if by else [])])
 
 
-def _drafted(event: Drafted) -> list[str]:
+def _draft_parts(event: Drafted) -> list[str]:
     claims = sum(len(block.claims) for block in event.blocks)
     return [
-        "not from the documents" if event.said else counted(claims, "claim"),
+        "not from the documents" if event.said else count_of(claims, "claim"),
         event.shape,
         f"missing: {'; '.join(event.missing)}" if event.missing else "",
-        f"{counted(len(event.stray), 'invented key')} removed" if event.stray else "",
-        f"{counted(len(event.conflicts), 'conflict')}" if event.conflicts else "",
+        f"{count_of(len(event.stray), 'invented key')} removed" if event.stray else "",
+        f"{count_of(len(event.conflicts), 'conflict')}" if event.conflicts else "",
     ]
 
 
-def _answered(answer: Answer) -> str:
-    return _parts(answer.outcome, counted(len(answer.claims), "claim"), counted(len(answer.cited_keys), "citation"))
+def _answer_line(answer: Answer) -> str:
+    return _parts(answer.outcome, count_of(len(answer.claims), "claim"), count_of(len(answer.cited_keys), "citation"))
 
 
-def _begun(call: Call) -> str:
+def _starting(call: Call) -> str:
     """A call that is about to be made."""
     if call.tool.startswith("search") and "query" in call.arguments:
         return f"Searching: {call.arguments['query']}"
-    return f"Following: {call.arguments['name']}" if "name" in call.arguments else called(call)
+    return f"Following: {call.arguments['name']}" if "name" in call.arguments else format_call(call)
 
 
-def called(call: Call) -> str:
+def format_call(call: Call) -> str:
     """A call as a person would write it down."""
     given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items() if name not in ("k", "passage"))
     return f"{call.tool}({given})"
 
 
-def verdict_of(claim: Claim) -> str:
+def verdict_word(claim: Claim) -> str:
     return claim.verdict or Verdict.uncited
 
 
-def spent(usage: Usage) -> str:
+def format_usage(usage: Usage) -> str:
     """Tokens, and money where a price is known: `812 + 90 tokens · $0.0012`."""
-    money = f" · {dollars(usage.money)}" if usage.money else ""
+    money = f" · {format_money(usage.money)}" if usage.money else ""
     return f"{usage.tokens_in:,} + {usage.tokens_out:,} tokens{money}"
 
 
-def dollars(money: float) -> str:
+def format_money(money: float) -> str:
     return f"${money:.2f}" if money >= 1 else f"${money:.4f}"
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
