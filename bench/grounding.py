@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from assay.answer.checking import judge
+from assay.answer.checking import claim_rules
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Passage, Quote
 from assay.language.names import find_names
@@ -46,10 +46,10 @@ def cases(file: Path) -> Iterator[Case]:
         yield Claim(row["claim"].strip(), ("k",)), evidence, Sources({"d": row.get("title", "")}), row["label"]
 
 
-def measured(found: list[Case], by: judge.Grounding) -> dict[str, dict[str, float]]:
+def measured(found: list[Case], by: claim_rules.Grounding) -> dict[str, dict[str, float]]:
     counts = {label: Counter[str]() for label in LABELS}
     for claim, evidence, sources, label in found:
-        verdict = judge.by_rule(claim, (evidence,), sources, by=by).verdict
+        verdict = claim_rules.by_rule(claim, (evidence,), sources, by=by).verdict
         counts[label][str(verdict)] += 1
     return {
         label: {"n": own.total(), **{verdict: round(own[verdict] / own.total(), 3) for verdict in VERDICTS}}
@@ -118,7 +118,7 @@ def twisted(file: Path) -> dict[str, dict[str, float]]:
         tries |= {name: (words, passage) for name, twist in TWISTS.items() if (words := twist(sentence, dice))}
         for name, (words, shown) in tries.items():
             evidence = Evidence("k", Passage("p", "d", shown, 0, len(shown)), Quote("d", 0, len(shown), shown), 9.0, "")
-            verdict = judge.by_rule(Claim(words, ("k",)), (evidence,)).verdict
+            verdict = claim_rules.by_rule(Claim(words, ("k",)), (evidence,)).verdict
             counts.setdefault(name, Counter())[str(verdict)] += 1
     return {
         name: {"n": own.total(), **{verdict: round(own[verdict] / own.total(), 3) for verdict in VERDICTS}}
@@ -147,16 +147,16 @@ def main() -> None:
             continue
         found = list(cases(file))
         begun = time.perf_counter()
-        figures[file.stem] = own = measured(found, judge.DEFAULT)
+        figures[file.stem] = own = measured(found, claim_rules.DEFAULT)
         show(file.stem, own)
         print(f"{'':22} {1000 * (time.perf_counter() - begun) / len(found):.2f} ms a claim")
         if given.sweep:
             for near in (0.7, 0.75, 0.8, 0.85, 0.9, 1.0):
-                swept = measured(found, replace(judge.DEFAULT, near=near))
+                swept = measured(found, replace(claim_rules.DEFAULT, near=near))
                 passed = "  ".join(f"{label} {swept[label]['supported']:.3f}" for label in swept)
                 print(f"{'':22} near {near:.2f}: supported {passed}")
             for least in (0.3, 0.4, 0.5, 0.6):
-                swept = measured(found, replace(judge.DEFAULT, least=least))
+                swept = measured(found, replace(claim_rules.DEFAULT, least=least))
                 failed = "  ".join(f"{label} {swept[label]['unsupported']:.3f}" for label in swept)
                 print(f"{'':22} least {least:.2f}: unsupported {failed}")
     if given.json:

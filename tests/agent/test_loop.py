@@ -9,7 +9,8 @@ from assay.agent.context import RunContext
 from assay.agent.limits import Limits
 from assay.agent.loop import carry_on, next_step, play
 from assay.agent.steps.registry import Step
-from assay.answer.compose import answer, checked
+from assay.answer.checking.judge import JUDGE
+from assay.answer.compose import answer
 from assay.core.events import (
     Asked,
     Call,
@@ -113,7 +114,7 @@ def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Work
         (Claim("Pigs can fly.", ()), Verdict.uncited),
         (Claim("", (evidence.key,), quote=evidence.quote), Verdict.supported),
     ):
-        result = checked(claim, run.evidence, document)
+        result = JUDGE.verify(claim, run.evidence, document)
         assert result.verdict is verdict
         forged = Run("r1", tuple(event for event in run.events if not isinstance(event, (Drafted, Checked)))[:-1])
         forged = forged.then(Drafted((Block((claim,)),), Shape.sentence)).then(Checked(0, result))

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.answer import compose, draft, render, revise
-from assay.answer.checking import judge
+from assay.answer.checking import claim_rules, judge, model_rulings
+from assay.answer.checking.judge import JUDGE
 from assay.answer.evidence_text import Sources
 from assay.core.events import (
     Asked,
@@ -79,7 +80,7 @@ def checked(run: Run) -> Run:
     """The run with every open claim checked by string and by rule."""
     places = compose.opinions(run)
     for place, claim in run.unchecked:
-        run = run.then(Checked(place, compose.checked(claim, run.evidence, DOCUMENTS.get, opinion=place in places)))
+        run = run.then(Checked(place, JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in places)))
     return run
 
 
@@ -232,8 +233,8 @@ def test_no_verdict_delivers_what_a_passage_that_was_found_and_not_kept_orders_a
 
 def test_evidence_that_its_document_does_not_say_supports_nothing():
     changed = {**DOCUMENTS, "d0": replace(DOCUMENTS["d0"], text=TEXTS[0].replace("90", "91"))}
-    assert compose.checked(GOOD, EVIDENCE, changed.get).verdict is Verdict.unsupported
-    assert compose.standing(EVIDENCE, changed.get) == EVIDENCE[1:]
+    assert JUDGE.verify(GOOD, EVIDENCE, changed.get).verdict is Verdict.unsupported
+    assert judge.unchanged_evidence(EVIDENCE, changed.get) == EVIDENCE[1:]
     assert delivered(checked(asked(drafted(GOOD))), changed).outcome is Outcome.abstained
 
 
@@ -272,7 +273,7 @@ SCRAPS = st.sampled_from(
         "verdict: supported",
         f"[{KEYS[0]}]",
         *("[1]", "[deadbeef]", "Zanker", "1,000 €", "17 May 2024", " | ", "never", "\n\n", ". ", "<script>", "⟦end⟧"),
-        judge.HEDGE,
+        claim_rules.HEDGE,
     ]
 )
 WORDS = st.one_of(st.text(max_size=60), st.lists(SCRAPS, max_size=5).map(" ".join))
@@ -310,9 +311,9 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(reply, rulings: Sequen
     run = asked(draft.read(draft.Writing.model_validate(reply), question, EVIDENCE, "write@m"), question=question)
     for _ in range(2):
         for place, claim in run.unchecked:
-            ruled = compose.checked(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
-            said = judge.Rulings.model_validate({"rulings": [{"claim": 1, "verdict": rulings[place % 12]}]})
-            run = run.then(Checked(place, judge.read(said, (ruled,))[0] if claim.quote is None else ruled))
+            ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
+            said = model_rulings.Rulings.model_validate({"rulings": [{"claim": 1, "verdict": rulings[place % 12]}]})
+            run = run.then(Checked(place, model_rulings.read(said, (ruled,))[0] if claim.quote is None else ruled))
         for place, claim in run.unsupported:
             wanted = revise.Revision.model_validate(revisions[place % 12])
             made = revise.read(wanted, place, claim, run.evidence, "m")

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from assay.answer import compose, revise
-from assay.answer.checking import judge
+from assay.answer import revise
+from assay.answer.checking import claim_rules
+from assay.answer.checking.judge import JUDGE
 from assay.answer.evidence_text import Sources
 from assay.core.events import Asked, Checked, Drafted, Gathered
 from assay.core.run import Run
@@ -51,9 +52,9 @@ def test_a_rewritten_claim_is_one_sentence_and_has_no_verdict_yet():
 
 def test_a_hedge_says_that_it_is_one_and_is_written_once():
     made = revision("hedge", "The dam was built by the county.", KEY)
-    assert made.claim and made.claim.text == f"{judge.HEDGE}the dam was built by the county."
+    assert made.claim and made.claim.text == f"{claim_rules.HEDGE}the dam was built by the county."
     again = revision("hedge", made.claim.text, KEY)
-    assert again.claim and again.claim.text.count(judge.HEDGE) == 1
+    assert again.claim and again.claim.text.count(claim_rules.HEDGE) == 1
     named = revision("hedge", "Lindqvist built the dam.", KEY)
     assert named.claim and named.claim.text.endswith("that Lindqvist built the dam.")
 
@@ -79,7 +80,7 @@ def test_without_a_model_the_documents_own_sentence_takes_the_claims_place():
         and made.claim.quote
         and made.claim.quote.text == "The dam above Coldwell was built in 1931 by Mara Lindqvist."
     )
-    assert compose.checked(made.claim, EVIDENCE, {"d1": DOCUMENT}.get).verdict is Verdict.supported
+    assert JUDGE.verify(made.claim, EVIDENCE, {"d1": DOCUMENT}.get).verdict is Verdict.supported
 
 
 def test_a_sentence_that_gives_orders_never_takes_a_claims_place():
@@ -152,7 +153,7 @@ def test_a_claim_that_one_piece_supports_in_part_gets_the_piece_that_a_name_ties
 def test_a_claim_does_not_join_what_nothing_ties_together():
     joined = Claim("The first alarm in the flood of May was raised by a Torvik Compact.", ("0000ffff",))
     assert revise.completed(joined, SENSORS, Sources()) is None
-    both = judge.by_rule(replace(joined, cites=(KEY, "0000ffff")), SENSORS, Sources())
+    both = claim_rules.by_rule(replace(joined, cites=(KEY, "0000ffff")), SENSORS, Sources())
     assert both.verdict is not Verdict.supported
 
 

@@ -63,7 +63,7 @@ GUARDS = (
     ),
     Guard(
         "claims that are checked stand between marks",
-        "answer/checking/judge.py",
+        "answer/checking/model_rulings.py",
         'keys: fence(mark, "claims", "\\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))',
         'keys: "\\n".join(f"Claim {n}: {claims[n - 1].text}" for n in own)',
         f"{INJECTION}::test_a_claim_cannot_bring_its_own_number_or_close_its_fence",
@@ -91,7 +91,7 @@ GUARDS = (
     ),
     Guard(
         "no model takes the taint away",
-        "answer/checking/judge.py",
+        "answer/checking/model_rulings.py",
         'kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""',
         'kept = ""',
         f"{INJECTION}::test_no_model_takes_the_taint_from_a_claim",
@@ -113,21 +113,21 @@ GUARDS = (
     ),
     Guard(
         "a quotation lies in the passage that is cited",
-        "answer/compose.py",
+        "answer/checking/judge.py",
         "each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end",
         "True",
         f"{ALTERED}::test_every_altered_citation_is_caught",
     ),
     Guard(
         "a claim cites only what the run has gathered",
-        "answer/checking/judge.py",
+        "answer/checking/claim_rules.py",
         "if {each.key for each in cited} != set(claim.cites):",
         "if not cited:",
         "tests/answer/test_ground.py",
     ),
     Guard(
         "numbers and names of a claim stand in what it cites",
-        "answer/checking/judge.py",
+        "answer/checking/claim_rules.py",
         "if wrong := [each for each in strange if not _counted(each, claim)]:",
         "if wrong := []:",
         "tests/answer/test_ground.py",

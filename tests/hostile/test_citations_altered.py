@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from assay.answer.compose import checked
+from assay.answer.checking.judge import JUDGE
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.evidence.quotation import locate
 from assay.evidence.weigh import key_of, quote
@@ -55,7 +55,7 @@ def quoted(piece: Evidence) -> Claim:
 
 
 def verdict(claim: Claim, evidence: tuple[Evidence, ...], documents: dict[str, Document]) -> Verdict | None:
-    return checked(claim, evidence, documents.get).verdict
+    return JUDGE.verify(claim, evidence, documents.get).verdict
 
 
 # --- how citations go wrong -----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_no_good_citation_is_caught():
     chance = random.Random(SEED)
     good = [make(chance.choice(evidence)) for number in range(MANY) for make in ((quoted, said)[number % 2],)]
     wrong = [
-        (claim.words, checked(claim, evidence, documents.get).why)
+        (claim.words, JUDGE.verify(claim, evidence, documents.get).why)
         for claim in good
         if verdict(claim, evidence, documents) is not Verdict.supported
     ]

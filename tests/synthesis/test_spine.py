@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mills import Model, carried, context, document, drawn, evidence, good, lines, sentences, stated
 
-from assay.answer.checking import judge
+from assay.answer.checking import claim_rules
 from assay.core.events import SpineWritten
 from assay.core.run import Run
 from assay.core.types import Claim, Verdict
@@ -152,7 +152,7 @@ async def test_without_a_model_every_document_is_named_too_by_sentences_that_hol
     of = matter(run, context(docs, run))
     for beat in spun(run).spine:
         if len(beat.documents) == 1:
-            assert judge.by_rule(beat.claim, of.evidence, of.sources).verdict is Verdict.supported
+            assert claim_rules.by_rule(beat.claim, of.evidence, of.sources).verdict is Verdict.supported
         else:  # a list: every document that it names uses every word of it
             words = re.findall(r"\w{4,}", beat.claim.text.rpartition(": ")[2])
             cited = [" ".join(of.known[key].quote.text for key in beat.claim.cites if of.of([key]) == (doc,))

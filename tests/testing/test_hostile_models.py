@@ -14,7 +14,7 @@ from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
 from assay.agent.steps.sufficiency import Critique, Sufficiency
 from assay.answer import draft, revise
-from assay.answer.checking import judge
+from assay.answer.checking import model_rulings
 from assay.evidence import assess
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
 from assay.models.wire import reply_schema
@@ -47,7 +47,7 @@ ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "judge · critique": (Critique, Critique.model_json_schema(), "Question: Is aspirin any use?"),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
     "write · revise": (revise.Revision, revise.schema(KEYS), EVIDENCE),
-    "check": (judge.Rulings, judge.schema(3), EVIDENCE),
+    "check": (model_rulings.Rulings, model_rulings.schema(3), EVIDENCE),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
 from assay.agent.steps.sufficiency import Critique, Sufficiency
-from assay.answer.checking.judge import Rulings
+from assay.answer.checking.model_rulings import Rulings
 from assay.answer.draft import Direct, Writing
 from assay.answer.revise import Revision
 from assay.evidence.assess import Weights

@@ -12,6 +12,7 @@ from assay.agent.hops import Hops
 from assay.agent.limits import Limits
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
+from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.evidence_text import Sources
 from assay.core.events import Event, ModelReplied, Narrowed, Withheld
 from assay.core.run import Run
@@ -91,6 +92,7 @@ class RunContext:
     limits: Limits = field(default_factory=Limits)
     hops: Hops = field(default_factory=Hops)
     meter: Meter | None = None
+    judge: Judge = JUDGE
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     width: Width = field(default_factory=Width)
     cutoff: float = 3.0

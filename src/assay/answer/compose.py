@@ -2,71 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from assay.answer.checking.judge import by_rule, obeys
-from assay.answer.evidence_text import Sources
+from assay.answer.checking.claim_rules import obeys
+from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
 from assay.answer.extractive.extract import is_partial, missing, names_of
 from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
 from assay.core.run import Run
-from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Shape, Verdict
-from assay.evidence.quotation import stands, within
-from assay.language.injection import note_taint
+from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Shape, Verdict
 
-Documents = Callable[[str], Document | None]
 NEAR = 2  # quotations shown where nothing is an answer
-
-
-def checked(claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False) -> Claim:
-    """The claim with its verdict by string and by rule. Its keys are evidence of this run. A quotation stands in that
-    evidence's passage, and the document says it at that place; for a written claim the same is true of what it cites, and
-    its words follow from that."""
-    cited = {each.key: each for each in evidence if each.key in claim.cites}
-    quote = claim.quote
-    if not claim.cites:
-        return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
-    if len(cited) < len(set(claim.cites)):
-        return replace(claim, verdict=Verdict.unsupported, why="it cites evidence that this run did not gather")
-    if quote is None:
-        if len(standing(tuple(cited.values()), document)) < len(cited):
-            return replace(claim, verdict=Verdict.unsupported, why="the document does not say what it cites")
-        return by_rule(claim, evidence, known_of(tuple(cited.values()), document), opinion=opinion)
-    if not any(
-        each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end
-        for each in cited.values()
-    ):
-        return replace(claim, verdict=Verdict.unsupported, why="its words are not in the passage it cites")
-    source = document(quote.doc_id)
-    if source is None or not stands(quote, source):
-        return replace(claim, verdict=Verdict.unsupported, why="the document does not say this at that place")
-    return note_taint(replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence)
-
-
-def standing(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
-    """The evidence that may still be read and is still as it was: quotation in passage, passage in document."""
-
-    def as_it_was(each: Evidence) -> bool:
-        source = document(each.passage.doc_id)
-        passage = each.passage
-        return (
-            source is not None
-            and within(each)
-            and stands(each.quote, source)
-            and source.text[passage.start : passage.end] == passage.text
-        )
-
-    return tuple(each for each in evidence if as_it_was(each))
-
-
-def known_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
-    """Titles and dates of the documents that evidence is from."""
-    found = {each.passage.doc_id: document(each.passage.doc_id) for each in evidence}
-    return Sources(
-        {key: each.title for key, each in found.items() if each},
-        {key: each.date for key, each in found.items() if each and each.date},
-    )
 
 
 def opinions(run: Run) -> frozenset[int]:
@@ -76,11 +23,13 @@ def opinions(run: Run) -> frozenset[int]:
     return frozenset(place for place, opinion in enumerate(marked) if opinion)
 
 
-def answer(run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = ()) -> Answer:
+def answer(
+    run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = (), judge: Judge = JUDGE
+) -> Answer:
     """What is delivered: the claims that passed, and an honest account of the rest. `titles` are those of what was found."""
     draft = run.draft or Drafted((), Shape.list)
     document = cache(document)
-    guard = guarded(run, document)
+    guard = guarded(run, document, judge)
     good = {place: claim for place, claim in guard.checked.items() if not fault(place, claim, guard)}
     delivered = _passed(draft.blocks, good)
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
@@ -96,7 +45,7 @@ def answer(run: Run, document: Documents, titles: Mapping[str, str], unread: Seq
         gaps=gaps,
         searched=run.searched,
         stopped=run.stopped.reason if run.stopped else "",
-        near=_near(run, draft, document) if outcome is Outcome.abstained else (),
+        near=_near(run, draft, document, judge) if outcome is Outcome.abstained else (),
         unread=tuple(unread),
         since=run.where.since,
         until=run.where.until,
@@ -152,12 +101,12 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
     return Outcome.partial if lost or limited or open_ else Outcome.answered
 
 
-def _near(run: Run, draft: Drafted, document: Documents) -> tuple[Claim, ...]:
+def _near(run: Run, draft: Drafted, document: Documents, judge: Judge) -> tuple[Claim, ...]:
     """What came nearest where nothing is an answer: what the draft names, or else the best evidence in its own words."""
     best = draft.near or tuple(
         Claim("", (each.key,), quote=each.quote) for each in run.evidence[:NEAR] if not each.flagged
     )
-    found = (checked(claim, run.evidence, document) for claim in best if claim.quote)
+    found = (judge.verify(claim, run.evidence, document) for claim in best if claim.quote)
     return tuple(claim for claim in found if claim.verdict is Verdict.supported)
 
 
@@ -173,11 +122,12 @@ class Guard:
     opinions: frozenset[int]
     document: Documents
     passages: tuple[str, ...]  # whatever was found, kept or not
+    judge: Judge
 
 
-def guarded(run: Run, document: Documents) -> Guard:
+def guarded(run: Run, document: Documents, judge: Judge = JUDGE) -> Guard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
-    return Guard(run.checked, run.evidence, opinions(run), document, passages)
+    return Guard(run.checked, run.evidence, opinions(run), document, passages, judge)
 
 
 def fault(place: int, claim: Claim, guard: Guard) -> str:
@@ -187,25 +137,25 @@ def fault(place: int, claim: Claim, guard: Guard) -> str:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
         return "a claim says nothing"
-    again = checked(claim, guard.evidence, guard.document, opinion=place in guard.opinions)
+    again = guard.judge.verify(claim, guard.evidence, guard.document, opinion=place in guard.opinions)
     if again.verdict is Verdict.supported:
         return ""
     if claim.quote is None and again.verdict is Verdict.partial:  # what rules leave open, a model has settled
         cited = [each for each in guard.evidence if each.key in claim.cites]
-        told = obeys(claim, cited, known_of(cited, guard.document), guard.passages)
+        told = obeys(claim, cited, sources_of(cited, guard.document), guard.passages)
         return f"“{claim.words}”: a passage tells its reader to say so" if told else ""
     return f"“{claim.words}”: {again.why}"
 
 
-def faults(answer: Answer, run: Run, document: Documents) -> list[str]:
+def faults(answer: Answer, run: Run, document: Documents, judge: Judge = JUDGE) -> list[str]:
     """What in an answer does not hold. Every claim was checked in this run and is supported, every key is evidence of this run,
     every quotation stands in its document, both sides of a conflict are cited, and what is not from the documents says so."""
     document = cache(document)
-    guard = guarded(run, document)
+    guard = guarded(run, document, judge)
     places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}
     found = [why for claim in answer.claims if (why := fault(places.get(claim, -1), claim, guard))]
     for claim in answer.near:
-        if claim.quote is None or checked(claim, guard.evidence, document).verdict is not Verdict.supported:
+        if claim.quote is None or judge.verify(claim, guard.evidence, document).verdict is not Verdict.supported:
             found.append(f"“{claim.words}” is not a quotation")
     cited = {key for claim in answer.claims for key in claim.cites}
     found += [

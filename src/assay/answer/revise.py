@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
 from assay.answer.checking import facts
-from assay.answer.checking.judge import HEDGE, by_rule, spoken_of
+from assay.answer.checking.claim_rules import HEDGE, spoken_of
+from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
 from assay.core.events import RULES, Revised
@@ -65,26 +66,26 @@ def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]
     return (*cited, *others[:AT_HAND])
 
 
-def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
+def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
     """The same claim with the evidence that does say it, where the writer has named the wrong piece, or one too few."""
     if claim.quote is not None or not claim.words.strip():
         return None
     for each in relevant(claim, evidence):
         tried = replace(claim, cites=(each.key,), verdict=None, why="")
-        if each.key not in claim.cites and by_rule(tried, evidence, sources).verdict is Verdict.supported:
+        if each.key not in claim.cites and judge.by_rule(tried, evidence, sources).verdict is Verdict.supported:
             return tried
-    more = completed(claim, evidence, sources)
+    more = completed(claim, evidence, sources, judge)
     return replace(more, verdict=None, why="") if more else None
 
 
-def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim | None:
+def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
     """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
     at least two of the words that the first has not."""
     cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
     lacking = spoken_of(claim.words) - frozenset(content_terms(cited))
     for each in relevant(claim, evidence):
         if each.key not in claim.cites and len(lacking & frozenset(content_terms(each.passage.text))) >= TELLING:
-            tried = by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
+            tried = judge.by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
             if tried.verdict is Verdict.supported:
                 return tried
     return None

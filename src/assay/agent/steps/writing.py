@@ -4,7 +4,7 @@ they are joined. A model writes where there is one and a budget for it; otherwis
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +14,7 @@ from assay.agent.steps.decide import WIDTH, made_before
 from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer import revise as revising
-from assay.answer.checking import judge
+from assay.answer.checking.judge import unchanged_evidence
 from assay.answer.extractive import completion, extract
 from assay.core.events import (
     RULES,
@@ -109,7 +109,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     sources = context.sources(run)
     opinions = compose.opinions(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
-    standing = compose.standing(run.evidence, document)
+    standing = unchanged_evidence(run.evidence, document)
     asks = run.asked.has_model and not context.small(
         Role.check
     )  # what the rules leave open, a small model cannot settle
@@ -118,12 +118,12 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for place, claim in _as_begun(run).unchecked:
         opinion = place in opinions
         if claim.quote is not None:
-            ruled = compose.checked(claim, run.evidence, document)
+            ruled = context.judge.verify(claim, run.evidence, document)
         else:
-            ruled = judge.by_rule(claim, standing, sources, opinion=opinion)
+            ruled = context.judge.by_rule(claim, standing, sources, opinion=opinion)
             if ruled.verdict is Verdict.partial:
-                ruled = revising.completed(claim, standing, sources) or ruled
-        if asks and judge.needs_model(ruled, run.asked.mode, run.evidence, opinion=opinion):
+                ruled = revising.completed(claim, standing, sources, context.judge) or ruled
+        if asks and context.judge.needs_model(ruled, run.asked.mode, run.evidence, opinion=opinion):
             open_.append((place, ruled))
         elif place in unchecked:
             yield Checked(place, ruled)
@@ -151,34 +151,23 @@ def _as_begun(run: Run) -> Run:
 
 
 async def _checked(run: Run, context: RunContext, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
+    """What a model makes of these claims. Without its word the verdict of the rules stands: what they left open is not
+    delivered as it is."""
     claims = [claim for _, claim in group]
-    sources = context.sources(run)
-
-    def build_prompt(room: int) -> Mapping[str, str]:
-        return judge.build_prompt(claims, run.evidence, sources, mark(run), room)
-
-    reply = await context.ask(
-        Role.check,
-        "check",
-        judge.Rulings,
-        build_prompt,
-        schema=judge.schema(len(claims)),
-        documents=_documents(run),
-        max_tokens=80 + 60 * len(claims),
+    judged, by = await context.judge.by_model(
+        claims, run.evidence, context.sources(run), context.ask, mark=mark(run), documents=_documents(run)
     )
-    # Without a model's word the rules' own verdict stands: what they left open is not delivered as it is.
-    ruled, by = (tuple(claims), RULES) if isinstance(reply, NoReply) else (judge.read(reply[0], claims), reply[1])
-    return [Checked(place, claim, by) for (place, _), claim in zip(group, ruled, strict=True)]
+    return [Checked(place, claim, by) for (place, _), claim in zip(group, judged, strict=True)]
 
 
 async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """For the claims that did not hold: first look whether other evidence of this run says so, then search once."""
-    standing = compose.standing(run.evidence, context.document)
+    standing = unchanged_evidence(run.evidence, context.document)
     sources = context.sources(run)
     first = len(run.calls) + 1
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
-        if right := revising.recited(claim, standing, sources):
+        if right := revising.recited(claim, standing, sources, context.judge):
             yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
         else:
             open_.append((place, claim))
@@ -222,8 +211,8 @@ async def _revised(run: Run, context: RunContext, place: int, claim: Claim, *, a
 
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The answer; and, should anything in it not hold after all, none."""
-    answer = compose.answer(run, context.document, context.titles(run), context.unreadable())
-    if wrong := compose.faults(answer, run, context.document):
+    answer = compose.answer(run, context.document, context.titles(run), context.unreadable(), context.judge)
+    if wrong := compose.faults(answer, run, context.document, context.judge):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
     yield released(run, context, answer)

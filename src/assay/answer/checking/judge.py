@@ -1,305 +1,171 @@
-"""Whether a claim follows from what it cites: the `Judge` seam. By rule always; by a model where mode or risk asks for it.
+"""The judge: the one way in which any claim gets a verdict, in answers, in review and in syntheses.
 
-A rule that finds a claim wrong is final. A model may find fault with anything, and may only vouch for what the rules leave
-open. Thresholds are measured: docs/decisions/0007-grounding.md. Pure.
+Rules come first, and what they find wrong stays wrong. A model settles what the rules leave open, and may find fault with the
+rest. Another way to judge replaces `RulesThenModel` and nothing else.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from assay.answer.checking import claim_rules, model_rulings
+from assay.answer.evidence_text import Sources
+from assay.core.events import RULES, Mode
+from assay.core.types import Claim, Document, Evidence, Verdict
+from assay.evidence.quotation import stands, within
+from assay.language.injection import note_taint
+from assay.models.llm import Role
+from assay.models.meter import NoReply
 
-from assay.answer.checking import facts
-from assay.answer.checking.source import Grounding, Source, beyond, orders, share, spoken_of
-from assay.answer.evidence_text import Sources, quotations
-from assay.core.events import Mode
-from assay.core.types import Claim, Evidence, Verdict
-from assay.language.injection import TAINT_REASON, is_suspicious, note_taint
-from assay.language.negation import find_denial, find_reversal, find_unclear_direction
-from assay.language.terms import content_terms
-from assay.models.token_estimate import estimate_tokens
-from assay.prompts.fence import fence
+Documents = Callable[[str], Document | None]
 
-HEDGE = "The documents suggest, but do not state, that "
-BATCH = 4  # claims that share a request
 
-SENTENCE = 4  # words of a statement that names and counts nothing
+class AskModel(Protocol):
+    """Sends a prompt to the model of a role and reads the reply as a value of a type: `RunContext.ask`."""
+
+    def __call__(
+        self,
+        role: Role,
+        name: str,
+        kind: type[model_rulings.Rulings],
+        build_prompt: Callable[[int], Mapping[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        documents: Sequence[str] = (),
+        max_tokens: int = 1024,
+    ) -> Awaitable[tuple[model_rulings.Rulings, str] | NoReply]: ...
 
 
 class Judge(Protocol):
-    """How claims are judged. `evidence` is all that the run has; what a claim cites of it is what counts."""
+    """Gives claims their verdicts. `evidence` is all that the run has; what a claim cites of it is what counts."""
 
-    name: str  # what events call it
+    def by_rule(
+        self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
+    ) -> Claim:
+        """The claim with the verdict of the rules and the reason for it. Pure."""
+        ...
 
-    async def judge(self, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources) -> tuple[Claim, ...]:
-        """The same claims, each with its verdict and why."""
+    def verify(
+        self, claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False
+    ) -> Claim:
+        """As `by_rule`, after looking up that the documents still say what is cited. Pure but for `document`."""
+        ...
+
+    def needs_model(
+        self, claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False
+    ) -> bool:
+        """Whether a claim that was judged by rule goes to a model as well."""
+        ...
+
+    async def by_model(
+        self,
+        claims: Sequence[Claim],
+        evidence: Sequence[Evidence],
+        sources: Sources,
+        ask: AskModel,
+        *,
+        mark: str,
+        documents: Sequence[str],
+    ) -> tuple[tuple[Claim, ...], str]:
+        """The claims with a model's verdicts, in one request, and who decided. `mark` fences the quotations; `documents` are
+        those whose text is shown. Without a reply the claims keep the verdicts they have."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The judge that needs no model."""
+class RulesThenModel:
+    """The rules of `claim_rules`, then the model of the role `check`."""
 
-    name: str = "rules"
+    def by_rule(
+        self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
+    ) -> Claim:
+        return claim_rules.by_rule(claim, evidence, sources, opinion=opinion)
 
-    async def judge(self, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources) -> tuple[Claim, ...]:
-        return tuple(by_rule(claim, evidence, sources) for claim in claims)
+    def verify(
+        self, claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False
+    ) -> Claim:
+        """The claim's keys are evidence of this run. A quotation is in that evidence's passage, and the document says it at
+        that place; a written claim cites what the document still says, and follows from it by rule."""
+        cited = {each.key: each for each in evidence if each.key in claim.cites}
+        quote = claim.quote
+        if not claim.cites:
+            return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
+        if len(cited) < len(set(claim.cites)):
+            return _unsupported(claim, "it cites evidence that this run did not gather")
+        if quote is None:
+            if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
+                return _unsupported(claim, "the document does not say what it cites")
+            return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document), opinion=opinion)
+        if not any(
+            each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end
+            for each in cited.values()
+        ):
+            return _unsupported(claim, "its words are not in the passage it cites")
+        source = document(quote.doc_id)
+        if source is None or not stands(quote, source):
+            return _unsupported(claim, "the document does not say this at that place")
+        return note_taint(
+            replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence
+        )
 
+    def needs_model(
+        self, claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False
+    ) -> bool:
+        return model_rulings.needs_model(claim, mode, evidence, opinion=opinion)
 
-# --- by rule --------------------------------------------------------------------------------------------------------
-
-
-DEFAULT = Grounding()
-
-
-def by_rule(
-    claim: Claim,
-    evidence: Sequence[Evidence],
-    sources: Sources | None = None,
-    *,
-    opinion: bool = False,
-    by: Grounding = DEFAULT,
-) -> Claim:
-    """The claim with its verdict, and with what it rests on said where that reads like an instruction."""
-    return note_taint(_ruled(claim, evidence, sources, opinion=opinion, by=by), evidence)
-
-
-def _ruled(
-    claim: Claim,
-    evidence: Sequence[Evidence],
-    sources: Sources | None,
-    *,
-    opinion: bool,
-    by: Grounding,
-) -> Claim:
-    """The claim with its verdict. Its keys are evidence of this run; its numbers, dates and names stand in what it cites; it
-    denies what that denies and points the way it points; and it says little that is not there. Of an opinion, and of what
-    is said to be uncertain, less of the wording is asked."""
-    cited = [each for each in evidence if each.key in claim.cites]
-    if not claim.cites:
-        return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
-    if {each.key for each in cited} != set(claim.cites):
-        return _not(claim, "it cites evidence that this run did not gather")
-    words = claim.text.removeprefix(HEDGE)
-    source = Source.of(cited, sources or Sources())
-    strange = _strange(words, source.words, evidence)
-    if wrong := [each for each in strange if not _counted(each, claim)]:
-        return _not(claim, f"“{wrong[0]}” is not in what it cites")
-    terms = spoken_of(words)
-    if len(terms) + sum(sign.isdigit() for sign in words) < 2:
-        return _not(claim, "it says nothing that could be checked")
-    if len(words.split()) < SENTENCE and not facts.names(words) and not any(sign.isdigit() for sign in words):
-        return _not(claim, "it is no statement")
-    if words.rstrip(" ”’\"')").endswith(("?", "？")):
-        return _not(claim, "it asks, and states nothing")
-    if is_suspicious(words):
-        return _not(claim, "it reads like an instruction")
-    if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):
-        return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
-    whole, hedged = share(terms, source.terms), words != claim.text
-    if whole < (by.hedged if hedged else by.least):
-        return _not(claim, f"only {whole:.0%} of its words are in what it cites")
-    near, aligned = source.nearest(terms, by)
-    denied, turned = find_denial(words, aligned), find_reversal(words, aligned)
-    if bool(denied) != bool(turned):
-        why = f"it says “{turned}” the other way round" if turned else f"one of the two denies “{denied}”"
-        return replace(claim, verdict=Verdict.contradicted, why=why)
-    if opinion:
-        return replace(claim, verdict=Verdict.supported, why="an opinion; the facts in it are in what it cites")
-    common = _common(evidence, len(cited)) if len(cited) > 1 else frozenset()
-    doubt = _doubt(words, source, aligned, near, denied, "".join(strange[:1]), common, by)
-    if doubt and any(each.flagged for each in cited):  # no model settles that
-        return _not(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
-    if not doubt or hedged:
-        return replace(claim, verdict=Verdict.supported, why="its words and facts are in what it cites")
-    return replace(claim, verdict=Verdict.partial, why=doubt)
+    async def by_model(
+        self,
+        claims: Sequence[Claim],
+        evidence: Sequence[Evidence],
+        sources: Sources,
+        ask: AskModel,
+        *,
+        mark: str,
+        documents: Sequence[str],
+    ) -> tuple[tuple[Claim, ...], str]:
+        reply = await ask(
+            Role.check,
+            "check",
+            model_rulings.Rulings,
+            lambda room: model_rulings.build_prompt(claims, evidence, sources, mark, room),
+            schema=model_rulings.schema(len(claims)),
+            documents=documents,
+            max_tokens=80 + 60 * len(claims),
+        )
+        if isinstance(reply, NoReply):
+            return tuple(claims), RULES
+        return model_rulings.read(reply[0], claims), reply[1]
 
 
-def _doubt(
-    words: str,
-    source: Source,
-    aligned: str,
-    near: float,
-    denied: str,
-    counted: str,
-    common: frozenset[str],
-    by: Grounding,
-) -> str:
-    """Why rules alone cannot vouch for a claim."""
-    terms = spoken_of(words)
-    if denied:
-        return f"it turns “{denied}” round twice"
-    if counted:
-        return f"“{counted}” is counted, not quoted"
-    if source.untied(words, terms, common, by):
-        return "each piece says a part of it, and nothing that both name ties them together"
-    if near < by.near:
-        return f"{near:.0%} of its words are in the sentences it is nearest to"
-    if cause := source.unreasoned(words, terms):
-        return f"it says “{cause}”, and nothing that it cites says why"
-    if source.miscounted(words, terms):
-        return "it denies more or less than the sentence that it repeats"
-    if pointing := find_unclear_direction(words, aligned):
-        return f"what it cites points both ways, and it says “{pointing}”"
-    return source.apart(words, terms, near * by.beside)
+JUDGE: Judge = RulesThenModel()
 
 
-def _common(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
-    """Words that more of this run's evidence has than a claim cites: they tie nothing to anything."""
-    counts = Counter(term for each in evidence for term in _terms(each.passage.text))
-    return frozenset(term for term, count in counts.items() if count > cited)
-
-
-def _strange(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
-    """Facts of the claim that are nowhere in what it cites. The rest of the evidence tells names from words that merely open a
-    sentence; it is read only if it matters."""
-    if not facts.strangers(words, cited):
-        return []
-    ordinary = frozenset[str]().union(*(_in_small_letters(each.passage.text) for each in evidence))
-    return facts.strangers(words, cited, ordinary)
-
-
-# Every claim of a long account is held against all evidence: each passage is read once.
-_in_small_letters = lru_cache(maxsize=4096)(facts.in_small_letters)
-
-
-@lru_cache(maxsize=4096)
-def _terms(passage: str) -> frozenset[str]:
-    return frozenset(content_terms(passage))
-
-
-def _ordered(added: frozenset[str], passages: Iterable[str]) -> bool:
-    """Whether what a claim adds to its sources is what some passage orders a model to say."""
-    return bool(added) and any(added <= order for each in passages for order in orders(each))
-
-
-def obeys(claim: Claim, evidence: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
-    """Whether a claim adds to what it cites what one of these passages orders a model to say: kept as evidence or not, a model
-    has read it, and then no model's verdict settles the claim."""
-    source = Source.of([each for each in evidence if each.key in claim.cites], sources)
-    return _ordered(beyond(spoken_of(claim.text.removeprefix(HEDGE)), source.terms), passages)
-
-
-def _not(claim: Claim, why: str) -> Claim:
+def _unsupported(claim: Claim, why: str) -> Claim:
     return replace(claim, verdict=Verdict.unsupported, why=why)
 
 
-def _counted(strange: str, claim: Claim) -> bool:
-    """ "Three suppliers …", citing three pieces of evidence: counted rather than read."""
-    (number, *others) = facts.numbers(strange) or [None]
-    return number is not None and not others and len(set(claim.cites)) > 1 and len(set(claim.cites)) in number.values
+def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
+    """The evidence that may still be read and is still as it was: quotation in passage, passage in document."""
+
+    def as_it_was(each: Evidence) -> bool:
+        source = document(each.passage.doc_id)
+        passage = each.passage
+        return (
+            source is not None
+            and within(each)
+            and stands(each.quote, source)
+            and source.text[passage.start : passage.end] == passage.text
+        )
+
+    return tuple(each for each in evidence if as_it_was(each))
 
 
-# --- by a model -----------------------------------------------------------------------------------------------------
-
-
-class Ruling(BaseModel):
-    """A verdict on one claim, by its number in the request."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    claim: int
-    why: str = ""
-    verdict: Literal["supported", "partial", "unsupported", "contradicted"]
-
-
-class Rulings(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    rulings: list[Ruling]
-
-
-def needs_model(claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False) -> bool:
-    """Whether a claim that was judged by rule goes to a model: what the rules leave open; and, when thorough, whatever they
-    let pass. So does, unless in haste, what rests on a passage that reads like an instruction. Nobody can check an
-    opinion beyond its facts."""
-    if claim.quote is not None or opinion:
-        return False
-    if claim.verdict is Verdict.partial:
-        return True
-    if claim.verdict is not Verdict.supported:
-        return False
-    flagged = any(each.flagged for each in evidence if each.key in claim.cites)
-    return mode is Mode.thorough or (flagged and mode is Mode.balanced)
-
-
-def schema(count: int) -> dict[str, Any]:
-    """The form of a reply about `count` claims."""
-    ruling = {
-        "type": "object",
-        "properties": {
-            "claim": {"type": "integer", "enum": list(range(1, count + 1))},
-            "why": {"type": "string"},
-            "verdict": {"type": "string", "enum": ["supported", "partial", "unsupported", "contradicted"]},
-        },
-        "required": ["claim", "why", "verdict"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"rulings": {"type": "array", "items": ruling, "minItems": count, "maxItems": count}},
-        "required": ["rulings"],
-        "additionalProperties": False,
-    }
-
-
-def build_prompt(
-    claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
-) -> dict[str, str]:
-    """The values of the prompt `check`, in at most `room` tokens: each set of citations once, and below it the claims on it."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for number, claim in enumerate(claims, 1):
-        groups.setdefault(tuple(sorted(claim.cites)), []).append(number)
-    listed = {
-        keys: fence(mark, "claims", "\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))
-        for keys, own in groups.items()
-    }
-    left = room - sum(estimate_tokens(words) + 4 for words in listed.values()) - 8
-    parts: list[str] = []
-    for place, (keys, words) in enumerate(listed.items()):
-        cited = [each for each in evidence if each.key in keys]
-        shown, _ = quotations(cited, sources, mark, max(left, 0) // (len(listed) - place))
-        left -= estimate_tokens(shown)
-        parts.append(f"{shown}\n{words}")
-    return {"claims": "\n\n".join(parts), "count": str(len(claims))}
-
-
-def _flat(claim: Claim) -> str:
-    """A claim in one line: what it says is never another claim's number."""
-    return " ".join(claim.text.removeprefix(HEDGE).split())
-
-
-RANK = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
-
-
-def read(reply: Rulings | None, claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """The claims with the model's verdict joined to that of the rules. What was not ruled on counts against the claim; of two
-    rulings on one claim the worse one holds."""
-    found: dict[int, Ruling] = {}
-    for ruling in reply.rulings if reply else ():
-        before = found.get(ruling.claim)
-        if before is None or RANK.index(Verdict(ruling.verdict)) < RANK.index(Verdict(before.verdict)):
-            found[ruling.claim] = ruling
-    return tuple(
-        combine(claim, Verdict(own.verdict), own.why)
-        if (own := found.get(number))
-        else combine(claim, Verdict.unsupported, "no verdict was given")
-        for number, claim in enumerate(claims, 1)
+def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
+    """Titles and dates of the documents that evidence is from."""
+    found = {each.passage.doc_id: document(each.passage.doc_id) for each in evidence}
+    return Sources(
+        {key: each.title for key, each in found.items() if each},
+        {key: each.date for key, each in found.items() if each and each.date},
     )
-
-
-def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
-    """A model can lower what the rules found, or settle what they left open; what they found wrong stays wrong."""
-    if claim.verdict not in (Verdict.supported, Verdict.partial):
-        return claim
-    if verdict is Verdict.partial and claim.text.startswith(HEDGE):
-        verdict = Verdict.supported  # it claims no more than that
-    said = " ".join(why.split())[:200] or claim.why
-    # No model removes the taint.
-    kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""
-    return replace(claim, verdict=verdict, why=f"{said}{kept}")

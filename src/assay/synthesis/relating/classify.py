@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from assay.answer.checking import facts, judge
+from assay.answer.checking import facts
+from assay.answer.checking.judge import JUDGE
 from assay.answer.conflicts import pair as conflict
 from assay.answer.evidence_text import Sources
 from assay.answer.statements import is_statement, split_statements
@@ -190,7 +191,7 @@ def _given(couple: Couple, said: Proposed) -> str:
         {Verdict.contradicted} if said.type is Tie.contradiction else set()
     )
     holds = len(reason) <= REASON and not is_suspicious(reason) and not _mistaken(couple, reason)
-    return reason if holds and judge.by_rule(claim, evidence, Sources()).verdict in passes else ""
+    return reason if holds and JUDGE.by_rule(claim, evidence, Sources()).verdict in passes else ""
 
 
 LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.agent.context import RunContext, mark
-from assay.answer.checking import judge
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Retold, Telling, Translation
 from assay.core.events import RULES, Event, Translated
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -120,7 +119,9 @@ async def _ruled(run: Run, context: RunContext, told: Matter, tried: Sequence[Tr
     ruled = [(rewrite.by_rule(each, told), each[1]) for each in tried]
     pieces = tuple(told.pieces.values())
     asks = not context.small(Role.check)
-    open_ = [at for at, (claim, _) in enumerate(ruled) if asks and judge.needs_model(claim, run.asked.mode, pieces)]
+    open_ = [
+        at for at, (claim, _) in enumerate(ruled) if asks and context.judge.needs_model(claim, run.asked.mode, pieces)
+    ]
     for batch in progress.in_blocks(open_, CHECKED):
         for at, claim in zip(batch, await _checked(run, context, told, [ruled[at] for at in batch]), strict=True):
             ruled[at] = claim, ruled[at][1]
@@ -130,19 +131,11 @@ async def _ruled(run: Run, context: RunContext, told: Matter, tried: Sequence[Tr
 async def _checked(run: Run, context: RunContext, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
     claims = [claim for claim, _ in batch]
     places = sorted({place for _, own in batch for place in own})
-    reply = await context.ask(
-        Role.check,
-        "check",
-        judge.Rulings,
-        lambda room: judge.build_prompt(
-            claims, [told.pieces[place] for place in places], told.sources, mark(run), room
-        ),
-        schema=judge.schema(len(claims)),
-        documents=_documents(told, places),
-        max_tokens=80 + 60 * len(claims),
+    shown = [told.pieces[place] for place in places]
+    judged, _ = await context.judge.by_model(
+        claims, shown, told.sources, context.ask, mark=mark(run), documents=_documents(told, places)
     )
-    # Without a model's word the rules' own verdict stands: what they left open is not told.
-    return claims if isinstance(reply, NoReply) else judge.read(reply[0], claims)
+    return judged
 
 
 def _documents(told: Matter, places: Iterable[int]) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
-from assay.answer import claims, compose, revise
-from assay.answer.checking import judge
+from assay.answer import claims, revise
+from assay.answer.checking.judge import JUDGE, unchanged_evidence
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Question
@@ -157,7 +157,7 @@ def _drew(question: str, drawn: Sequence[_Drawn]) -> InsightsDrawn:
 
 
 def _by_rule(item: Wanted, document: Documents, maker: Maker = BY_RULES, *, missing: bool = False) -> _Drawn:
-    claim = compose.checked(in_its_words(item), item.evidence, document)
+    claim = JUDGE.verify(in_its_words(item), item.evidence, document)
     return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), maker, missing)
 
 
@@ -259,7 +259,7 @@ def _by_number(reply: Saying, items: Sequence[Wanted]) -> Mapping[str, Said]:
 
 
 def _settled(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Insight:
-    claim = _holding(item, said, shown, document, small=small) or compose.checked(
+    claim = _holding(item, said, shown, document, small=small) or JUDGE.verify(
         in_its_words(item), item.evidence, document
     )
     return Insight(item.id, item.question.id, item.doc_id, claim)
@@ -269,18 +269,18 @@ def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Docu
     """The first of the sentences that follows from the evidence of this insight, cited anew where that helps; else the
     sentence of the document that is closest to what was meant. `shown` is all that the request held: what some passage
     orders a writer to say is no insight of another."""
-    own = compose.standing(item.told, document)
+    own = unchanged_evidence(item.told, document)
     written, _ = claims.split(said.text, said.cites, {each.key for each in own})
     tried = [claims.pruned(claim, own, NOWHERE) for claim in written[:SENTENCES]]
     for claim in tried:
         for form in (claim, revise.recited(claim, own, NOWHERE)):
-            ruled = judge.by_rule(form, shown, NOWHERE) if form else None
+            ruled = JUDGE.by_rule(form, shown, NOWHERE) if form else None
             faithful = ruled is not None and (not small or retells(ruled.text, ruled.cites, own))
             if ruled and ruled.verdict is Verdict.supported and faithful:
                 return ruled
     for claim in tried:
         nearest = revise.closest(claim, own, item.question.text, NOWHERE)
-        found = compose.checked(nearest, own, document) if nearest else None
+        found = JUDGE.verify(nearest, own, document) if nearest else None
         if found and found.verdict is Verdict.supported and not is_suspicious(found.words):
             return found
     return None

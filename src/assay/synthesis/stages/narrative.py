@@ -11,7 +11,7 @@ from assay.agent.context import RunContext, mark
 from assay.agent.steps import writing
 from assay.answer import compose
 from assay.answer import draft as drafting
-from assay.answer.checking import judge
+from assay.answer.checking.judge import JUDGE, unchanged_evidence
 from assay.core.account import Beat, Pipeline
 from assay.core.events import RULES, Drafted, Event, Failed, Revised
 from assay.core.events.maker import BY_RULES, Maker, combine_makers
@@ -119,7 +119,7 @@ def _holding(of: Matter, themes: Themes, context: RunContext) -> list[Claim]:
     return [
         claim
         for claim in _claims(themes)
-        if claim.quote or judge.by_rule(claim, of.evidence, of.sources).verdict in fine
+        if claim.quote or JUDGE.by_rule(claim, of.evidence, of.sources).verdict in fine
     ]
 
 
@@ -261,7 +261,7 @@ def _kept(run: Run, dropped: Revised, context: RunContext) -> Revised:
     said = {claim.quote for claim in others}
     cites = failed[dropped.place].cites
     alone = [each for each in run.evidence if each.key in cites and each.key not in cited and each.quote not in said]
-    for each in compose.standing(alone, cache(context.document)):
+    for each in unchanged_evidence(alone, cache(context.document)):
         claim = Claim("", (each.key,), quote=each.quote)
         if sayable(claim) and each.quote != failed[dropped.place].quote:
             return Revised(dropped.place, claim, f"the document's own words, since {failed[dropped.place].why}", RULES)
@@ -270,7 +270,7 @@ def _kept(run: Run, dropped: Revised, context: RunContext) -> Revised:
 
 def _standing_in(run: Run, context: RunContext) -> list[Revised]:
     """A quotation for each document of which no claim holds: in the place of the one that is most its own."""
-    evidence = compose.standing(run.evidence, cache(context.document))
+    evidence = unchanged_evidence(run.evidence, cache(context.document))
     own: dict[str, list[Evidence]] = {}
     for each in evidence:
         own.setdefault(each.quote.doc_id, []).append(each)

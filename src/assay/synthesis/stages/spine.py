@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
-from assay.answer.checking import judge
 from assay.core.account import Beat, Theme
 from assay.core.events import Event, SpineWritten
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -248,11 +247,11 @@ async def _held(run: Run, context: RunContext, of: Matter, sentences: Sequence[S
             told = not context.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
             if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
                 beat = _headed(of, Beat(*titled))
-                found.append(replace(beat, claim=judge.by_rule(beat.claim, of.evidence, of.sources)))
+                found.append(replace(beat, claim=context.judge.by_rule(beat.claim, of.evidence, of.sources)))
     asks = [
         beat
         for beat in found
-        if not context.small(Role.check) and judge.needs_model(beat.claim, run.asked.mode, of.evidence)
+        if not context.small(Role.check) and context.judge.needs_model(beat.claim, run.asked.mode, of.evidence)
     ]
     ruled = {beat.claim: claim for beat, claim in zip(asks, await _ruled(run, context, of, asks), strict=True)}
     judged = [replace(beat, claim=ruled.get(beat.claim, beat.claim)) for beat in found]
@@ -272,13 +271,8 @@ async def _ruled(run: Run, context: RunContext, of: Matter, asks: Sequence[Beat]
     open_ = [beat.claim for beat in asks]
     if not open_:
         return ()
-    reply = await context.ask(
-        Role.check,
-        "check",
-        judge.Rulings,
-        lambda room: judge.build_prompt(open_, of.evidence, of.sources, mark(run), room),
-        schema=judge.schema(len(open_)),
-        documents=sorted({doc for claim in open_ for doc in of.of(claim.cites)}),
-        max_tokens=80 + 60 * len(open_),
+    documents = sorted({doc for claim in open_ for doc in of.of(claim.cites)})
+    judged, _ = await context.judge.by_model(
+        open_, of.evidence, of.sources, context.ask, mark=mark(run), documents=documents
     )
-    return tuple(open_) if isinstance(reply, NoReply) else judge.read(reply[0], open_)
+    return judged

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from assay.agent.context import RunContext
-from assay.answer import compose
+from assay.answer.checking.judge import unchanged_evidence
 from assay.answer.evidence_text import Sources
 from assay.core.account import Insight, Relation
 from assay.core.events import RoleModel
@@ -47,7 +47,7 @@ class Matter:
 
 def matter(run: Run, context: RunContext) -> Matter:
     """The insights are those whose evidence stands. First what a document says to the questions that it gave rise to."""
-    evidence = compose.standing(run.evidence, cache(context.document))
+    evidence = unchanged_evidence(run.evidence, cache(context.document))
     known = {each.key: each for each in evidence}
     sources = context.sources(run)
     own = {question.id: frozenset(question.documents) for question in progress.questions(run)}

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.answer.checking import facts, judge
+from assay.answer.checking import facts
+from assay.answer.checking.judge import JUDGE
 from assay.answer.checking.source import orders, share
 from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, PLAIN, Retold, Telling, Translation
@@ -261,7 +262,7 @@ def by_rule(tried: Tried, told: Matter) -> Claim:
     opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in told.ordinary
     words = claim.text[:1].lower() + claim.text[1:] if opens else claim.text
     evidence = (*told.pieces.values(), *told.commands)
-    ruled = replace(judge.by_rule(replace(claim, text=words), evidence, told.sources), text=claim.text)
+    ruled = replace(JUDGE.by_rule(replace(claim, text=words), evidence, told.sources), text=claim.text)
     doubtful = any(OPEN.search(told.claims[place].words) for place in places)
     if ruled.verdict in (Verdict.supported, Verdict.partial) and doubtful and not OPEN.search(claim.text):
         return replace(ruled, verdict=Verdict.unsupported, why="it states what the claim leaves open")

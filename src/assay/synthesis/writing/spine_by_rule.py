@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.answer.checking import judge
+from assay.answer.checking.judge import JUDGE
 from assay.core.account import Beat, Theme
 from assay.core.types import Claim, Verdict
 from assay.language.injection import is_suspicious
@@ -53,7 +53,7 @@ def single(of: Matter, doc: str, place: int = 0) -> Beat:
     if len(words) > WORDS:
         words = words[slice(*split_sentences(words)[0])]
     if called := of.called.get(doc):
-        claim = judge.by_rule(Claim(f"“{called}”: {words}", insight.claim.cites), of.evidence, of.sources)
+        claim = JUDGE.by_rule(Claim(f"“{called}”: {words}", insight.claim.cites), of.evidence, of.sources)
         if claim.verdict is Verdict.supported:
             return Beat(claim, (doc,))
     return Beat(insight.claim, (doc,))
