@@ -86,7 +86,7 @@ async def test_a_refusal_is_told_from_an_endpoint_that_is_out_of_order(loopback:
 @pytest.mark.parametrize("said", [hangs, says("x", 503)])
 async def test_an_endpoint_that_nobody_answers_at_is_an_error_within_the_time(loopback: Loopback, said: Any):
     asked = endpoint(loopback, **dict.fromkeys(ABLE, said))
-    asked.sleep = asked._wire.sleep = asyncio.sleep
+    asked.sleep = asked._client.sleep = asyncio.sleep
     began = asyncio.get_running_loop().time()
     with pytest.raises(ModelError):
         await probe(asked, 1.2)

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ModelError, UserError
-from assay.models.embedder import EndpointEmbedder, batch_spans, read_vectors, retry_after
+from assay.models.embedder import EndpointEmbedder, batch_spans, read_vectors
+from assay.models.wire.retry import retry_after
 
 KEY = "sk-very-secret-1234"
 Reply = tuple[int, dict[str, str], bytes]

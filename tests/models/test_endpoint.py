@@ -18,7 +18,7 @@ from assay.models.llm import Message, Prompt, Reply, ToolSpec
 from assay.models.token_estimate import estimate_tokens, fitting, prompt_tokens
 from assay.models.wire.chat import read_reply, request_body, without_thoughts
 from assay.models.wire.endpoint import ChatEndpoint, entry_of, window_of
-from assay.models.wire.refusals import error_said, is_hopeless, is_too_long, lesson_of, window_said
+from assay.models.wire.refusals import adaptation_for, is_permanent, is_too_long, parse_refusal, stated_window
 
 KEY = "sk-very-secret-1234"
 PROMPT = Prompt((Message("system", "Be brief."), Message("user", "Who are you?")), max_tokens=50, temperature=0.2)
@@ -389,14 +389,14 @@ async def test_a_prompt_that_is_too_long_is_told_from_other_refusals(
     ],
 )
 def test_other_refusals_are_not_taken_for_length(words: str):
-    said = error_said(json.dumps({"error": {"message": words}}))
+    said = parse_refusal(json.dumps({"error": {"message": words}}))
     assert not is_too_long(said)
-    assert window_said(said) is None
+    assert stated_window(said) is None
 
 
 def test_a_window_beyond_belief_is_not_believed():
-    said = error_said(json.dumps({"error": {"message": f"maximum context length is {'9' * 14} tokens"}}))
-    assert window_said(said) is None
+    said = parse_refusal(json.dumps({"error": {"message": f"maximum context length is {'9' * 14} tokens"}}))
+    assert stated_window(said) is None
 
 
 def test_what_is_said_of_parameters_is_only_learnt_from_their_refusal():
@@ -406,7 +406,7 @@ def test_what_is_said_of_parameters_is_only_learnt_from_their_refusal():
         "<html>",
         "max_completion_tokens of 9000 is not supported: this model's maximum context length is 8192 tokens",
     ):
-        assert lesson_of(error_said(words)) is None
+        assert adaptation_for(parse_refusal(words)) is None
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_what_is_said_of_parameters_is_only_learnt_from_their_refusal():
     ],
 )
 def test_asking_again_is_left_where_it_cannot_help(status: int, error: dict[str, str], hopeless: bool):
-    assert is_hopeless(status, error_said(json.dumps({"error": error}))) is hopeless
+    assert is_permanent(status, parse_refusal(json.dumps({"error": error}))) is hopeless
 
 
 # ── the window ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import logging
 import ssl
 import time
 import tracemalloc
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,16 @@ import pytest
 from loopback import Loopback, Naps, Saying, drips, hangs, never_ends, resets, says
 
 from assay.core.errors import Late, ModelError, UserError
-from assay.models.wire.http import Named, Response, Wire, address_of, pause_before, place, retry_after
+from assay.models.wire.http import EndpointClient, EndpointNames, Response, address_of, public_address
+from assay.models.wire.retry import pause_before, retry_after
 
 KEY = "sk-very-secret-1234"
-NAMED = Named("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
+NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-def wire(loopback: Loopback, **more: Any) -> Wire:
-    return Wire(f"{loopback.url}/v1/things", NAMED, **{"api_key": KEY, **more})
+def wire(loopback: Loopback, **more: Any) -> EndpointClient:
+    return EndpointClient(f"{loopback.url}/v1/things", NAMES, **{"api_key": KEY, **more})
 
 
 @pytest.mark.parametrize(
@@ -72,9 +74,13 @@ async def test_a_wish_that_goes_past_the_deadline_ends_the_call_at_once(loopback
     assert time.monotonic() - began < 1
 
 
+async def reply_to(client: EndpointClient, is_final: Callable[[Response], bool]) -> Response:
+    return await client.exchange(dict, 30, lambda response: response, is_final=is_final)
+
+
 async def test_a_status_that_often_passes_is_not_repeated_when_it_says_that_it_will_not(loopback: Loopback):
     loopback.answer = lambda seen, n: says("never", 500)
-    assert (await wire(loopback).post({}, 30, hopeless=lambda response: response.text == "never")).status == 500
+    assert (await reply_to(wire(loopback), is_final=lambda response: response.text == "never")).status == 500
     assert len(loopback.seen) == 1
 
 
@@ -100,7 +106,9 @@ async def test_what_went_wrong_before_the_deadline_is_said_too(loopback: Loopbac
 async def test_an_address_at_which_nobody_opens_is_tried_as_often_as_is_said(knocks: int):
     naps = Naps()
     with pytest.raises(ModelError, match=r"could not be reached \(ConnectError\)"):
-        await Wire("http://127.0.0.1:9/x", NAMED, knocks=knocks, sleep=naps).post({}, 60 if knocks else 2.5)
+        await EndpointClient("http://127.0.0.1:9/x", NAMES, connect_attempts=knocks, sleep=naps).post(
+            {}, 60 if knocks else 2.5
+        )
     assert len(naps.taken) == 2 if knocks else len(naps.taken) > 2
 
 
@@ -176,7 +184,7 @@ async def test_neither_key_nor_password_is_in_an_error_a_repr_or_a_log(
     at = wire(loopback)
     at.address = at.address.replace("://", "://me:hunter2%21@")
     with pytest.raises(ModelError) as raised:
-        raise at.refused(await at.post({}, 30, hopeless=lambda _: True))
+        raise at.refused(await reply_to(at, is_final=lambda _: True))
     assert loopback.seen[0].headers["authorization"] == "Basic bWU6aHVudGVyMiE="
     shown = f"{raised.value} {raised.value!r} {at!r} {caplog.text}"
     assert not [secret for secret in secrets if secret in shown]
@@ -192,8 +200,8 @@ async def test_the_key_goes_out_and_is_not_sent_on_to_another_address(loopback: 
 
 
 def test_an_address_is_shown_without_password_and_query():
-    assert place("https://me:pass@host:8/v1?key=secret#x") == "https://host:8/v1"
-    assert "pass" not in place("https://me:pass@[bad/v1")
+    assert public_address("https://me:pass@host:8/v1?key=secret#x") == "https://host:8/v1"
+    assert "pass" not in public_address("https://me:pass@[bad/v1")
 
 
 @pytest.mark.parametrize(
@@ -227,20 +235,20 @@ async def test_a_refusal_names_the_setting_to_look_at(loopback: Loopback, status
 )
 async def test_a_setting_that_cannot_be_used_is_the_persons_to_put_right(change: dict[str, str], words: str):
     with pytest.raises(UserError, match=words) as raised:
-        await Wire(**{"address": "http://127.0.0.1:9/x", "named": NAMED, **change}).post({}, 5)  # type: ignore[arg-type]
+        await EndpointClient(**{"address": "http://127.0.0.1:9/x", "names": NAMES, **change}).post({}, 5)  # type: ignore[arg-type]
     assert "kéy" not in str(raised.value)
 
 
 async def test_a_file_that_holds_no_certificates_is_named(tmp_path: Path):
     (tmp_path / "own.pem").write_text("not a certificate")
     with pytest.raises(UserError, match=r"own\.pem"):
-        await Wire("http://127.0.0.1:9/x", NAMED, ca_bundle=str(tmp_path / "own.pem")).post({}, 5)
+        await EndpointClient("http://127.0.0.1:9/x", NAMES, ca_bundle=str(tmp_path / "own.pem")).post({}, 5)
 
 
 async def test_an_encrypted_line_is_only_used_with_a_certificate_that_is_trusted(tmp_path: Path, monkeypatch: Any):
-    at = Wire("https://127.0.0.1:9/x", NAMED)
+    at = EndpointClient("https://127.0.0.1:9/x", NAMES)
     assert at._trusted().verify_mode == ssl.CERT_REQUIRED
-    assert Wire("http://127.0.0.1:9/x", NAMED)._trusted().verify_mode == ssl.CERT_REQUIRED
+    assert EndpointClient("http://127.0.0.1:9/x", NAMES)._trusted().verify_mode == ssl.CERT_REQUIRED
 
     def untrusted(*_: object, **__: object) -> None:
         raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate")
@@ -252,7 +260,7 @@ async def test_an_encrypted_line_is_only_used_with_a_certificate_that_is_trusted
 
 async def test_requests_go_through_the_proxy(loopback: Loopback):
     loopback.answer = lambda seen, n: says({"by": "proxy"})
-    reached = await Wire("http://model.invalid/v1/x", NAMED, proxy=loopback.url).post({}, 5)
+    reached = await EndpointClient("http://model.invalid/v1/x", NAMES, proxy=loopback.url).post({}, 5)
     assert reached.json() == {"by": "proxy"}
     assert loopback.seen[0].path == "http://model.invalid/v1/x"
 
@@ -284,7 +292,7 @@ async def test_a_connection_is_used_again(loopback: Loopback):
 
 
 def test_event_loops_can_come_and_go():
-    at: list[Wire] = []
+    at: list[EndpointClient] = []
 
     async def ask() -> int:
         loopback = Loopback()

@@ -13,8 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from assay.core.errors import ModelError, UserError
-from assay.models.wire.http import TOO_LARGE, Named, Response, Wire, address_of
-from assay.models.wire.http import retry_after as retry_after
+from assay.models.wire.http import TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
 
 
 class Embedder(Protocol):
@@ -40,7 +39,7 @@ class Embedder(Protocol):
 
 BLANK = "."  # sent in place of a text without words, which many endpoints refuse
 LARGEST = 64_000_000  # bytes of a reply: a batch of the longest vectors there are, in figures
-NAMED = Named("embedding", url="embedder", key="embedder_api_key", model="embedder_model")
+NAMES = EndpointNames("embedding", url="embedder", key="embedder_api_key", model="embedder_model")
 
 
 @dataclass(eq=False)
@@ -69,11 +68,11 @@ class EndpointEmbedder:
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     _seen_dim: int | None = field(default=None, init=False, repr=False)
     _gate: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = field(default=None, init=False, repr=False)
-    _wire: Wire = field(init=False, repr=False)
+    _client: EndpointClient = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._wire = Wire(
-            self._address(), NAMED, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
+        self._client = EndpointClient(
+            self._address(), NAMES, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
         )
 
     @property
@@ -105,7 +104,7 @@ class EndpointEmbedder:
         return await self._embed([self.query_prefix + text for text in texts])
 
     async def close(self) -> None:
-        await self._wire.close()
+        await self._client.close()
 
     async def _embed(self, texts: list[str]) -> np.ndarray:
         if not texts:
@@ -131,15 +130,15 @@ class EndpointEmbedder:
             half = len(texts) // 2
             return np.concatenate([await self._batch(gate, part) for part in (texts[:half], texts[half:])])
         if reply.status != 200:
-            raise self._wire.refused(reply)
+            raise self._client.refused(reply)
         try:
             vectors = read_vectors(reply.json(), len(texts))
         except ValueError as error:  # also JSON that is none
-            raise self._wire.error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
+            raise self._client.error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
         if self._seen_dim is None:
             self._seen_dim = vectors.shape[1]
         if vectors.shape[1] != self._seen_dim:
-            raise self._wire.error(
+            raise self._client.error(
                 f"answered with vectors of {vectors.shape[1]} numbers, where {self._seen_dim} were expected"
             )
         return vectors
@@ -148,7 +147,7 @@ class EndpointEmbedder:
         body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": self.encoding}
         if self.dimensions:
             body["dimensions"] = self.dimensions
-        return await self._wire.post(body, self.deadline)
+        return await self._client.post(body, self.deadline)
 
     def _loops_gate(self) -> asyncio.Semaphore:
         # A semaphore belongs to an event loop. A command line that runs one loop after another gets one for each.

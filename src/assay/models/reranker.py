@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from assay.core.types import Hit
-from assay.models.wire.http import TOO_LARGE, Named, Wire, address_of
+from assay.models.wire.http import TOO_LARGE, EndpointClient, EndpointNames, address_of
 
-NAMED = Named("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
+NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
 
 
 class Reranker(Protocol):
@@ -99,24 +99,24 @@ class EndpointReranker:
         if not near:
             return list(hits)
         address = address_of(self.url, "/rerank")
-        wire = Wire(address, NAMED, self.api_key, self.proxy, self.ca_bundle, sleep=self.sleep)
+        client = EndpointClient(address, NAMES, self.api_key, self.proxy, self.ca_bundle, sleep=self.sleep)
         try:
-            return reordered(hits, await self._scores(wire, query, [reading(hit) for hit in near]))
+            return reordered(hits, await self._scores(client, query, [reading(hit) for hit in near]))
         finally:
-            await wire.close()
+            await client.close()
 
-    async def _scores(self, wire: Wire, query: str, texts: list[str]) -> list[float]:
+    async def _scores(self, client: EndpointClient, query: str, texts: list[str]) -> list[float]:
         asked = {"model": self.model, "documents": texts, "top_n": len(texts)} if self.model else {"texts": texts}
-        reply = await wire.post({"query": query, **asked}, self.deadline)
+        reply = await client.post({"query": query, **asked}, self.deadline)
         if reply.status == TOO_LARGE and len(texts) > 1:  # each pair is scored by itself, so halves agree
             half = len(texts) // 2
-            return [score for part in (texts[:half], texts[half:]) for score in await self._scores(wire, query, part)]
+            return [score for part in (texts[:half], texts[half:]) for score in await self._scores(client, query, part)]
         if reply.status != 200:
-            raise wire.refused(reply)
+            raise client.refused(reply)
         try:
             return read_scores(reply.json(), len(texts))
         except ValueError as error:  # also JSON that is none
-            raise wire.error(f"did not answer as /rerank does: {error}", reply.text) from None
+            raise client.error(f"did not answer as /rerank does: {error}", reply.text) from None
 
 
 def read_scores(reply: object, expected: int) -> list[float]:

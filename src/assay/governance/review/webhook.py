@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.models.wire.http import Named, Wire
+from assay.models.wire.http import EndpointClient, EndpointNames
 
 HEADER = "X-Assay-Signature"
 EVENT = "review.waiting"
@@ -43,11 +43,13 @@ class Webhook:
         def sign(content: bytes) -> Mapping[str, str]:
             return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}
 
-        named = Named("webhook", "review_webhook", "review_webhook_secret", "review_webhook")
-        wire = Wire(self.address, named, proxy=self.proxy, ca_bundle=self.ca_bundle, knocks=2, sign=sign)
+        named = EndpointNames("webhook", "review_webhook", "review_webhook_secret", "review_webhook")
+        client = EndpointClient(
+            self.address, named, proxy=self.proxy, ca_bundle=self.ca_bundle, connect_attempts=2, sign=sign
+        )
         try:
-            response = await wire.post(body, seconds)
+            response = await client.post(body, seconds)
         finally:
-            await wire.close()
+            await client.close()
         if not 200 <= response.status < 300:
-            raise wire.refused(response)
+            raise client.refused(response)

@@ -13,7 +13,7 @@ from typing import Any
 from assay.core.types import Usage
 from assay.models.llm import Prompt, Reply, ToolCall
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
-from assay.models.wire.refusals import Lesson
+from assay.models.wire.refusals import Adaptation
 
 MOST_CALLS = 64
 MOST_TOKENS = 1_000_000_000  # what is said beyond that is no count
@@ -21,16 +21,16 @@ LONGEST_NAME = 200
 THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 
-def request_body(prompt: Prompt, model: str, learnt: frozenset[Lesson] = frozenset()) -> dict[str, Any]:
-    """What is posted. `learnt` is what this endpoint has refused before."""
-    limit = "max_completion_tokens" if "max_completion_tokens" in learnt else "max_tokens"
+def request_body(prompt: Prompt, model: str, adaptations: frozenset[Adaptation] = frozenset()) -> dict[str, Any]:
+    """What is posted. `adaptations` is what this endpoint has refused before."""
+    limit = "max_completion_tokens" if "max_completion_tokens" in adaptations else "max_tokens"
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
         limit: prompt.max_tokens,
         "stream": False,
     }
-    if "no temperature" not in learnt:
+    if "no temperature" not in adaptations:
         body["temperature"] = prompt.temperature
     if prompt.form == "schema" and prompt.schema is not None:
         named = {"name": "reply", "schema": prompt.schema, "strict": is_closed(prompt.schema)}

@@ -11,22 +11,23 @@ from urllib.parse import urlsplit, urlunsplit
 from assay.core.errors import ModelError, TooLong
 from assay.models.llm import Prompt, Reply
 from assay.models.wire.chat import read_reply, request_body
-from assay.models.wire.http import LARGEST, RETRIED, TOO_LARGE, Named, Response, Wire, address_of, pause_before
+from assay.models.wire.http import LARGEST, RETRIED, TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
 from assay.models.wire.refusals import (
     LARGEST_WINDOW,
-    Lesson,
-    error_said,
-    is_hopeless,
+    Adaptation,
+    adaptation_for,
+    is_permanent,
     is_too_long,
-    lesson_of,
-    window_said,
+    parse_refusal,
+    stated_window,
 )
+from assay.models.wire.retry import CorrectedRequest, TransientFailure
 
-NAMED = Named("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
+NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
 TAIL = "/chat/completions"
-TEACHING = frozenset({400, 422})  # statuses with which a parameter is refused
-KNOCKS = 5  # in 7.5 s; somebody sits waiting, and a wrong address stays wrong
-ODD_REPLIES = 2  # how often a reply that makes no sense is asked for again; each may have cost money
+PARAMETER_REFUSED = frozenset({400, 422})
+CONNECT_ATTEMPTS = 5  # in 7.5 s; a person waits, and a wrong address stays wrong
+MALFORMED_REPLIES = 2  # how often a malformed reply is asked for again; each may have cost money
 WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
 
 
@@ -44,12 +45,14 @@ class ChatEndpoint:
     ca_bundle: str = ""
     largest: int = LARGEST
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
-    _wire: Wire = field(init=False, repr=False)
-    _learnt: frozenset[Lesson] = field(default=frozenset(), init=False, repr=False)
+    _client: EndpointClient = field(init=False, repr=False)
+    _adaptations: frozenset[Adaptation] = field(default=frozenset(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         address = address_of(self.url, TAIL, root="/v1")
-        self._wire = Wire(address, NAMED, self.api_key, self.proxy, self.ca_bundle, self.largest, KNOCKS, self.sleep)
+        self._client = EndpointClient(
+            address, NAMES, self.api_key, self.proxy, self.ca_bundle, self.largest, CONNECT_ATTEMPTS, self.sleep
+        )
 
     @property
     def name(self) -> str:
@@ -58,75 +61,82 @@ class ChatEndpoint:
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
         clock = asyncio.get_running_loop().time
         began = clock()
-        end = began + seconds
-        odd = 0
-        while True:
-            sent = self._learnt
-            response = await self._wire.post(request_body(prompt, self.model, sent), end - clock(), _hopeless)
+        sent: frozenset[Adaptation] = frozenset()
+        malformed = 0
+
+        def body() -> dict[str, Any]:
+            nonlocal sent
+            sent = self._adaptations
+            return request_body(prompt, self.model, sent)
+
+        def read(response: Response) -> Reply:
+            nonlocal malformed
             if response.status != 200:
-                if not self._learns(response, sent):
-                    raise self._refused(response)
-                continue
+                if self._adapts(response, sent):
+                    raise CorrectedRequest
+                raise self._error(response)
             try:
                 return read_reply(response.json(), prompt, self.model, clock() - began)
-            except ValueError as error:  # also JSON that is none
-                odd += 1
-                pause = pause_before(odd, None)
-                if is_too_long(error_said(response.text)) or odd > ODD_REPLIES or clock() + pause >= end:
-                    raise self._refused(response, f"did not answer as /v1/chat/completions does: {error}") from None
-                await self.sleep(pause)
+            except ValueError as error:  # also what is not JSON
+                malformed += 1
+                failure = self._error(response, f"did not answer as /v1/chat/completions does: {error}")
+                if isinstance(failure, TooLong) or malformed > MALFORMED_REPLIES:
+                    raise failure from None
+                raise TransientFailure(failure) from None
+
+        return await self._client.exchange(body, seconds, read, is_final=_is_final)
 
     async def window(self, seconds: float) -> int | None:
         """How many tokens prompt and reply may have together, where the server says so."""
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
-        parts = urlsplit(self._wire.address)
+        parts = urlsplit(self._client.address)
         base = parts.path.removesuffix(TAIL)
         root = base.removesuffix("/v1")
 
-        async def told(path: str) -> Mapping[str, Any]:
-            return await self._told(urlunsplit(parts._replace(path=path)), end - clock())
+        async def fetch(path: str) -> Mapping[str, Any]:
+            return await self._fetch(urlunsplit(parts._replace(path=path)), end - clock())
 
-        listed = await told(f"{base}/models")
+        listed = await fetch(f"{base}/models")
         entry = entry_of(listed, self.model)
         if entry is None:
             return None
         found = window_of(entry)
         if entry.get("owned_by") == "llamacpp":  # the model's window may be shared between slots: /props tells a slot's
-            settings = (await told(f"{root}/props")).get("default_generation_settings")
-            slot = _window(settings.get("n_ctx")) if isinstance(settings, Mapping) else None
-            found = slot or found
+            settings = (await fetch(f"{root}/props")).get("default_generation_settings")
+            found = (_window(settings.get("n_ctx")) if isinstance(settings, Mapping) else None) or found
         elif entry.get("owned_by") == "library":  # Ollama, which cuts longer prompts without a word
-            loaded = entry_of({"data": (await told(f"{root}/api/ps")).get("models")}, self.model)
+            loaded = entry_of({"data": (await fetch(f"{root}/api/ps")).get("models")}, self.model)
             found = window_of(loaded) if loaded else found
         return found or _window(_meta(entry).get("n_ctx_train"))
 
     async def close(self) -> None:
-        await self._wire.close()
+        await self._client.close()
 
-    def _learns(self, response: Response, sent: frozenset[Lesson]) -> bool:
-        """Whether the refusal taught what the request did not know yet; then it is worth another try."""
-        lesson = lesson_of(error_said(response.text)) if response.status in TEACHING else None
-        if lesson is None or lesson in sent:
+    def _adapts(self, response: Response, sent: frozenset[Adaptation]) -> bool:
+        """Whether the refusal asks for a change that the request did not have yet; then it is sent again."""
+        refusal = parse_refusal(response.text)
+        adaptation = adaptation_for(refusal) if response.status in PARAMETER_REFUSED else None
+        if adaptation is None or adaptation in sent:
             return False
-        self._learnt = frozenset([*self._learnt, lesson])
+        self._adaptations = frozenset([*self._adaptations, adaptation])
         return True
 
-    def _refused(self, response: Response, words: str = "") -> ModelError:
-        said = error_said(response.text)
-        error = self._wire.error(words, response.text) if words else self._wire.refused(response)
-        if response.status == TOO_LARGE or (response.status in (200, 400, 422, 500) and is_too_long(said)):
-            return TooLong(str(error), window_said(said))
+    def _error(self, response: Response, words: str = "") -> ModelError:
+        refusal = parse_refusal(response.text)
+        error = self._client.error(words, response.text) if words else self._client.refused(response)
+        if response.status == TOO_LARGE or (response.status in (200, 400, 422, 500) and is_too_long(refusal)):
+            return TooLong(str(error), stated_window(refusal))
         return error
 
-    async def _told(self, address: str, seconds: float) -> Mapping[str, Any]:
-        """What a server says of itself; nothing where it does not."""
+    async def _fetch(self, address: str, seconds: float) -> Mapping[str, Any]:
+        """A JSON object from the server; empty where there is none."""
         try:
-            response = await self._wire.get(address, seconds)
-            told = response.json() if response.status == 200 else None
+            response = await self._client.get(address, seconds)
+            value = response.json() if response.status == 200 else None
         except (ModelError, ValueError):
             return {}
-        return told if isinstance(told, Mapping) else {}
+        return value if isinstance(value, Mapping) else {}
 
 
 def entry_of(listed: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
@@ -156,5 +166,5 @@ def _window(value: object) -> int | None:
     return value if type(value) is int and 0 < value <= LARGEST_WINDOW else None
 
 
-def _hopeless(response: Response) -> bool:
-    return response.status in RETRIED and is_hopeless(response.status, error_said(response.text))
+def _is_final(response: Response) -> bool:
+    return response.status in RETRIED and is_permanent(response.status, parse_refusal(response.text))

@@ -1,35 +1,35 @@
-"""One way to speak JSON with an endpoint: asked again while that can help, ended at the deadline, never a traceback.
+"""JSON over HTTP with one endpoint: retried while that can help, ended at the deadline; failures are plain errors.
 
-Chat, embeddings and rerank stand on it. What is secret, the key and a password in the address, is in no error and no repr.
+Chat, embeddings, rerank and the webhook use it. Neither the key nor a password in the address is in any error or repr.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import zlib
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from assay.core.errors import Late, ModelError, UserError
+from assay.core.errors import ModelError, UserError
 from assay.core.settings import masked
+from assay.models.wire.retry import TransientFailure, retry_after, with_retries
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx
 
+T = TypeVar("T")
+
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 TOO_LARGE = 413
 EXCERPT = 200
 LARGEST = 5_000_000  # bytes of a reply; nobody writes that much in answer to a prompt
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
 CONNECTING = 10.0  # seconds; an address that swallows packets leaves time for another try
 CODINGS = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
 
@@ -56,16 +56,16 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why no reply came, in words; `absent` where not even a connection could be made."""
+class ConnectionFailure:
+    """Why no reply came; `absent` where not even a connection could be made."""
 
-    words: str
+    problem: str
     absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What errors call an endpoint, and the settings in which a person would put it right."""
+class EndpointNames:
+    """What errors call an endpoint, and the names of the settings that configure it."""
 
     kind: str
     url: str
@@ -74,38 +74,74 @@ class Named:
 
 
 @dataclass(eq=False)
-class Wire:
-    """The connections to one endpoint, a pool for each event loop that asks.
+class EndpointClient:
+    """The connections to one endpoint, one pool for each event loop.
 
-    address: where to post; a name and password in it are sent as such, and shown nowhere
-    largest: bytes; a reply that is longer is an error, and is not read to its end
-    knocks: how often an address is tried at which nobody opens; 0 for as often as there is time
-    sign: headers that vouch for what is sent, made anew at each try
+    address: where to post; a user name and password in it are sent as basic authentication and never shown
+    largest: bytes; a longer reply is an error, and is not read to its end
+    connect_attempts: how often an address is tried that accepts no connection; 0 for as often as there is time
+    sign: headers that sign the content, made anew for each attempt
     """
 
     address: str = field(repr=False)
-    named: Named
+    names: EndpointNames
     api_key: str = field(default="", repr=False)
     proxy: str = field(default="", repr=False)
     ca_bundle: str = ""
     largest: int = LARGEST
-    knocks: int = 0
+    connect_attempts: int = 0
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     sign: Callable[[bytes], Mapping[str, str]] = field(default=lambda _: {}, repr=False)
     _clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = field(default_factory=dict, init=False, repr=False)
 
-    async def post(
-        self, body: Mapping[str, Any], seconds: float, hopeless: Callable[[Response], bool] = lambda _: False
-    ) -> Response:
-        """A reply that is not worth another try, or an error, within `seconds`. Waits as long as the endpoint asks.
-
-        hopeless: says of a reply with a passing status (500, 429) that it would be the same again
-        """
-        content = json.dumps(body, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
-        return await self._asked("POST", self.address, content, seconds, hopeless)
+    async def post(self, body: Mapping[str, Any], seconds: float) -> Response:
+        """A reply that is not worth another try, or an error, within `seconds`. Waits as long as the endpoint asks."""
+        return await self.exchange(lambda: body, seconds, lambda response: response)
 
     async def get(self, address: str, seconds: float) -> Response:
-        return await self._asked("GET", address, b"", seconds, lambda _: False)
+        return await self.exchange(lambda: None, seconds, lambda response: response, address=address)
+
+    async def exchange(
+        self,
+        body: Callable[[], Mapping[str, Any] | None],
+        seconds: float,
+        read: Callable[[Response], T],
+        *,
+        is_final: Callable[[Response], bool] = lambda _: False,
+        address: str = "",
+    ) -> T:
+        """What `read` makes of the reply, within `seconds`. It may raise `TransientFailure` or `CorrectedRequest`.
+
+        body: made anew for each attempt; None for a GET
+        is_final: whether a reply with a status that often passes (500, 429) would be the same again
+        """
+        attempts = absent = 0
+        problem, said = "", ""
+
+        async def attempt(_: float) -> T:
+            nonlocal attempts, absent, problem, said
+            attempts += 1
+            wait = None
+            response = await self._send(address or self.address, body())
+            if isinstance(response, ConnectionFailure):
+                problem, said = response.problem, ""
+                absent += response.absent
+                if absent == self.connect_attempts > 0:
+                    raise self.error(f"{problem}; gave up after {attempts} tries")
+            elif response.status in RETRIED and not is_final(response):
+                problem, said = self._refusal(response.status), response.text
+                wait = retry_after(response.headers, datetime.now(UTC))
+            else:
+                return read(response)
+            raise TransientFailure(
+                self.error(f"{problem}; gave up after {attempts} tries in {seconds:.3g} s", said), wait
+            )
+
+        def late() -> str:
+            before = f"; before that it {problem}" if problem else ""
+            return str(self.error(f"did not answer in {max(seconds, 0):.3g} s{before}", said))
+
+        return await with_retries(attempt, seconds, late=late, sleep=self.sleep)
 
     async def close(self) -> None:
         client = self._clients.pop(asyncio.get_running_loop(), None)
@@ -113,67 +149,39 @@ class Wire:
             await client.aclose()
 
     def refused(self, response: Response) -> ModelError:
-        """The error for a status that is none of the good ones."""
+        """The error for a status that means failure."""
         return self.error(self._refusal(response.status), response.text)
 
     def error(self, words: str, said: str = "") -> ModelError:
         said = " ".join(self._hidden(said)[: EXCERPT * 50].split())
-        return ModelError(
-            f"The {self.named.kind} endpoint {place(self.address)} {words}.{f' It said: {said[:EXCERPT]}' if said else ''}"
-        )
+        quoted = f" It said: {said[:EXCERPT]}" if said else ""
+        return ModelError(f"The {self.names.kind} endpoint {public_address(self.address)} {words}.{quoted}")
 
-    async def _asked(
-        self, method: str, address: str, content: bytes, seconds: float, hopeless: Callable[[Response], bool]
-    ) -> Response:
-        clock = asyncio.get_running_loop().time
-        end = clock() + seconds
-        tries = absent = 0
-        trouble, said = "", ""
-        try:
-            async with asyncio.timeout_at(end):
-                while True:
-                    tries += 1
-                    wish = None
-                    response = await self._once(method, address, content)
-                    if isinstance(response, Response):
-                        if response.status not in RETRIED or hopeless(response):
-                            return response
-                        trouble, said = self._refusal(response.status), response.text
-                        wish = retry_after(response.headers, datetime.now(UTC))
-                    else:
-                        trouble, said = response.words, ""
-                        absent += response.absent
-                        if absent == self.knocks > 0:
-                            raise self.error(f"{trouble}; gave up after {tries} tries")
-                    pause = pause_before(tries, wish)
-                    if clock() + pause >= end:
-                        raise self.error(f"{trouble}; gave up after {tries} tries in {seconds:.3g} s", said)
-                    await self.sleep(pause)
-        except TimeoutError:
-            before = f"; before that it {trouble}" if trouble else ""
-            raise Late(str(self.error(f"did not answer in {max(seconds, 0):.3g} s{before}", said))) from None
-
-    async def _once(self, method: str, address: str, content: bytes) -> Response | Trouble:
+    async def _send(self, address: str, body: Mapping[str, Any] | None) -> Response | ConnectionFailure:
         """One request: the reply, or what kept it from coming."""
         import httpx
 
         waiting = httpx.Timeout(None, connect=CONNECTING)  # the deadline is the caller's, over everything
+        method = "GET" if body is None else "POST"
+        content = (
+            b"" if body is None else json.dumps(body, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+        )
         try:
             bare, headers = self._request(address)
             headers |= self.sign(content)
             async with self._client().stream(method, bare, content=content, headers=headers, timeout=waiting) as reply:
                 return Response(reply.status_code, dict(reply.headers), await self._read(reply))
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeEncodeError) as error:
-            names = f"`{self.named.url}` and `{self.named.key}`"
-            wrong = f"{type(error).__name__} at {place(self.address)}"
+            names = f"`{self.names.url}` and `{self.names.key}`"
+            wrong = f"{type(error).__name__} at {public_address(self.address)}"
             raise UserError(f"No request can be made of {names} ({wrong}).") from None
         except httpx.HTTPError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise self.error("shows a certificate that is not trusted here: check `ca_bundle`") from None
             absent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            return Trouble(f"could not be reached ({type(error).__name__})", absent)
+            return ConnectionFailure(f"could not be reached ({type(error).__name__})", absent)
         except zlib.error:
-            return Trouble("sent what cannot be unpacked")
+            return ConnectionFailure("sent what cannot be unpacked")
 
     async def _read(self, reply: httpx.Response) -> bytes:
         # Unpacked here and not by httpx, which would unpack a small reply into all the memory there is.
@@ -239,17 +247,17 @@ class Wire:
     def _refusal(self, status: int) -> str:
         match status:
             case 401 | 403 if not self.api_key:
-                return f"wants a key ({status}): set `{self.named.key}`"
+                return f"wants a key ({status}): set `{self.names.key}`"
             case 401 | 403:
-                return f"refused the key ({status}): check `{self.named.key}`"
+                return f"refused the key ({status}): check `{self.names.key}`"
             case 404:
                 return (
-                    f"does not know the address or the model (404): check `{self.named.url}` and `{self.named.model}`"
+                    f"does not know the address or the model (404): check `{self.names.url}` and `{self.names.model}`"
                 )
             case 429:
                 return "is asked too often (429)"
             case _ if 300 <= status < 400:
-                return f"points to another address ({status}), which is not followed: check `{self.named.url}`"
+                return f"points to another address ({status}), which is not followed: check `{self.names.url}`"
             case _:
                 return f"answered with status {status}"
 
@@ -275,41 +283,13 @@ def address_of(url: str, tail: str, root: str = "") -> str:
     return urlunsplit(parts._replace(path=path if path.endswith(tail) else path + tail))
 
 
-def place(address: str) -> str:
+def public_address(address: str) -> str:
     """The address as people may see it: without password and query."""
     try:
         parts = urlsplit(address)
     except ValueError:
         return masked(address)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
-
-
-def pause_before(tries: int, wish: float | None) -> float:
-    """Seconds to wait after so many tries, or as many as the endpoint wishes. "At once" is no invitation to hammer."""
-    return min(SHORTEST_PAUSE * 2 ** min(tries - 1, 10), LONGEST_PAUSE) if wish is None else max(wish, SHORTEST_PAUSE)
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that the endpoint asks to be left alone, never fewer than none; None where it does not say."""
-    exact = _number(headers.get("retry-after-ms", ""))
-    if exact is not None:
-        return max(exact / 1000, 0.0)
-    value = headers.get("retry-after", "").strip()
-    seconds = _number(value)
-    if seconds is None:
-        try:
-            seconds = (parsedate_to_datetime(value) - now).total_seconds()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(seconds, 0.0)
-
-
-def _number(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _login(address: str) -> tuple[str, str]:

@@ -14,11 +14,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import Late, ModelError, TooLong, UserError
+from assay.core.errors import ModelError, TooLong, UserError
 from assay.models.llm import Prompt, Reply, ToolCall
 from assay.models.wire.chat import MOST_CALLS, as_arguments, clean, is_closed, usage_or_estimate, without_thoughts
-from assay.models.wire.http import EXCERPT, pause_before
-from assay.models.wire.refusals import LARGEST_WINDOW, error_said, is_too_long, lesson_of, window_said
+from assay.models.wire.http import EXCERPT
+from assay.models.wire.refusals import LARGEST_WINDOW, adaptation_for, is_too_long, parse_refusal, stated_window
+from assay.models.wire.retry import CorrectedRequest, TransientFailure, with_retries
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -44,34 +45,33 @@ class ProviderModel:
     make: Callable[[], Model] | None = field(default=None, repr=False)
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     _models: dict[asyncio.AbstractEventLoop, Model] = field(default_factory=dict, init=False, repr=False)
-    _warm: bool = field(default=True, init=False, repr=False)  # whether a temperature may be sent
+    _with_temperature: bool = field(default=True, init=False, repr=False)
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
         clock = asyncio.get_running_loop().time
         began = clock()
-        end = began + seconds
-        trouble = ""
-        try:
-            async with asyncio.timeout_at(end):
-                model = await self._model()
-                tries = 0
-                while True:
-                    warm = self._warm
-                    try:
-                        response = await self._request(model, prompt, end - clock(), warm)
-                        return read_response(response, prompt, self.name, clock() - began)
-                    except Exception as error:  # whatever a provider's package raises; being cancelled is none of these
-                        if warm and self._cooled_by(error):
-                            continue
-                        trouble = self._words(error)
-                        tries += 1
-                        pause = pause_before(tries, getattr(error, "retry_after", None))
-                        if not is_passing(error) or clock() + pause >= end:
-                            raise self._error(error) from None
-                    await self.sleep(pause)
-        except TimeoutError:
-            before = f" Before that: {trouble}" if trouble else ""
-            raise Late(f"The model {self.name} did not answer in {max(seconds, 0):.3g} s.{before}") from None
+        problem = ""
+
+        async def attempt(left: float) -> Reply:
+            nonlocal problem
+            model = await self._model()
+            with_temperature = self._with_temperature
+            try:
+                response = await self._request(model, prompt, left, with_temperature)
+                return read_response(response, prompt, self.name, clock() - began)
+            except Exception as error:  # whatever a provider's package raises; being cancelled is none of these
+                if with_temperature and self._refuses_temperature(error):
+                    raise CorrectedRequest from None
+                problem = self._words(error)
+                if not is_transient(error):
+                    raise self._error(error) from None
+                raise TransientFailure(self._error(error), getattr(error, "retry_after", None)) from None
+
+        def late() -> str:
+            before = f" Before that: {problem}" if problem else ""
+            return f"The model {self.name} did not answer in {max(seconds, 0):.3g} s.{before}"
+
+        return await with_retries(attempt, seconds, late=late, sleep=self.sleep)
 
     async def window(self, seconds: float) -> int | None:
         """How many tokens prompt and reply may have together, as pydantic-ai's own list says. Nothing is asked."""
@@ -135,38 +135,43 @@ class ProviderModel:
                 f"The model {self.name!r} cannot be set up ({type(error).__name__}): {self._words(error)}"
             ) from None
 
-    async def _request(self, model: Model, prompt: Prompt, seconds: float, warm: bool) -> ModelResponse:
+    async def _request(self, model: Model, prompt: Prompt, seconds: float, with_temperature: bool) -> ModelResponse:
         from pydantic_ai.direct import model_request
         from pydantic_ai.settings import ModelSettings
 
         # The package's own timeout comes after ours, so that there is one who says that it is late.
         settings = ModelSettings(max_tokens=prompt.max_tokens, timeout=max(seconds, 0) + 5, max_retries=0)
-        if warm:
+        if with_temperature:
             settings["temperature"] = prompt.temperature
         asked = request_parameters(prompt, model.profile or {})
         return await model_request(
             model, messages_of(prompt), model_settings=settings, model_request_parameters=asked, instrument=False
         )
 
-    def _cooled_by(self, error: Exception) -> bool:
-        """Whether the temperature was why it was refused; from now on none is sent."""
+    def _refuses_temperature(self, error: Exception) -> bool:
+        """Whether the temperature was why it was refused; later requests send none."""
         from pydantic_ai.exceptions import ModelRequestRejectedError
 
-        if isinstance(error, ModelRequestRejectedError) and lesson_of(error_said(_body(error))) == "no temperature":
-            self._warm = False
-            return True
-        return False
+        refusal = parse_refusal(_body(error)) if isinstance(error, ModelRequestRejectedError) else None
+        if refusal is None or adaptation_for(refusal) != "no temperature":
+            return False
+        self._with_temperature = False
+        return True
 
     def _error(self, error: Exception) -> Exception:
         from pydantic_ai import exceptions
 
-        words, said = self._words(error), error_said(_body(error))
+        words, refusal = self._words(error), parse_refusal(_body(error))
         rejected = isinstance(error, exceptions.ModelRequestRejectedError | exceptions.ModelServerError)
         match error:
             case UserError():
                 return error
-            case _ if isinstance(error, exceptions.ModelContextWindowExceededError) or (rejected and is_too_long(said)):
-                return TooLong(f"The prompt is too long for the model {self.name}. It said: {words}", window_said(said))
+            case _ if isinstance(error, exceptions.ModelContextWindowExceededError) or (
+                rejected and is_too_long(refusal)
+            ):
+                return TooLong(
+                    f"The prompt is too long for the model {self.name}. It said: {words}", stated_window(refusal)
+                )
             case exceptions.ModelAuthenticationError():
                 return ModelError(
                     f"The model {self.name} refused the key: check `llm_api_key`, or the provider's own variable in the "
@@ -185,7 +190,7 @@ class ProviderModel:
         return " ".join(said[: EXCERPT * 50].split())[:EXCERPT]
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the same request may do better in a while."""
     from pydantic_ai import exceptions
 

@@ -1,5 +1,7 @@
-"""What an endpoint means by a refusal: the prompt is too long, a parameter is not known there, or there is no use in
-asking again. Endpoints say it in words of their own; these are the words of the common ones. Pure."""
+"""What an endpoint's error means: the prompt is too long, a parameter is not supported, or a retry would not help. Pure.
+
+Every server words its errors differently; the patterns here are those of the common ones.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,16 @@ from typing import Any, Literal
 READ = 4000  # characters of an error that are looked at
 LARGEST_WINDOW = 100_000_000
 
-Lesson = Literal["max_completion_tokens", "no temperature"]
+Adaptation = Literal["max_completion_tokens", "no temperature"]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An endpoint's error: its sentence, and the code and type where it has them."""
+class Refusal:
+    """An endpoint's error: its message, and its code and type where it has them."""
 
-    words: str
+    message: str
     codes: frozenset[str] = frozenset()
-    window: int | None = None  # where a field of its own says it
+    window: int | None = None  # where a field states it
 
 
 # How the window is named, by whom. A group is the window.
@@ -62,48 +64,52 @@ _NEVER = re.compile(r"requires? --?\w|not implemented|unsupported|not supported|
 _UNPAID = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
 
-def error_said(text: str) -> Said:
-    """The error in a reply's body, wherever it stands in it; the whole body where it is no JSON."""
+def parse_refusal(text: str) -> Refusal:
+    """The error in a reply's body; the whole body where it is not JSON."""
     try:
         data: Any = json.loads(text)
     except (ValueError, RecursionError):
-        return Said(text[:READ])
+        return Refusal(text[:READ])
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, Mapping):
-        return Said(text[:READ])
+        return Refusal(text[:READ])
     inner = data.get("error")
     error: Mapping[str, Any] = inner if isinstance(inner, Mapping) else data
-    words = next(
+    message = next(
         (value for value in (error.get("message"), inner, data.get("detail")) if isinstance(value, str) and value), text
     )
-    told = [error.get(name) for name in ("code", "type", "param", "error_type")]
-    return Said(words[:READ], frozenset(each for each in told if isinstance(each, str)), _bounded(error.get("n_ctx")))
+    codes = [error.get(name) for name in ("code", "type", "param", "error_type")]
+    return Refusal(
+        message[:READ], frozenset(each for each in codes if isinstance(each, str)), _bounded(error.get("n_ctx"))
+    )
 
 
-def is_too_long(said: Said) -> bool:
-    return bool(said.codes & _CODES or _TOO_LONG.search(said.words) or _windows_in(said.words))
+def is_too_long(refusal: Refusal) -> bool:
+    return bool(refusal.codes & _CODES or _TOO_LONG.search(refusal.message) or _windows_in(refusal.message))
 
 
-def window_said(said: Said) -> int | None:
+def stated_window(refusal: Refusal) -> int | None:
     """How many tokens the model has room for, where the error says so."""
-    return said.window or next(iter(_windows_in(said.words)), None)
+    return refusal.window or next(iter(_windows_in(refusal.message)), None)
 
 
-def lesson_of(said: Said) -> Lesson | None:
-    """What to leave out or call otherwise from now on, where that is why the request was refused."""
-    if is_too_long(said) or not (_UNKNOWN.search(said.words) or any("unsupported" in code for code in said.codes)):
+def adaptation_for(refusal: Refusal) -> Adaptation | None:
+    """What to leave out or rename in later requests, where that is why this one was refused."""
+    if is_too_long(refusal) or not (
+        _UNKNOWN.search(refusal.message) or any("unsupported" in code for code in refusal.codes)
+    ):
         return None
-    if "max_completion_tokens" in said.words or "max_tokens" in said.codes:
+    if "max_completion_tokens" in refusal.message or "max_tokens" in refusal.codes:
         return "max_completion_tokens"
-    return "no temperature" if "temperature" in said.codes or "temperature" in said.words.lower() else None
+    return "no temperature" if "temperature" in refusal.codes or "temperature" in refusal.message.lower() else None
 
 
-def is_hopeless(status: int, said: Said) -> bool:
-    """Whether a reply with a status that often passes would be the same again."""
+def is_permanent(status: int, refusal: Refusal) -> bool:
+    """Whether a status that is usually transient would come again."""
     if status == 429:
-        return bool(said.codes & _UNPAID)
-    return status == 500 and (is_too_long(said) or bool(_NEVER.search(said.words)))
+        return bool(refusal.codes & _UNPAID)
+    return status == 500 and (is_too_long(refusal) or bool(_NEVER.search(refusal.message)))
 
 
 def _windows_in(words: str) -> list[int]:
