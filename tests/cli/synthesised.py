@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from assay.core.account import (
-    Beat,
     Brief,
     Coverage,
     Insight,
-    Kind,
     Pair,
     Pipeline,
     Portrait,
     Question,
+    QuestionKind,
     Readability,
     Relation,
-    Retold,
-    Side,
-    Telling,
+    RelationSide,
+    RelationType,
+    SpineSentence,
     Theme,
-    Tie,
+    TranslatedParagraph,
+    TranslatedSentence,
     Translation,
 )
 from assay.core.events import (
@@ -68,11 +68,13 @@ def insight(doc: str, label: str) -> Insight:
     return Insight(f"q1-{label}", "q1", doc, claim(doc))
 
 
-QUESTION = Question("q1", "How often is the boiler inspected?", Kind.workings, ("d1", "d2"))
-LEFT, RIGHT = Side("q1-D1", "d1", "k-d1", quote("d1")), Side("q1-D2", "d2", "k-d2", quote("d2"))
-CONTRADICTION = Relation(LEFT, RIGHT, Tie.contradiction, "weekly against yearly", "relate@large")
+QUESTION = Question("q1", "How often is the boiler inspected?", QuestionKind.workings, ("d1", "d2"))
+LEFT, RIGHT = RelationSide("q1-D1", "d1", "k-d1", quote("d1")), RelationSide("q1-D2", "d2", "k-d2", quote("d2"))
+CONTRADICTION = Relation(LEFT, RIGHT, RelationType.contradiction, "weekly against yearly", "relate@large")
 HARD, EASY = Readability(40, 20.0, 40.0, 12.0), Readability(44, 11.0, 70.0, 7.0)
-TOLD = Translation("plain", (Telling((Retold("It is looked at each week.", (0,), ("k-d1",)),)),), HARD, EASY)
+TOLD = Translation(
+    "plain", (TranslatedParagraph((TranslatedSentence("It is looked at each week.", (0,), ("k-d1",)),)),), HARD, EASY
+)
 FAILS = Claim("The boiler is blue.", ("k-d2",), Verdict.unsupported, "the quotation says nothing of it")
 ANSWER = Answer("the boiler", (Block((claim("d1"), claim("d2"))),), Outcome.answered)
 EVENTS: tuple[Event, ...] = (
@@ -82,7 +84,7 @@ EVENTS: tuple[Event, ...] = (
     Questioned(("How often is the boiler inspected?", "Who inspects it?"), "d1", by="questions@large"),
     Questioned(("How often is the boiler looked at?",), "d2", by="questions@large"),
     Questioned(("How do they differ?",), by="comparative@large"),
-    Merged((QUESTION, Question("q2", "Who inspects it?", Kind.workings, ("d1",)))),
+    Merged((QUESTION, Question("q2", "Who inspects it?", QuestionKind.workings, ("d1",)))),
     PassagesChosen(
         "q1", tuple(Found(evidence(doc).passage, 1, 1.0) for doc in WORDS), 100, "late", {"none": ("p-d1",)}
     ),
@@ -91,14 +93,16 @@ EVENTS: tuple[Event, ...] = (
     Gathered((), ("p-d1",), "weigh@large", question="q2"),
     Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 1, 1, 0, 0)), ("d2",)),
     Questioned(("Who wrote the handbook?",), "d2", 2, "follow_up@large"),
-    Merged((Question("q3", "Who wrote the handbook?", Kind.follow_up, ("d2",)),), 2),
+    Merged((Question("q3", "Who wrote the handbook?", QuestionKind.follow_up, ("d2",)),), 2),
     PassagesChosen("q3", (), 40, "late"),
     Gathered((), question="q3"),
     Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 2, 1, 0, 0)), pass_=2),
     InsightsDrawn("q1", (insight("d1", "D1"), insight("d2", "D2")), ("q1-D2",), "insights@large"),
     Paired((Pair("q1-D1", "q1-D2", "same question"),), "of each question", 3),
     Related(0, (CONTRADICTION,), ("q1-D1 and q2-D1: no quotation",), "relate@large"),
-    SpineWritten("How the boiler is kept", (Beat(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"),
+    SpineWritten(
+        "How the boiler is kept", (SpineSentence(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"
+    ),
     Drafted((Block((claim("d1", None), claim("d2", None), FAILS)),), Shape.prose, by="narrate@large"),
     Checked(0, claim("d1")),
     Checked(1, claim("d2")),

@@ -22,7 +22,7 @@ from assay.agent.forecast import LOCAL, REMOTE
 from assay.cli.questions import synthesise
 from assay.core.account import Brief, Pipeline
 from assay.store.runs.history import history
-from assay.synthesis.forecast import Forecast, forecast, lasting, rounded
+from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, rounded
 from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -56,8 +56,8 @@ def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever is planned is large."""
     from assay.workspace import synthesise as synthesising
 
-    async def plan(*_: object) -> Forecast:
-        return Forecast(3, 30, 30, 1_000, 2_000_000, 100_000, 3.5, 4_000.0)
+    async def plan(*_: object) -> SynthesisForecast:
+        return SynthesisForecast(3, 30, 30, 1_000, 2_000_000, 100_000, 3.5, 4_000.0)
 
     monkeypatch.setattr(synthesising, "plan", plan)
     yield
@@ -368,7 +368,7 @@ def test_runs_and_trace_know_a_synthesis(typed: Typed, noted: Workspace):
 # --- what the documents say -----------------------------------------------------------------------------------------
 
 
-def ten(pipeline: Pipeline, *, small: bool = False, has_model: bool = True) -> Forecast:
+def ten(pipeline: Pipeline, *, small: bool = False, has_model: bool = True) -> SynthesisForecast:
     return forecast(
         Brief(pipeline, tuple(f"d{n}" for n in range(10))),
         lengths=[20_000] * 10,

@@ -9,23 +9,23 @@ from assay.core.account import (
     EXPERT,
     PLAIN,
     Account,
-    Beat,
     Brief,
-    Chosen,
     Coverage,
     Diagnostics,
     Insight,
-    Kind,
     Pipeline,
     Portrait,
     Question,
+    QuestionKind,
     Readability,
     Relation,
-    Retold,
-    Side,
-    Telling,
+    RelationSide,
+    RelationType,
+    RerankerComparison,
+    SpineSentence,
     Theme,
-    Tie,
+    TranslatedParagraph,
+    TranslatedSentence,
     Translation,
 )
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote, Shape, Usage, Verdict
@@ -76,13 +76,21 @@ TOPICS = (
     ),
 )
 REASONS = {
-    Tie.contradiction: "They give different figures for the same thing: {a} and {b}.",
-    Tie.extension: "The second takes the first one's finding to a longer record.",
-    Tie.improvement: "The second removes a weakness that the first one names.",
-    Tie.complement: "One measures what the other takes as given.",
-    Tie.parallel: "Both find the same on rivers that have nothing to do with each other.",
+    RelationType.contradiction: "They give different figures for the same thing: {a} and {b}.",
+    RelationType.extension: "The second takes the first one's finding to a longer record.",
+    RelationType.improvement: "The second removes a weakness that the first one names.",
+    RelationType.complement: "One measures what the other takes as given.",
+    RelationType.parallel: "Both find the same on rivers that have nothing to do with each other.",
 }
-TURNS = (Tie.parallel, Tie.contradiction, Tie.complement, Tie.extension, Tie.complement, Tie.improvement, Tie.parallel)
+TURNS = (
+    RelationType.parallel,
+    RelationType.contradiction,
+    RelationType.complement,
+    RelationType.extension,
+    RelationType.complement,
+    RelationType.improvement,
+    RelationType.parallel,
+)
 MODEL = "a-model"
 
 
@@ -113,7 +121,7 @@ def account(documents: int, *, pipeline: Pipeline = Pipeline.synthesis, model: s
     themes = _themes(told, ids, documents) if deep else ()
     answer = _narrative(insights, themes, model)
     tellings = (_plain(answer), _executive(answer)) if model else ()
-    counted = {tie.value: sum(each.type is tie for each in relations) for tie in Tie}
+    counted = {tie.value: sum(each.type is tie for each in relations) for tie in RelationType}
     return Account(
         run="r-2026-01",
         brief=Brief(
@@ -144,7 +152,7 @@ def account(documents: int, *, pipeline: Pipeline = Pipeline.synthesis, model: s
             if deep
             else "",
             ("q2-D1 and q2-D3 (extension): the words given for D3 do not stand in D3",) if deep else (),
-            (Chosen("late", 54, 54), Chosen("none", 54, 31)),
+            (RerankerComparison("late", 54, 54), RerankerComparison("none", 54, 31)),
         ),
         notes=("3 quotations that a model gave were not in the passage; its best sentence stands instead.",)
         if model
@@ -185,15 +193,18 @@ def _questions(ids: tuple[str, ...], topics: tuple[tuple[str, ...], ...]) -> tup
         Question(
             f"q{place}",
             topic[2],
-            Kind.workings if place % 2 else Kind.theme,
+            QuestionKind.workings if place % 2 else QuestionKind.theme,
             tuple(doc for at, doc in enumerate(ids) if at % len(TOPICS) == place - 1) or ids[:1],
         )
         for place, topic in enumerate(topics, 1)
     ]
     both = Question(
-        f"q{len(own) + 1}", "Where does the chain from gauge to household break most often?", Kind.comparative, ids
+        f"q{len(own) + 1}",
+        "Where does the chain from gauge to household break most often?",
+        QuestionKind.comparative,
+        ids,
     )
-    last = Question(f"q{len(own) + 2}", "What is said of ice?", Kind.follow_up, ids[-1:])
+    last = Question(f"q{len(own) + 2}", "What is said of ice?", QuestionKind.follow_up, ids[-1:])
     return (*own, both, last)
 
 
@@ -227,7 +238,7 @@ def _relations(insights: tuple[Insight, ...], evidence: dict[str, Evidence], mod
         for place, (left, right) in enumerate([*pairwise(own), *(pair for pair in far if pair[0] is not pair[1])]):
             type_ = TURNS[(place + len(found)) % len(TURNS)]
             sides = tuple(
-                Side(each.id, each.doc_id, each.claim.cites[0], evidence[each.claim.cites[0]].quote)
+                RelationSide(each.id, each.doc_id, each.claim.cites[0], evidence[each.claim.cites[0]].quote)
                 for each in (left, right)
             )
             reason = REASONS[type_].format(a="9 hours", b="14 hours")
@@ -258,13 +269,13 @@ def _narrative(insights: tuple[Insight, ...], themes: tuple[Theme, ...], model: 
 
 def _plain(answer: Answer) -> Translation:
     sentences = tuple(
-        Retold(claim.words, (place,), claim.cites, True, "it named a figure that is not in the claim")
+        TranslatedSentence(claim.words, (place,), claim.cites, True, "it named a figure that is not in the claim")
         if place % 5 == 4
-        else Retold(f"Put simply: {claim.words}", (place,), claim.cites)
+        else TranslatedSentence(f"Put simply: {claim.words}", (place,), claim.cites)
         for place, claim in enumerate(answer.claims)
     )
     parts = tuple(
-        Telling(
+        TranslatedParagraph(
             sentences[at : at + 4],
             "A gauge is like a bath with marks on its side: you see how full it is at a glance." * (at == 0),
         )
@@ -275,14 +286,18 @@ def _plain(answer: Answer) -> Translation:
 
 def _executive(answer: Answer) -> Translation:
     kept = tuple(
-        Retold(claim.words, (place,), claim.cites) for place, claim in enumerate(answer.claims) if place % 3 == 0
+        TranslatedSentence(claim.words, (place,), claim.cites)
+        for place, claim in enumerate(answer.claims)
+        if place % 3 == 0
     )
     out = tuple(place for place in range(len(answer.claims)) if place % 3)
     after = Readability(140, 17.0, 52.0, 10.1)
-    return Translation(EXECUTIVE, (Telling(kept),), Readability(420, 24.1, 38.0, 13.9), after, out, by=MODEL)
+    return Translation(
+        EXECUTIVE, (TranslatedParagraph(kept),), Readability(420, 24.1, 38.0, 13.9), after, out, by=MODEL
+    )
 
 
-def _spine(insights: tuple[Insight, ...], ids: tuple[str, ...]) -> tuple[Beat, ...]:
+def _spine(insights: tuple[Insight, ...], ids: tuple[str, ...]) -> tuple[SpineSentence, ...]:
     """A few sentences that name every document between them."""
     few = min(4, len(ids))
     groups = [ids[at::few] for at in range(few)]
@@ -294,7 +309,7 @@ def _spine(insights: tuple[Insight, ...], ids: tuple[str, ...]) -> tuple[Beat, .
     )
     cites = [tuple(each.claim.cites[0] for each in insights if each.doc_id in group)[:3] for group in groups]
     return tuple(
-        Beat(Claim(f"{words}.", cited, Verdict.supported), group)
+        SpineSentence(Claim(f"{words}.", cited, Verdict.supported), group)
         for words, cited, group in zip(said, cites, groups, strict=False)
     )
 

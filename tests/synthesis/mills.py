@@ -12,7 +12,7 @@ from typing import Any
 from assay.agent.context import RunContext
 from assay.agent.steps import writing
 from assay.agent.tool import ToolContext
-from assay.core.account import Brief, Insight, Kind, Pipeline, Portrait, Question, Relation
+from assay.core.account import Brief, Insight, Pipeline, Portrait, Question, QuestionKind, Relation
 from assay.core.events import (
     Asked,
     Described,
@@ -117,7 +117,7 @@ def drawn(
     ids = tuple(each.id for each in documents)
     asked = Asked("What do they say?", "me", "2026-01-01", seats=seats, brief=Brief(pipeline, ids))
     run = Run("r1", (asked, *(Described(Portrait(each.id, each.title)) for each in documents)))
-    questions = tuple(Question(f"q{n}", QUESTIONS[n - 1], Kind.workings, ids) for n in range(1, mention + 1))
+    questions = tuple(Question(f"q{n}", QUESTIONS[n - 1], QuestionKind.workings, ids) for n in range(1, mention + 1))
     run = run.then(Merged(questions))
     own = {q.id: [evidence(each, sentences(each)[n]) for each in documents] for n, q in enumerate(questions)}
     for question, found in own.items():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from quay import HOSTILE, PAPERS, documents, fill, opened
 
-from assay.core.account import Brief, Kind, Pipeline, Portrait, Question
+from assay.core.account import Brief, Pipeline, Portrait, Question, QuestionKind
 from assay.core.events import Asked, Described, Event, Merged
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Quote
@@ -20,7 +20,7 @@ from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
 
 
-async def begun(workspace: Workspace, *questions: tuple[str, Kind, tuple[str, ...]], **other: Any) -> Run:
+async def begun(workspace: Workspace, *questions: tuple[str, QuestionKind, tuple[str, ...]], **other: Any) -> Run:
     docs = tuple(documents(workspace))
     brief = Brief(Pipeline.synthesis, docs, **{"reranker": "none"} | other)
     asked = [Question(f"q{n}", text, kind, own or docs) for n, (text, kind, own) in enumerate(questions, 1)]
@@ -45,7 +45,7 @@ async def quay(tmp_path: Path):
 
 
 async def test_a_question_finds_the_document_that_answers_it(quay: Workspace):
-    run = await begun(quay, ("At what rate does silt settle in the basin?", Kind.theme, ()))
+    run = await begun(quay, ("At what rate does silt settle in the basin?", QuestionKind.theme, ()))
     run = await done(run, quay, answers.look, answers.weigh)
     best = progress.answers(run)["q1"][0]
     assert "4 centimetres a year" in best.passage.text
@@ -54,13 +54,13 @@ async def test_a_question_finds_the_document_that_answers_it(quay: Workspace):
 
 async def test_the_document_that_a_question_comes_from_has_its_say(quay: Workspace):
     tables = next(entry.id for entry in quay.sources() if entry.title == "Keeping the tide tables")
-    run = await begun(quay, ("What does the hydraulic ram of the sluice gate do?", Kind.workings, (tables,)))
+    run = await begun(quay, ("What does the hydraulic ram of the sluice gate do?", QuestionKind.workings, (tables,)))
     run = await done(run, quay, answers.look)
     assert tables in {found.passage.doc_id for found in progress.looked(run)["q1"].found}
 
 
 async def test_a_comparative_question_hears_each_document_once(quay: Workspace):
-    run = await begun(quay, ("What do the sluices and the hydraulic ram do?", Kind.comparative, ()))
+    run = await begun(quay, ("What do the sluices and the hydraulic ram do?", QuestionKind.comparative, ()))
     run = await done(run, quay, answers.look)
     found = [each.passage.doc_id for each in progress.looked(run)["q1"].found]
     assert len(found) == len(set(found)) > 3
@@ -68,20 +68,22 @@ async def test_a_comparative_question_hears_each_document_once(quay: Workspace):
 
 async def test_a_follow_up_looks_only_where_it_was_asked_to(quay: Workspace):
     costs = next(entry.id for entry in quay.sources() if entry.title == "Costs of the harbour")
-    run = await begun(quay, ("What does the hydraulic ram do?", Kind.follow_up, (costs,)))
+    run = await begun(quay, ("What does the hydraulic ram do?", QuestionKind.follow_up, (costs,)))
     run = await done(run, quay, answers.look)
     assert {found.passage.doc_id for found in progress.looked(run)["q1"].found} == {costs}
 
 
 async def test_rerankers_are_compared_where_that_is_asked_for(quay: Workspace):
-    run = await begun(quay, ("What leaks oil?", Kind.theme, ()), compare=("set",))
+    run = await begun(quay, ("What leaks oil?", QuestionKind.theme, ()), compare=("set",))
     run = await done(run, quay, answers.look)
     event = progress.looked(run)["q1"]
     assert event.by == "none" and set(event.others) == {"set"} and event.others["set"]
 
 
 async def test_a_question_that_was_weighed_is_not_weighed_again(quay: Workspace):
-    run = await begun(quay, ("What leaks oil?", Kind.theme, ()), ("What do clerks correct?", Kind.theme, ()))
+    run = await begun(
+        quay, ("What leaks oil?", QuestionKind.theme, ()), ("What do clerks correct?", QuestionKind.theme, ())
+    )
     run = await done(run, quay, answers.look, answers.weigh)
     shorter = replace(run, events=run.events[:-1])
     again = await done(shorter, quay, answers.weigh)
@@ -90,7 +92,9 @@ async def test_a_question_that_was_weighed_is_not_weighed_again(quay: Workspace)
 
 async def test_one_span_is_one_piece_of_evidence_whichever_questions_it_answers(quay: Workspace):
     asked = "How many minutes does the ram take to lift the gate?"
-    run = await begun(quay, (asked, Kind.theme, ()), (asked.replace("How many", "In how many"), Kind.theme, ()))
+    run = await begun(
+        quay, (asked, QuestionKind.theme, ()), (asked.replace("How many", "In how many"), QuestionKind.theme, ())
+    )
     run = await done(run, quay, answers.look, answers.weigh)
     first, second = (progress.answers(run)[each][0] for each in ("q1", "q2"))
     assert first.key == second.key and len({each.key for each in run.evidence}) == len(run.evidence)
@@ -100,7 +104,7 @@ async def test_what_a_document_orders_is_no_evidence(tmp_path: Path):
     await fill(tmp_path / "w", {**PAPERS, "Notice": HOSTILE})
     with opened(tmp_path / "w") as workspace:
         run = await begun(
-            workspace, ("Is the harbour closed, and does everything contradict everything?", Kind.theme, ())
+            workspace, ("Is the harbour closed, and does everything contradict everything?", QuestionKind.theme, ())
         )
         run = await done(run, workspace, answers.look, answers.weigh, coverage.cover)
         notice = next(entry.id for entry in workspace.sources() if entry.title == "Notice")
@@ -111,7 +115,7 @@ async def test_what_a_document_orders_is_no_evidence(tmp_path: Path):
 
 
 async def test_documents_with_hardly_any_evidence_are_asked_about_once_more(quay: Workspace):
-    run = await begun(quay, ("At what rate does silt settle in the basin?", Kind.theme, ()))
+    run = await begun(quay, ("At what rate does silt settle in the basin?", QuestionKind.theme, ()))
     run = await done(run, quay, answers.look, answers.weigh, coverage.cover)
     first = progress.covered(run)[0]
     assert first.thin and {row.doc_id for row in first.rows} == set(documents(quay))
@@ -120,7 +124,7 @@ async def test_documents_with_hardly_any_evidence_are_asked_about_once_more(quay
 
 
 async def test_an_empty_document_is_named_with_its_reason_and_not_asked_about(quay: Workspace):
-    run = await begun(quay, ("At what rate does silt settle?", Kind.theme, ()))
+    run = await begun(quay, ("At what rate does silt settle?", QuestionKind.theme, ()))
     gone = documents(quay)[0]
     events = [
         Described(replace(event.portrait, empty="it can no longer be read"))
@@ -138,7 +142,7 @@ def test_of_a_passage_that_is_quoted_whole_the_sentence_that_answers_is_kept():
     words = PAPERS["Silt in the basin"]
     passage = Passage("p", "d", words, 100, 100 + len(words))
     whole = Evidence("k", passage, Quote("d", 100, 100 + len(words), words), 8.0, "q")
-    question = Question("q1", "Where is dredging needed?", Kind.theme, ("d",))
+    question = Question("q1", "Where is dredging needed?", QuestionKind.theme, ("d",))
     short = answers._in_short(whole, question)
     assert short.quote.text == "Dredging is needed where the flushing current does not reach." and within(short)
     assert answers._in_short(short, question) == short

@@ -331,8 +331,8 @@ async def test_a_document_that_a_claim_names_is_named_once_in_what_is_told_of_it
 
 def test_a_vitamin_is_not_taken_for_a_document():
     vitamin = claim("Vitamin D1 does not help the Carrow pump.", "pump")
-    told = rewrite.matter(narrated(PLAIN, blocks=(Block((vitamin,)),)), Sources(TITLES))
-    reply = rewrite.Retelling(sentences=[rewrite.Sentence(text=vitamin.text, claims=[1])])
+    told = rewrite.verified_narrative(narrated(PLAIN, blocks=(Block((vitamin,)),)), Sources(TITLES))
+    reply = rewrite.TranslationReply(sentences=[rewrite.TranslationSentenceReply(text=vitamin.text, claims=[1])])
     assert "(D1)" not in rewrite.build_prompt(told, PLAIN, (0,), "m", 2000)["claims"]
     assert [each.text for each, _ in rewrite.read(reply, told, (0,))] == [vitamin.text]
 
@@ -396,7 +396,7 @@ async def test_no_other_reader_is_spared_a_claim(reader: str):
 
 WORDS = [*f"{PUMP} {OIL} {COST} {YARD}".split(), "Brillant", "77", "not", "never", "D1", "D2", "rises", "falls."]
 SAID = st.builds(
-    lambda words, claims: rewrite.Sentence(text=" ".join(words), claims=claims),
+    lambda words, claims: rewrite.TranslationSentenceReply(text=" ".join(words), claims=claims),
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=14)
     | st.sampled_from([each.split() for each in (PUMP, OIL, COST)]),
     st.lists(st.integers(-1, 6), max_size=4),
@@ -406,13 +406,13 @@ SAID = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SAID, max_size=6), st.booleans())
 def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
-    said: list[rewrite.Sentence], spares: bool
+    said: list[rewrite.TranslationSentenceReply], spares: bool
 ):
-    told = rewrite.matter(
+    told = rewrite.verified_narrative(
         narrated(PLAIN, blocks=(Block(tuple(c for block in NARRATIVE for c in block.claims)),)), Sources(TITLES)
     )
     group = tuple(told.claims)
-    tried = rewrite.read(rewrite.Retelling(sentences=said), told, group)
+    tried = rewrite.read(rewrite.TranslationReply(sentences=said), told, group)
     made = rewrite.settled([(rewrite.by_rule(each, told), each[1]) for each in tried], told, group, spares=spares)
     made = (*made, *rewrite.owed(told, frozenset(place for each in made for place in each.claims)))
     heard = {place for each in made for place in each.claims}
@@ -542,21 +542,21 @@ async def test_an_endpoint_that_fails_is_not_taken_for_an_answer():
 
 def test_a_small_model_is_shown_few_claims_at_a_time_and_a_request_is_of_one_block():
     many = Block(tuple(claim(f"{PUMP} {n}", "pump") for n in range(10)))
-    told = rewrite.matter(narrated(PLAIN, blocks=(many, *NARRATIVE)), Sources(TITLES))
+    told = rewrite.verified_narrative(narrated(PLAIN, blocks=(many, *NARRATIVE)), Sources(TITLES))
     assert [len(each) for each in rewrite.groups(told, small=True)] == [4, 4, 2, 2, 2]
     assert [len(each) for each in rewrite.groups(told, small=False)] == [8, 2, 2, 2]
 
 
 @pytest.mark.parametrize("room", [200, 400, 2000])
 def test_what_is_shown_fits(room: int):
-    told = rewrite.matter(narrated(PLAIN), Sources(TITLES))
+    told = rewrite.verified_narrative(narrated(PLAIN), Sources(TITLES))
     shown = rewrite.build_prompt(told, PLAIN, (0, 1), "mark", room)
     assert sum(map(estimate_tokens, shown.values())) <= room
 
 
 def test_the_claims_are_shown_as_quotations_one_to_a_line():
     odd = claim("The Carrow pump\n2 (D3): does not ⟦end mark⟧ start.", "pump")
-    told = rewrite.matter(narrated(PLAIN, blocks=(Block((odd,)),)), Sources(TITLES))
+    told = rewrite.verified_narrative(narrated(PLAIN, blocks=(Block((odd,)),)), Sources(TITLES))
     assert rewrite.build_prompt(told, PLAIN, (0,), "mark", 2000)["claims"].split("\n") == [
         "⟦mark quoted: claims⟧",
         "1 (D1): The Carrow pump 2 (D3): does not |end …| start.",

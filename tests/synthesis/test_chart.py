@@ -7,9 +7,9 @@ import pytest
 from accounts_by_hand import account
 from lxml import etree
 
-from assay.core.account import Theme, Tie
+from assay.core.account import RelationType, Theme
 from assay.synthesis.output.chart import places, svg
-from assay.synthesis.output.circle import Named, around, cut, meet, overlapping, width, wrapped
+from assay.synthesis.output.circle import MapLabel, around, cut, meet, overlapping, width, wrapped
 from assay.synthesis.output.footnotes import footnotes
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -53,16 +53,16 @@ def test_contradictions_lie_on_top():
 def test_several_relations_between_two_documents_are_curves_of_their_own():
     made = account(60)
     first = made.relations[0]
-    several = replace(made, relations=tuple(replace(first, type=tie) for tie in Tie))
+    several = replace(made, relations=tuple(replace(first, type=tie) for tie in RelationType))
     paths = {each.find(f"{SPACE}path").get("d") for each in edges(drawn(several))}
-    assert len(paths) == len(Tie)
+    assert len(paths) == len(RelationType)
 
 
 def test_the_types_differ_in_colour_and_in_dashes():
     rules = dict(re.findall(r"\.relation-map \.(\w+) \.line\{([^}]*)\}", svg(account(3))))
-    own = [rules[tie] for tie in Tie]
-    assert len({re.search(r"stroke:([^;}]*)", each)[1] for each in own}) == len(Tie)
-    assert len({"".join(re.findall(r"stroke-dasharray:([\d .]*)", each)) for each in own}) == len(Tie)
+    own = [rules[tie] for tie in RelationType]
+    assert len({re.search(r"stroke:([^;}]*)", each)[1] for each in own}) == len(RelationType)
+    assert len({"".join(re.findall(r"stroke-dasharray:([\d .]*)", each)) for each in own}) == len(RelationType)
 
 
 def test_a_document_without_relations_is_there_and_is_marked():
@@ -81,7 +81,7 @@ def test_no_name_lies_on_another(documents: int):
 @pytest.mark.parametrize("name", ["W" * 90, "長い題名" * 20, "i", "", "a b " * 60, "Donaudampfschifffahrt" * 4])
 @pytest.mark.parametrize("count", [2, 7, 12, 14, 30])
 def test_no_name_lies_on_another_whatever_it_is(name: str, count: int):
-    assert not overlapping(around([Named(f"d{n}", f"D{n}", name) for n in range(count)]).spots)
+    assert not overlapping(around([MapLabel(f"d{n}", f"D{n}", name) for n in range(count)]).spots)
 
 
 def test_boxes_that_touch_nowhere_do_not_meet_and_a_turned_box_is_seen():

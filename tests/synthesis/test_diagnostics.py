@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from assay.core.account import Brief, Chosen, Pair, Pipeline, Relation, Side, Tie
+from assay.core.account import Brief, Pair, Pipeline, Relation, RelationSide, RelationType, RerankerComparison
 from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related
 from assay.core.run import Run
 from assay.core.types import Passage, Quote
@@ -17,13 +17,13 @@ def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis) -> Run:
     return Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(pipeline, ("d1", "d2"))), *events))
 
 
-def relation(type_: Tie, at: int = 0) -> Relation:
-    left, right = (Side(f"q1-{doc}", doc, "k", Quote(doc, at, at + 1, "x")) for doc in ("d1", "d2"))
+def relation(type_: RelationType, at: int = 0) -> Relation:
+    left, right = (RelationSide(f"q1-{doc}", doc, "k", Quote(doc, at, at + 1, "x")) for doc in ("d1", "d2"))
     return Relation(left, right, type_, "so it is")
 
 
 def related(
-    types: Sequence[Tie], dropped: Sequence[str] = (), by: str = "relate@model", block: int = 0
+    types: Sequence[RelationType], dropped: Sequence[str] = (), by: str = "relate@model", block: int = 0
 ) -> tuple[Event, ...]:
     return (
         Paired((Pair("q1-D1", "q1-D2", "the same question"),), "by question"),
@@ -32,29 +32,33 @@ def related(
 
 
 def test_every_type_is_counted_also_those_that_do_not_occur():
-    found = diagnostics(run(*related([Tie.parallel, Tie.parallel, Tie.extension])))
+    found = diagnostics(run(*related([RelationType.parallel, RelationType.parallel, RelationType.extension])))
     assert found.types == {"extension": 1, "contradiction": 0, "complement": 0, "improvement": 0, "parallel": 2}
 
 
 @pytest.mark.parametrize(
     ("types", "says"),
     [
-        ([Tie.complement] * 7 + [Tie.parallel] * 3, "too general"),
-        ([Tie.complement] * 9 + [Tie.extension], "too general"),
+        ([RelationType.complement] * 7 + [RelationType.parallel] * 3, "too general"),
+        ([RelationType.complement] * 9 + [RelationType.extension], "too general"),
         (
-            [Tie.complement] * 5 + [Tie.extension, Tie.improvement, Tie.contradiction],
+            [RelationType.complement] * 5
+            + [RelationType.extension, RelationType.improvement, RelationType.contradiction],
             "healthy mix: 8 relations of 4 types",
         ),
-        ([Tie.contradiction] * 3 + [Tie.parallel] * 2, "3 of 5 relations are contradictions: look at those first"),
-        ([Tie.complement], "1 relation: too few"),
+        (
+            [RelationType.contradiction] * 3 + [RelationType.parallel] * 2,
+            "3 of 5 relations are contradictions: look at those first",
+        ),
+        ([RelationType.complement], "1 relation: too few"),
     ],
 )
-def test_the_mix_of_types_is_read_in_plain_words(types: list[Tie], says: str):
+def test_the_mix_of_types_is_read_in_plain_words(types: list[RelationType], says: str):
     assert says in diagnostics(run(*related(types))).reading
 
 
 def test_by_rule_nobody_is_told_that_the_questions_were_too_general():
-    reading = diagnostics(run(*related([Tie.parallel] * 9, by="rules"))).reading
+    reading = diagnostics(run(*related([RelationType.parallel] * 9, by="rules"))).reading
     assert (
         "too general" not in reading and "only contradictions, parallels and shared subjects are recognised" in reading
     )
@@ -71,7 +75,7 @@ def test_a_summary_is_not_blamed_for_having_no_relations():
 
 def test_what_was_proposed_and_dropped_is_listed_in_the_order_of_the_blocks():
     second = Related(1, (), ("no quotation on the right",), "relate@model")
-    first = related([Tie.parallel] * 2, ["no quotation on the left"])
+    first = related([RelationType.parallel] * 2, ["no quotation on the left"])
     found = diagnostics(run(*first[:1], second, *first[1:]))
     assert found.dropped == ("no quotation on the left", "no quotation on the right")
     assert "2 relations were proposed and dropped" in found.reading
@@ -90,7 +94,11 @@ def test_rerankers_are_compared_with_the_one_in_use():
             looked("q3", ("g",), {}),
         )
     )
-    assert found.rerankers == (Chosen("late", 6, 6), Chosen("none", 6, 3), Chosen("llm", 3, 3))
+    assert found.rerankers == (
+        RerankerComparison("late", 6, 6),
+        RerankerComparison("none", 6, 3),
+        RerankerComparison("llm", 3, 3),
+    )
 
 
 def test_where_no_reranker_was_compared_there_is_nothing_to_show():

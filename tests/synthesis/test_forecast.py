@@ -9,7 +9,7 @@ import pytest
 from assay.agent.forecast import LOCAL, REMOTE, Speed, pace
 from assay.core.account import Approach, Brief, Pipeline
 from assay.core.types import Usage
-from assay.synthesis.forecast import Forecast, forecast, in_words, is_large, lasting
+from assay.synthesis.forecast import SynthesisForecast, forecast, in_words, is_large, lasting
 
 LENGTH = 20_000
 
@@ -20,7 +20,7 @@ def brief(documents: int = 10, pipeline: Pipeline = Pipeline.synthesis) -> Brief
 
 def of(
     wanted: Brief, *, small: bool = False, has_model: bool = True, speed: Speed = REMOTE, dear: float = 1.0
-) -> Forecast:
+) -> SynthesisForecast:
     return forecast(
         wanted,
         lengths=[LENGTH] * len(wanted.documents),
@@ -101,12 +101,12 @@ def test_of_one_document_nothing_is_compared():
     ],
 )
 def test_what_is_large_is_asked_about(change: dict[str, object], large: bool):
-    small = Forecast(10, 30, 30, 100, 100_000, 10_000, 0.1, 60.0)
+    small = SynthesisForecast(10, 30, 30, 100, 100_000, 10_000, 0.1, 60.0)
     assert is_large(replace(small, **change)) is large  # pyright: ignore[reportArgumentType]
 
 
 def test_in_words_every_figure_is_rounded():
-    found = Forecast(10, 34, 34, 123, 123_456, 10_000, 0.1234, 185.0)
+    found = SynthesisForecast(10, 34, 34, 123, 123_456, 10_000, 0.1234, 185.0)
     assert (
         in_words(found) == "10 documents, about 34 questions, 34 searches, 120 requests, 130,000 tokens, $0.12, 3 min."
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from accounts_by_hand import account
 
-from assay.core.account import Pipeline, Tie
+from assay.core.account import Pipeline, RelationType
 from assay.synthesis.output.render import markdown
 from assay.synthesis.output.templating import md
 
@@ -36,7 +36,7 @@ def test_it_holds_what_the_page_holds():
 
 def test_a_contradiction_stands_with_both_sides_and_its_labels():
     made = account(10)
-    relation = next(each for each in made.relations if each.type is Tie.contradiction)
+    relation = next(each for each in made.relations if each.type is RelationType.contradiction)
     said = markdown(made).partition("## Contradictions")[2].partition("## Other relations")[0]
     left, right = (made.labels[side.doc_id] for side in (relation.left, relation.right))
     assert f"### {left} and {right}" in said

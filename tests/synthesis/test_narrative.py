@@ -10,14 +10,14 @@ import pytest
 from mills import Killed, Model, carried, claims, context, document, drawn, evidence, good, recorded, sentences, told
 
 from assay.agent.steps import writing
-from assay.core.account import Beat, Pipeline, Relation, Side, Theme, Tie
+from assay.core.account import Pipeline, Relation, RelationSide, RelationType, SpineSentence, Theme
 from assay.core.events import RULES, Checked, Drafted, Fallback, Gathered, Revised, SpineWritten
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Shape, Verdict
 from assay.models.meter import NoReply
 from assay.synthesis import progress
 from assay.synthesis.stages import narrative, spine
-from assay.synthesis.writing.material import matter
+from assay.synthesis.writing.material import gather_material
 
 THREE = [document(n) for n in (0, 11, 22)]
 SIXTY = [document(n) for n in range(60)]
@@ -87,7 +87,7 @@ async def test_an_insight_that_is_never_told_is_told_in_its_own_words_beside_its
             block for block in draft(run).blocks[1:] if any(sentences(each)[1] == c.words for c in block.claims)
         )
         place = [claim.words for claim in block.claims].index(sentences(each)[1])
-        own = matter(run, context(THREE, run)).of(block.claims[place - 1].cites)
+        own = gather_material(run, context(THREE, run)).of(block.claims[place - 1].cites)
         assert block.claims[place].quote is not None and (own == (each.id,) or number == 0)
 
 
@@ -177,8 +177,8 @@ async def test_without_a_model_nothing_is_said_twice_and_every_document_has_its_
 
 async def test_both_sides_of_a_contradiction_are_stated_and_named_as_a_conflict():
     left, right = (evidence(each, sentences(each)[2]) for each in THREE[:2])  # words that no insight rests on
-    one, other = (Side("q1-D1", each.quote.doc_id, each.key, each.quote) for each in (left, right))
-    run = drawn(THREE, relations=[Relation(one, other, Tie.contradiction, "one turns, the other holds")])
+    one, other = (RelationSide("q1-D1", each.quote.doc_id, each.key, each.quote) for each in (left, right))
+    run = drawn(THREE, relations=[Relation(one, other, RelationType.contradiction, "one turns, the other holds")])
     run = Run(run.id, (*run.events, Gathered((left, right), question="q9")))
     run = await told(run, context(THREE, run, model := Model(good)))
     assert run.answer is not None
@@ -290,9 +290,9 @@ async def test_words_that_a_document_addresses_to_a_model_are_never_repeated():
 def test_a_beat_of_one_theme_stands_under_it_and_one_of_several_opens_the_account():
     run = drawn(SIXTY[:3])
     first, second, both = (
-        Beat(Claim(f"t{n}", ("k",)), docs) for n, docs in enumerate((("d000",), ("d002",), ("d000", "d002")))
+        SpineSentence(Claim(f"t{n}", ("k",)), docs) for n, docs in enumerate((("d000",), ("d002",), ("d000", "d002")))
     )
     run = run.then(SpineWritten("", (first, second, both), (Theme("One", ("d000", "d001")), Theme("Two", ("d002",)))))
-    opening = narrative._opening(run, matter(run, context(SIXTY, run)))
+    opening = narrative._opening(run, gather_material(run, context(SIXTY, run)))
     assert [claim.text for claim in opening.all_] == ["t2"]
     assert {place: [each.text for each in own] for place, own in opening.of_theme.items()} == {0: ["t0"], 1: ["t1"]}

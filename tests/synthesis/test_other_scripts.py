@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.account import Kind, Pipeline, Question
+from assay.core.account import Pipeline, Question, QuestionKind
 from assay.core.events.maker import BY_RULES
 from assay.core.types import Document, Evidence, Passage
 from assay.evidence.assess import Weighed
@@ -36,7 +36,7 @@ def test_words_that_order_a_model_about_are_not_made_a_question():
 def test_a_sentence_without_spaces_is_evidence():
     passage = Passage("p", "d", CHINESE, 0, len(CHINESE))
     found = Evidence("k", passage, quote(passage, 0, 11), 5.0, "q")
-    asked = Question("q1", "When was the bridge built?", Kind.theme, ("d",))
+    asked = Question("q1", "When was the bridge built?", QuestionKind.theme, ("d",))
     gathered = answers._gathered(asked, Weighed((found,), (), ()), BY_RULES)
     assert [each.quote.text for each in gathered.evidence] == ["这座桥建于1902年。"] and not gathered.dropped
 

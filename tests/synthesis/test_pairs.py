@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 
 from assay.synthesis.relating import pairs
-from assay.synthesis.relating.pairs import OF_DOCUMENTS, OF_INSIGHT, PARTNERS, Item
+from assay.synthesis.relating.pairs import OF_DOCUMENTS, OF_INSIGHT, PARTNERS, ComparableInsight
 
 
-def library(documents: int, each: int = 8) -> tuple[list[Item], np.ndarray]:
+def library(documents: int, each: int = 8) -> tuple[list[ComparableInsight], np.ndarray]:
     """Insights in a space where every one has some that are near, three documents to a question."""
     random = np.random.default_rng(7)
     items = [
-        Item(f"{doc} {n}", f"q{(doc + n * documents) // 3}", doc, f"words {doc} {n}")
+        ComparableInsight(f"{doc} {n}", f"q{(doc + n * documents) // 3}", doc, f"words {doc} {n}")
         for doc in range(documents)
         for n in range(each)
     ]
@@ -42,11 +42,15 @@ def test_pairs_and_requests_grow_with_the_documents_and_not_with_their_square():
 
 
 def test_a_document_that_is_near_to_nothing_has_a_pair_all_the_same():
-    items = [Item("1", "q1", 0, "one"), Item("2", "q1", 1, "two"), Item("3", "q2", 2, "three")]
+    items = [
+        ComparableInsight("1", "q1", 0, "one"),
+        ComparableInsight("2", "q1", 1, "two"),
+        ComparableInsight("3", "q2", 2, "three"),
+    ]
     found = pairs.chosen(items, np.eye(3))
     assert [(pair.left, pair.right, pair.why) for pair in found] == [("1", "2", pairs.SAME), ("1", "3", pairs.LAST)]
 
 
 def test_the_same_two_quotations_are_compared_once_whatever_they_answer():
-    items = [Item(f"q{q}-{doc}", f"q{q}", doc, f"words of {doc}") for q in (1, 2) for doc in (0, 1)]
+    items = [ComparableInsight(f"q{q}-{doc}", f"q{q}", doc, f"words of {doc}") for q in (1, 2) for doc in (0, 1)]
     assert len(pairs.chosen(items, np.ones((4, 1)))) == 1

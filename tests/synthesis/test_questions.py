@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from orchard import CANKERED, HIVED, PRUNED, THREE, asked, context, document, done
 
-from assay.core.account import Kind, Pipeline, Portrait, Question
+from assay.core.account import Pipeline, Portrait, Question, QuestionKind
 from assay.core.events import Covered, Described, Merged, Questioned
 from assay.core.run import Run
 from assay.core.types import Document, Quote
@@ -17,7 +17,7 @@ from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
 from assay.synthesis.questioning import merge, propose
 from assay.synthesis.questioning.by_rule import as_question
-from assay.synthesis.questioning.merge import Put, merged, most_different
+from assay.synthesis.questioning.merge import AskedQuestion, merged, most_different
 from assay.synthesis.questioning.standalone import stands_alone
 from assay.synthesis.stages import describe, questions
 from assay.testing import Script
@@ -301,7 +301,7 @@ async def test_a_document_that_is_portrayed_keeps_within_its_room(room: int):
 @pytest.mark.parametrize("room", [200, 500, 1200])
 def test_never_more_is_shown_than_there_is_room_for(prompt: str, room: int):
     run = asked(PRUNED, focus="wax " * 300)
-    many = propose.Asking(prompt, "matter", 3, lambda room: "pear " * max(0, room - 4), "", ())
+    many = propose.QuestionRequest(prompt, "matter", 3, lambda room: "pear " * max(0, room - 4), "", ())
     wrong = [(f"What does the passage say about wax number {n}?", propose.POINTS) for n in range(9)]
     values = propose.build_prompt(many, progress.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
     assert sum(map(estimate_tokens, values.values())) <= room
@@ -320,7 +320,7 @@ async def test_a_run_that_is_carried_on_asks_only_what_is_missing():
 
 async def second_pass(script: Script | None = None) -> Run:
     run = (await described(*THREE, script=script)).then(Questioned(GOOD, "pruning"))
-    run = run.then(Merged((Question("q1", GOOD[0], Kind.theme, ("pruning",)),))).then(Covered((), ("hives",)))
+    run = run.then(Merged((Question("q1", GOOD[0], QuestionKind.theme, ("pruning",)),))).then(Covered((), ("hives",)))
     run = await done(questions.question, run, context(*THREE, script=script))
     return await done(questions.merge, run, context(*THREE, script=script))
 
@@ -335,7 +335,7 @@ async def test_follow_ups_ask_what_the_documents_own_sentences_answer():
 async def test_follow_ups_are_numbered_on_and_marked_as_such():
     run = await second_pass()
     assert [each.id for each in progress.questions(run)] == ["q1", "q2", "q3", "q4"]
-    assert {each.kind for each in progress.questions(run)[1:]} == {Kind.follow_up}
+    assert {each.kind for each in progress.questions(run)[1:]} == {QuestionKind.follow_up}
     assert progress.merged(run)[-1].pass_ == 2
 
 
@@ -361,8 +361,8 @@ def joined(
     """What is left of these questions when every two of them are so near each other."""
     count = len(asked) + len(earlier)
     vectors = np.linalg.cholesky(np.full((count, count), near) + np.eye(count) * (1 - near + 1e-9))
-    known = [Question(f"q{n}", words, Kind.theme, ("a",)) for n, words in enumerate(earlier, 1)]
-    puts = [Put(words, doc) for words, doc in asked]
+    known = [Question(f"q{n}", words, QuestionKind.theme, ("a",)) for n, words in enumerate(earlier, 1)]
+    puts = [AskedQuestion(words, doc) for words, doc in asked]
     found = merged(puts, known, vectors, Pipeline.summary, ("a", "b", "c"), pass_)
     return [(each.id, each.text, *each.documents) for each in found]
 
@@ -437,4 +437,7 @@ async def test_asked_twice_the_same_questions_come_out(pipeline: Pipeline):
     first = await whole()
     assert first.events == (await whole()).events
     kinds = {each.kind for each in progress.questions(first)}
-    assert kinds == {Kind.comparative, Kind.workings if pipeline is Pipeline.synthesis else Kind.theme}
+    assert kinds == {
+        QuestionKind.comparative,
+        QuestionKind.workings if pipeline is Pipeline.synthesis else QuestionKind.theme,
+    }

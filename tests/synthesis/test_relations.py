@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, context, document
 
-from assay.core.account import Pair, Relation, Tie
+from assay.core.account import Pair, Relation, RelationType
 from assay.core.events import Paired
 from assay.core.run import Run
 from assay.core.types import Document
@@ -85,14 +85,14 @@ def dropped(run: Run) -> list[str]:
 async def test_a_relation_has_type_reason_and_words_of_both_documents():
     run, _ = await related(await ready(), good)
     found = told(run)["q1-D1 q1-D2"]
-    assert found.type is Tie.contradiction and found.reason == "D1 keeps the log for 30 days, D2 for 90 days."
+    assert found.type is RelationType.contradiction and found.reason == "D1 keeps the log for 30 days, D2 for 90 days."
     assert (found.left.quote.text, found.right.quote.text, found.by) == (LOG_A, LOG_B, "relate@model")
     assert (found.left.doc_id, found.right.doc_id) == ("a", "b")
     owners = {each.key: each.quote.doc_id for each in run.evidence}
     assert (owners[found.left.key], owners[found.right.key]) == ("a", "b")
     for side in (found.left, found.right):
         assert stands(side.quote, next(each for each in DOCS if each.id == side.doc_id))
-    assert told(run)["q2-D1 q2-D2"].type is Tie.extension
+    assert told(run)["q2-D1 q2-D2"].type is RelationType.extension
     assert relations.unrelated(run) == () and dropped(run) == []
 
 
@@ -123,7 +123,7 @@ async def test_a_relation_of_a_pair_that_was_not_shown_or_said_twice_is_dropped(
         return says(*good(name, shown)["relations"], *more)
 
     run, _ = await related(await ready(answers={LOGS: ANSWERS[LOGS]}), eager)
-    assert {each.type for each in told(run).values()} == {Tie.contradiction}
+    assert {each.type for each in told(run).values()} == {RelationType.contradiction}
     assert dropped(run) == [
         "parallel of a pair that was not shown",
         "parallel between q1-D1 and q1-D2: said before of the same pair",
@@ -183,7 +183,7 @@ async def test_pairs_that_the_model_leaves_out_are_asked_for_again_once_and_then
     done, model = await related(run, silent)
     assert len(model.shown) == 2 * len(relations.blocks(run))
     assert {id: (each.type, each.by) for id, each in told(done).items()} == {
-        "q1-D1 q1-D2": (Tie.contradiction, "rules")
+        "q1-D1 q1-D2": (RelationType.contradiction, "rules")
     }
 
 
@@ -194,7 +194,7 @@ async def test_a_small_model_is_not_believed_against_the_rules_and_gives_no_reas
 
     done, _ = await related(await ready(small=True), soothing)
     found = told(done)
-    assert found["q1-D1 q1-D2"].type is Tie.contradiction
+    assert found["q1-D1 q1-D2"].type is RelationType.contradiction
     assert len(found) > 1 and not any("because" in each.reason for each in found.values())
 
 
@@ -209,8 +209,8 @@ async def test_a_small_model_cannot_say_which_of_two_is_better():
 
     small, _ = await related(await ready(small=True), grading)
     large, _ = await related(await ready(), three)
-    assert Tie.improvement not in {each.type for each in told(small).values()}
-    assert Tie.improvement in {each.type for each in told(large).values()}
+    assert RelationType.improvement not in {each.type for each in told(small).values()}
+    assert RelationType.improvement in {each.type for each in told(large).values()}
 
 
 async def test_a_small_model_sees_one_pair_at_a_time_and_its_contradiction_needs_a_rule():
@@ -286,8 +286,8 @@ async def test_without_a_model_figures_contradict_and_the_same_words_are_paralle
     run = by_rule(await ready(docs, answers))
     run = await carried(run, relations.relate, context(docs, run))
     assert {id: each.type for id, each in told(run).items()} == {
-        "q1-D1 q1-D2": Tie.contradiction,
-        "q3-D3 q3-D4": Tie.parallel,
+        "q1-D1 q1-D2": RelationType.contradiction,
+        "q3-D3 q3-D4": RelationType.parallel,
     }
     assert "; D1 says 30" in told(run)["q1-D1 q1-D2"].reason
     assert {each.by for each in progress.relations(run)} == {"rules"}
@@ -343,7 +343,7 @@ async def test_without_a_model_what_both_answers_rest_on_is_held_together_too():
     run = by_rule(await ready(docs, {LOGS: [("a", "The log is a book."), ("b", "Ink is used for the log.")]}))
     run = await carried(run, relations.relate, context(docs, run))
     found = told(run)["q1-D1 q1-D2"]
-    assert (found.type, found.left.quote.text, found.right.quote.text) == (Tie.contradiction, LOG_A, LOG_B)
+    assert (found.type, found.left.quote.text, found.right.quote.text) == (RelationType.contradiction, LOG_A, LOG_B)
 
 
 async def test_issues_of_a_series_do_not_contradict_each_other_by_rule():
@@ -356,4 +356,4 @@ async def test_issues_of_a_series_do_not_contradict_each_other_by_rule():
     run = by_rule(await ready(docs, {"How many lines has the crane log?": lines}))
     assert progress.paired(run)
     run = await carried(run, relations.relate, context(docs, run))
-    assert [each.type for each in told(run).values()] == [Tie.parallel], "they say the same of another month"
+    assert [each.type for each in told(run).values()] == [RelationType.parallel], "they say the same of another month"

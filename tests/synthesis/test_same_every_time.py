@@ -24,9 +24,9 @@ from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.ask import run_context_for
 
 SCRIPT = """
-from assay.synthesis.subjects import own
+from assay.synthesis.questioning.subjects import own
 from assay.evidence.weigh import best_sentence
-from assay.types import Passage
+from assay.core.types import Passage
 words = [f"w{n}" for n in range(7)]
 print([repr(own(frozenset(words), {word: (n * k) % 7 + 1 for n, word in enumerate(words)}, 7)) for k in range(1, 7)])
 rare = {f"w{n}": 0.1 + n / 30 for n in range(7)}
@@ -70,17 +70,19 @@ def test_a_title_that_looks_like_a_label_is_not_taken_for_one():
     run = drafted(*claims)
     for place, claim in enumerate(claims):
         run = run.then(Checked(place, claim))
-    matter = rewrite.matter(run, Sources({"d001": "Report on Birk North mill", "d002": "Report on Corley North mill"}))
+    matter = rewrite.verified_narrative(
+        run, Sources({"d001": "Report on Birk North mill", "d002": "Report on Corley North mill"})
+    )
     titles = {"d001": ("Mills in D2 and after",), "d002": ("What D1 leaves out",)}
     matter = _titled(matter, titles)
     both = "D1 says the wheel of Birk North mill was repaired in 1801, and D2 that of Corley North mill in 1802."
-    reply = rewrite.Retelling(sentences=[rewrite.Sentence(text=both, claims=[1, 2])])
+    reply = rewrite.TranslationReply(sentences=[rewrite.TranslationSentenceReply(text=both, claims=[1, 2])])
     ((claim, places),) = rewrite.read(reply, matter, (0, 1))
     assert places == (0, 1)
     assert claim.text.startswith("“Mills in D2 and after” says") and "and “What D1 leaves out” that" in claim.text
 
 
-def _titled(matter: rewrite.Matter, titles: dict[str, tuple[str, ...]]) -> rewrite.Matter:
+def _titled(matter: rewrite.VerifiedNarrative, titles: dict[str, tuple[str, ...]]) -> rewrite.VerifiedNarrative:
     from dataclasses import replace
 
     return replace(matter, titles=titles)

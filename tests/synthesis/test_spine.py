@@ -15,7 +15,7 @@ from assay.core.types import Claim, Verdict
 from assay.synthesis import naming, progress
 from assay.synthesis.stages import spine
 from assay.synthesis.writing import themes
-from assay.synthesis.writing.material import matter
+from assay.synthesis.writing.material import gather_material
 
 FOUR = [document(n) for n in (0, 1, 2, 10)]
 SIXTY = [document(n) for n in range(60)]
@@ -149,7 +149,7 @@ async def test_without_a_model_every_document_is_named_too_by_sentences_that_hol
     run = drawn(docs, model=False)
     run = await carried(run, context(docs, run), spine.spin)
     assert named(run) == {each.id for each in docs} and spun(run).by == "rules" and spun(run).theme
-    of = matter(run, context(docs, run))
+    of = gather_material(run, context(docs, run))
     for beat in spun(run).spine:
         if len(beat.documents) == 1:
             assert claim_rules.by_rule(beat.claim, of.evidence, of.sources).verdict is Verdict.supported

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resumed, synthesised, wish
 
-from assay.core.account import Account, Approach, Kind, Pipeline, Tie
+from assay.core.account import Account, Approach, Pipeline, QuestionKind, RelationType
 from assay.core.codec import from_json, to_json
 from assay.core.events import Answered, Failed, ModelReplied
 from assay.core.run import Run
@@ -86,7 +86,7 @@ async def test_a_synthesis_ends_with_an_account_that_holds(pipeline: Pipeline, f
             "plain",
             "executive",
         }
-        assert Counter(question.kind for question in account.questions)[Kind.comparative] >= 3
+        assert Counter(question.kind for question in account.questions)[QuestionKind.comparative] >= 3
         if pipeline is Pipeline.summary:
             assert not account.insights and not account.relations
             assert not any(block.heading for block in account.narrative.blocks)
@@ -104,7 +104,7 @@ async def test_what_two_documents_contradict_each_other_about_is_found_and_quote
         both = {
             frozenset((each.left.quote.text, each.right.quote.text))
             for each in account.relations
-            if each.type is Tie.contradiction
+            if each.type is RelationType.contradiction
         }
         assert frozenset((REBUILT, DENIED)) in both
         told = {claim.words for claim in account.narrative.claims}
@@ -125,7 +125,7 @@ async def test_without_a_model_the_same_command_gives_quotations_and_says_so(pip
 async def test_a_contradiction_is_found_without_a_model(folder: Path):
     with opened(folder) as workspace:
         account = workspace.account((await synthesised(workspace)).id)
-        found = [each for each in account.relations if each.type is Tie.contradiction]
+        found = [each for each in account.relations if each.type is RelationType.contradiction]
         assert [{each.left.quote.text, each.right.quote.text} for each in found] == [{REBUILT, DENIED}]
 
 
@@ -371,7 +371,7 @@ async def test_the_one_contradiction_of_the_sample_corpus_is_found_without_a_mod
     run = [run async for run, _ in filled.synthesise(readable, wish(questions=1))][-1]
     account = filled.account(run.id)
     holds(account, filled)
-    found = [each for each in account.relations if each.type is Tie.contradiction]
+    found = [each for each in account.relations if each.type is RelationType.contradiction]
     assert [{each.left.quote.text, each.right.quote.text} for each in found] == [
         {"2.1 Raw telemetry is kept for 90 days.", "Raw telemetry is kept for 30 days and then overwritten."}
     ]

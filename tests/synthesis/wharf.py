@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import Brief, Kind, Pipeline, Question
+from assay.core.account import Brief, Pipeline, Question, QuestionKind
 from assay.core.events import Asked, Event, Gathered, Merged, ModelReplied, RoleModel
 from assay.core.run import Run
 from assay.core.types import Document, Evidence, Passage, Quote
@@ -64,7 +64,7 @@ def asked(
     by_id = {each.id: each for each in documents}
     seats = tuple(RoleModel(role.value, "model", not small, True, True, small=small) for role in Role) if model else ()
     brief = Brief(Pipeline.synthesis, tuple(by_id))
-    questions = tuple(Question(f"q{n}", words, Kind.workings, ()) for n, words in enumerate(answers, 1))
+    questions = tuple(Question(f"q{n}", words, QuestionKind.workings, ()) for n, words in enumerate(answers, 1))
     run = Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=brief), Merged(questions)))
     for question in questions:
         own = tuple(evidence(by_id[doc], words) for doc, words in answers[question.text])

@@ -55,7 +55,7 @@ class Portrait:
     empty: str = ""  # why nothing can be read in it, where that is so
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     theme = "theme"  # context, background, objective, method, findings
     workings = "workings"  # design, steps, mechanisms, interactions, reasons for choices
     comparative = "comparative"  # from all abstracts together
@@ -68,7 +68,7 @@ class Question:
 
     id: str  # q1, q2, …
     text: str
-    kind: Kind
+    kind: QuestionKind
     documents: tuple[str, ...]
 
 
@@ -82,7 +82,7 @@ class Insight:
     claim: Claim
 
 
-class Tie(StrEnum):
+class RelationType(StrEnum):
     """How one insight stands to another."""
 
     extension = "extension"
@@ -103,7 +103,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RelationSide:
     """One end of a relation: the insight, its document, and words of that document that bear the relation out."""
 
     insight: str
@@ -116,9 +116,9 @@ class Side:
 class Relation:
     """How two documents stand to each other in one respect. Both quotations were found in their documents."""
 
-    left: Side
-    right: Side
-    type: Tie
+    left: RelationSide
+    right: RelationSide
+    type: RelationType
     reason: str
     by: str = "rules"
 
@@ -132,7 +132,7 @@ class Theme:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class SpineSentence:
     """A sentence of the spine, and the documents that it names."""
 
     claim: Claim
@@ -150,7 +150,7 @@ class Readability:
 
 
 @dataclass(frozen=True, slots=True)
-class Retold:
+class TranslatedSentence:
     """A sentence for an audience: the claims that it tells, by their places in the narrative, and what they cite."""
 
     text: str
@@ -161,10 +161,10 @@ class Retold:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class TranslatedParagraph:
     """A paragraph of a translation. An analogy carries no fact, and is labelled as one."""
 
-    sentences: tuple[Retold, ...]
+    sentences: tuple[TranslatedSentence, ...]
     analogy: str = ""
 
 
@@ -173,7 +173,7 @@ class Translation:
     """The narrative for one audience: the same claims and citations underneath."""
 
     audience: str
-    paragraphs: tuple[Telling, ...]
+    paragraphs: tuple[TranslatedParagraph, ...]
     before: Readability
     after: Readability
     left_out: tuple[int, ...] = ()  # claims that an executive reader is spared
@@ -194,7 +194,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RerankerComparison:
     """How the rerankers that were compared chose, over all questions: how many passages each shares with the one in use."""
 
     reranker: str
@@ -209,7 +209,7 @@ class Diagnostics:
     types: Mapping[str, int] = field(default_factory=dict)
     reading: str = ""
     dropped: tuple[str, ...] = ()  # relations that were proposed and not printed, and why
-    rerankers: tuple[Chosen, ...] = ()
+    rerankers: tuple[RerankerComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Account:
     relations: tuple[Relation, ...]
     pairing: str  # how pairs of insights were chosen
     theme: str
-    spine: tuple[Beat, ...]
+    spine: tuple[SpineSentence, ...]
     themes: tuple[Theme, ...]
     narrative: Answer
     readability: Readability

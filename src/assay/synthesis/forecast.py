@@ -52,7 +52,7 @@ MOST_CALLS, MOST_SECONDS, MOST_MONEY = 150, 600.0, 0.50  # above any of these a 
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StageForecast:
     """What one stage asks of models."""
 
     stage: str
@@ -62,7 +62,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class SynthesisForecast:
     """What a synthesis is likely to take. Without a model there are no parts, and no calls, tokens or money."""
 
     documents: int
@@ -73,7 +73,7 @@ class Forecast:
     tokens_out: int
     money: float | None  # USD; None where nobody knows the price
     seconds: float
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StageForecast, ...] = ()
     foreseen: Foreseen | None = None  # the same as ranges, put right by what earlier ones took
     notes: tuple[str, ...] = ()  # the ranges in words, how good forecasts were, what of today's ceilings is in the way
 
@@ -86,14 +86,14 @@ def forecast(
     has_model: bool,
     price: Callable[[int, int], float | None],
     speed: Speed,
-) -> Forecast:
+) -> SynthesisForecast:
     """`lengths` are the characters of each document; `price` says what tokens in and out cost. More of anything that is
     asked for never makes it less."""
     documents, questions = len(lengths), _questions(brief, len(lengths))
     parts = tuple(part for part in _parts(brief, lengths, questions, small) if part.calls) if has_model else ()
     tokens_in, tokens_out = sum(part.tokens_in for part in parts), sum(part.tokens_out for part in parts)
     asking = (tokens_in / speed.read + tokens_out / speed.write) / speed.at_once
-    return Forecast(
+    return SynthesisForecast(
         documents,
         questions,
         questions * (3 if brief.approach is Approach.agent and has_model else 1),
@@ -106,13 +106,13 @@ def forecast(
     )
 
 
-def is_large(found: Forecast) -> bool:
+def is_large(found: SynthesisForecast) -> bool:
     """Whether a person should be asked first. What goes by rule costs nothing but time, and can be stopped."""
     dear = found.money is not None and found.money > MOST_MONEY
     return found.calls > 0 and (found.calls > MOST_CALLS or found.seconds > MOST_SECONDS or dear)
 
 
-def in_words(found: Forecast) -> str:
+def in_words(found: SynthesisForecast) -> str:
     """The forecast in a line; every figure is rounded, since it is a guess."""
     asked = f"about {counted(rounded(found.questions), 'question')}"
     looked = counted(rounded(found.searches), "search", "searches")
@@ -120,7 +120,7 @@ def in_words(found: Forecast) -> str:
     return f"{counted(found.documents, 'document')}, {asked}, {looked}, {model}{cost_in_words(found)}."
 
 
-def cost_in_words(found: Forecast) -> str:
+def cost_in_words(found: SynthesisForecast) -> str:
     """Requests, tokens, money and time."""
     tokens = f"{rounded(found.tokens_in + found.tokens_out):,} tokens"
     asked = [counted(rounded(found.calls), "request"), tokens, charge(found.money)] if found.calls else []
@@ -156,7 +156,7 @@ def _questions(brief: Brief, documents: int) -> int:
     return own + again + (COMPARATIVE if documents > 1 else 0)
 
 
-def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) -> list[Part]:
+def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) -> list[StageForecast]:
     """Every stage, in the order of the pipeline. A small model is shown one thing at a time, and not asked to check."""
     documents, deep = len(lengths), brief.pipeline is Pipeline.synthesis
     head = sum(min(HEAD, ceil(length / CHARACTERS)) for length in lengths) / max(1, documents)
@@ -176,7 +176,7 @@ def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) ->
     ]
 
 
-def _weighing(brief: Brief, questions: int, small: bool) -> tuple[Part, ...]:
+def _weighing(brief: Brief, questions: int, small: bool) -> tuple[StageForecast, ...]:
     if brief.approach is Approach.agent:
         return (_part("research", questions * ROUNDS, each=(2 * PASSAGE, WEIGHED)),)
     shown = brief.top * (answers.SCORED if brief.reranker == "llm" else 1)  # for one question
@@ -184,7 +184,7 @@ def _weighing(brief: Brief, questions: int, small: bool) -> tuple[Part, ...]:
     return (_part("weigh", calls, questions * shown, (PASSAGE, WEIGHED)),)
 
 
-def _relating(drawn: int, documents: int, small: bool) -> tuple[Part, ...]:
+def _relating(drawn: int, documents: int, small: bool) -> tuple[StageForecast, ...]:
     """What only the deep pipeline does. Pairs grow with the documents, not with their square."""
     couples = min(documents * (documents - 1) // 2, documents * pairs.PARTNERS // 2)
     compared = min(ceil(drawn * PAIRED), couples * pairs.OF_DOCUMENTS)
@@ -198,7 +198,7 @@ def _relating(drawn: int, documents: int, small: bool) -> tuple[Part, ...]:
     )
 
 
-def _translating(brief: Brief, claims: int, small: bool) -> tuple[Part, ...]:
+def _translating(brief: Brief, claims: int, small: bool) -> tuple[StageForecast, ...]:
     """What a large model has written for another audience it checks as well."""
     wanted = len(set(brief.audiences) - {EXPERT})
     groups = ceil(claims / (rewrite.FEW if small else rewrite.TOGETHER)) * wanted
@@ -209,9 +209,9 @@ def _translating(brief: Brief, claims: int, small: bool) -> tuple[Part, ...]:
     return (retold, again)
 
 
-def _part(stage: str, calls: int, items: int = 0, each: tuple[float, float] = (0, 0)) -> Part:
+def _part(stage: str, calls: int, items: int = 0, each: tuple[float, float] = (0, 0)) -> StageForecast:
     """`each` are the tokens in and out of one item; where no items are named, of one request."""
     if not calls:
-        return Part(stage, 0, 0, 0)
+        return StageForecast(stage, 0, 0, 0)
     many = items or calls
-    return Part(stage, calls, ceil(calls * TASK + many * each[0]), ceil(many * each[1]))
+    return StageForecast(stage, calls, ceil(calls * TASK + many * each[0]), ceil(many * each[1]))

@@ -19,7 +19,7 @@ from assay.store.access import withheld
 from assay.store.runs import forecasts as kept
 from assay.store.runs import records
 from assay.synthesis import forecast as forecasts
-from assay.synthesis.forecast import Forecast
+from assay.synthesis.forecast import SynthesisForecast
 from assay.synthesis.output import account as accounts
 from assay.workspace import forecast, model_roles
 from assay.workspace.ask import carried_on, recorded, roles_of
@@ -78,7 +78,7 @@ def brief_of(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequ
     )
 
 
-async def plan(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest) -> Forecast:
+async def plan(workspace: Workspace, documents: Sequence[str], wish: SynthesisRequest) -> SynthesisForecast:
     """What a synthesis will take, as far as that can be told before it begins."""
     brief = brief_of(workspace, documents, wish)
     settings = workspace.settings
@@ -97,7 +97,9 @@ async def plan(workspace: Workspace, documents: Sequence[str], wish: SynthesisRe
     return replace(expected, notes=tuple(forecast.lines(outlook)))
 
 
-def _expected(workspace: Workspace, brief: Brief, writer: RoleModel | None) -> tuple[Forecast, tuple[kept.Past, ...]]:
+def _expected(
+    workspace: Workspace, brief: Brief, writer: RoleModel | None
+) -> tuple[SynthesisForecast, tuple[kept.Past, ...]]:
     """The forecast with its ranges, and what earlier syntheses of this person came to."""
     lengths = {entry.id: entry.characters for entry in workspace.sources()}
     price = model_roles.prices(workspace.settings)

@@ -25,7 +25,7 @@ from assay.cli.view.dialogue import agrees, at_terminal, say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
-    from assay.synthesis.forecast import Forecast
+    from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.synthesise import SynthesisRequest
 
 OTHERS = ("none", "late", "set")  # that can be compared; `llm` would ask a model about every passage once more
@@ -183,7 +183,7 @@ def _wish(
     )
 
 
-def _settle(expected: Forecast, settings: Settings, *, yes: bool, json: bool, quiet: bool) -> None:
+def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json: bool, quiet: bool) -> None:
     """Say what it will take; ask where that is much, or refuse where nobody can be asked."""
     from assay.cli.questions.ask import say_what_has_no_price
     from assay.core.errors import UserError
@@ -209,7 +209,7 @@ def _settle(expected: Forecast, settings: Settings, *, yes: bool, json: bool, qu
         raise typer.Exit(130)
 
 
-def _ceilings(expected: Forecast, settings: Settings) -> list[str]:
+def _ceilings(expected: SynthesisForecast, settings: Settings) -> list[str]:
     """Ceilings that will probably be reached: better known now than in an hour."""
     from assay.synthesis.forecast import lasting
 
@@ -233,7 +233,7 @@ def _ceilings(expected: Forecast, settings: Settings) -> list[str]:
     ]
 
 
-def _show(expected: Forecast, settings: Settings) -> None:
+def _show(expected: SynthesisForecast, settings: Settings) -> None:
     """The forecast by itself, stage by stage."""
     from rich.table import Table
 

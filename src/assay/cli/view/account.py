@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.cli.view.follow import Show
     from assay.core.account import Account
     from assay.core.run import Run
-    from assay.synthesis.forecast import Forecast
+    from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.facade import Workspace
 
 DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
@@ -65,7 +65,9 @@ def save(account: Account, folder: Path) -> None:
         ) from error
 
 
-def end(opened: Workspace, run: Run, show: Show, out: Path | None, expected: Forecast | None = None) -> typer.Exit:
+def end(
+    opened: Workspace, run: Run, show: Show, out: Path | None, expected: SynthesisForecast | None = None
+) -> typer.Exit:
     """Write the account where the synthesis is delivered, say so, and give back the exit code that says how it went."""
     if run.answer is None:
         return follow.end(opened, run, show)
@@ -116,10 +118,10 @@ def _relations(account: Account) -> list[str]:
 
 def _contradictions(account: Account) -> list[str]:
     from assay.cli.view.progress import related
-    from assay.core.account import Tie
+    from assay.core.account import RelationType
     from assay.core.events.describe import count_of
 
-    found = [each for each in account.relations if each.type is Tie.contradiction]
+    found = [each for each in account.relations if each.type is RelationType.contradiction]
     if not found:
         return ["No contradictions found."]
     more = [f"  and {len(found) - CONTRADICTIONS} more, in the files"] if len(found) > CONTRADICTIONS else []
@@ -127,7 +129,7 @@ def _contradictions(account: Account) -> list[str]:
     return [f"{count_of(len(found), 'contradiction')}:", *shown, *more]
 
 
-def took(opened: Workspace, run: Run, expected: Forecast | None) -> list[str]:
+def took(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """What it took, beside what was expected."""
     from assay.cli.view.live import spent
     from assay.store.runs import records

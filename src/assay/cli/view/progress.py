@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.cli.view.live import DONE, OPEN, part, row, spent
-from assay.core.account import EXPERT, Pipeline, Relation, Tie
+from assay.core.account import EXPERT, Pipeline, Relation, RelationType
 from assay.core.events import (
     Asked,
     Checked,
@@ -164,9 +164,9 @@ def _relations(run: Run, most: int) -> list[Text]:
     """The latest relations, contradictions before all others."""
     labels = progress.labels(run)
     latest = progress.relations(run)[::-1]
-    found = sorted(latest, key=lambda each: each.type is not Tie.contradiction)
+    found = sorted(latest, key=lambda each: each.type is not RelationType.contradiction)
     rows = [
-        row(related(each, labels), "yellow" if each.type is Tie.contradiction else "", indent=2)
+        row(related(each, labels), "yellow" if each.type is RelationType.contradiction else "", indent=2)
         for each in found[: most - 1]
     ]
     return part("Relations", rows, len(found) - most + 1)

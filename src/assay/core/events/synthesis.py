@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.core.account import Beat, Coverage, Insight, Pair, Portrait, Question, Relation, Theme, Translation
+from assay.core.account import Coverage, Insight, Pair, Portrait, Question, Relation, SpineSentence, Theme, Translation
 from assay.core.events.maker import RULES, Fallbacks
 from assay.core.types import Passage, Searched
 
@@ -107,7 +107,7 @@ class SpineWritten:
     """The overall theme, the spine that names every document, and which documents are told together."""
 
     theme: str
-    spine: tuple[Beat, ...]
+    spine: tuple[SpineSentence, ...]
     themes: tuple[Theme, ...]
     by: str = RULES
     fallback: Fallbacks = None

@@ -12,8 +12,8 @@ from math import cos, hypot, pi, sin
 
 from markupsafe import Markup
 
-from assay.core.account import Account, Relation, Tie
-from assay.synthesis.output.circle import Circle, Named, Point, around, width
+from assay.core.account import Account, Relation, RelationType
+from assay.synthesis.output.circle import Circle, MapLabel, Point, around, width
 from assay.synthesis.output.content import TIES
 from assay.synthesis.output.footnotes import Footnotes, footnotes, shown
 from assay.synthesis.output.templating import asset, html_environment
@@ -28,7 +28,7 @@ LEAST_WIDTH = 560.0
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class MapEdge:
     """A relation as a curve; its number is the one that it has in the lists."""
 
     number: int
@@ -71,21 +71,21 @@ def svg(account: Account) -> Markup:
     return Markup(picture)
 
 
-def places(account: Account, notes: Footnotes) -> tuple[Named, ...]:
+def places(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
     """Documents theme by theme, each theme led by its name; by label within. A document is there once, themed or not."""
-    named: list[Named] = []
+    named: list[MapLabel] = []
     left = dict.fromkeys(account.brief.documents)
     for theme in account.themes if len(account.themes) > 1 else ():
         own = [doc for doc in left if doc in theme.documents]
         if own:
-            named.append(Named("", "", shown(theme.name)))
+            named.append(MapLabel("", "", shown(theme.name)))
             named += [_named(doc, notes) for doc in own]
         left = {doc: None for doc in left if doc not in own}
     return (*named, *(_named(doc, notes) for doc in left))
 
 
-def _named(doc: str, notes: Footnotes) -> Named:
-    return Named(doc, notes.label(doc), notes.title(doc))
+def _named(doc: str, notes: Footnotes) -> MapLabel:
+    return MapLabel(doc, notes.label(doc), notes.title(doc))
 
 
 def _arcs(account: Account, circle: Circle) -> list[str]:
@@ -105,20 +105,20 @@ def _arcs(account: Account, circle: Circle) -> list[str]:
     return arcs
 
 
-def _edges(account: Account, circle: Circle) -> list[Edge]:
+def _edges(account: Account, circle: Circle) -> list[MapEdge]:
     """Curves between documents, apart from each other where there are several; contradictions lie on top."""
     nodes = {spot.named.doc_id: spot.node for spot in circle.spots if spot.named.doc_id}
     order = list(nodes)
     numbered = [(n, each) for n, each in enumerate(account.relations, 1) if _pair(each) <= nodes.keys()]
     between = Counter(_pair(each) for _, each in numbered)
     drawn: Counter[frozenset[str]] = Counter()
-    edges: list[Edge] = []
+    edges: list[MapEdge] = []
     for number, relation in numbered:
         pair = _pair(relation)
         start, end = sorted((relation.left.doc_id, relation.right.doc_id), key=order.index)
-        edges.append(Edge(number, relation, _curve(nodes[start], nodes[end], drawn[pair], between[pair])))
+        edges.append(MapEdge(number, relation, _curve(nodes[start], nodes[end], drawn[pair], between[pair])))
         drawn[pair] += 1
-    return sorted(edges, key=lambda each: each.relation.type is Tie.contradiction)
+    return sorted(edges, key=lambda each: each.relation.type is RelationType.contradiction)
 
 
 def _pair(relation: Relation) -> frozenset[str]:

@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class MapLabel:
     """What is to have a place: a document's label and title; or, without a document, the name of a theme."""
 
     doc_id: str
@@ -33,10 +33,10 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MapNode:
     """A place on the circle: the node, and its name in lines that begin at `at`, turned by `turn` degrees."""
 
-    named: Named
+    named: MapLabel
     angle: float
     node: Point
     at: Point
@@ -64,7 +64,7 @@ class Spot:
 class Circle:
     """All places, the circle's radius, and how large its nodes are."""
 
-    spots: tuple[Spot, ...]
+    spots: tuple[MapNode, ...]
     radius: float
     node: float
 
@@ -80,7 +80,7 @@ class Circle:
         return min(xs), min(ys), max(xs), max(ys)
 
 
-def around(places: Sequence[Named]) -> Circle:
+def around(places: Sequence[MapLabel]) -> Circle:
     """The places in the order given, clockwise from the top. No name lies on another, however many there are."""
     if len(places) > FEW:
         return _turned(places)
@@ -91,7 +91,7 @@ def around(places: Sequence[Named]) -> Circle:
     )
 
 
-def overlapping(spots: Sequence[Spot]) -> list[tuple[Spot, Spot]]:
+def overlapping(spots: Sequence[MapNode]) -> list[tuple[MapNode, MapNode]]:
     """Pairs of names that lie on each other."""
     boxes = [(spot, spot.corners()) for spot in spots]
     return [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if meet(first, second)]
@@ -153,9 +153,9 @@ def _angles(places: int) -> list[float]:
     return [first + 2 * pi * place / max(1, places) for place in range(places)]
 
 
-def _upright(places: Sequence[Named], radius: float) -> Circle:
+def _upright(places: Sequence[MapLabel], radius: float) -> Circle:
     """Names beside their nodes, above the topmost one and below the lowest."""
-    spots: list[Spot] = []
+    spots: list[MapNode] = []
     for named, angle in zip(places, _angles(len(places)), strict=True):
         x, y = radius * cos(angle), radius * sin(angle)
         lines = wrapped(named.name, LARGE, WIDE, LINES)
@@ -168,14 +168,14 @@ def _upright(places: Sequence[Named], radius: float) -> Circle:
             anchor = "start" if cos(angle) > 0 else "end"
             tx = x + away * (1 if cos(angle) > 0 else -1)
             ty = y - tall / 2 + LARGE * 0.33 + sin(angle) * tall * 0.3
-        spots.append(Spot(named, angle, (x, y), (tx, ty), anchor, 0.0, LARGE, lines))
+        spots.append(MapNode(named, angle, (x, y), (tx, ty), anchor, 0.0, LARGE, lines))
     return Circle(tuple(spots), radius, NODE)
 
 
-def _turned(places: Sequence[Named]) -> Circle:
+def _turned(places: Sequence[MapLabel]) -> Circle:
     """Names turned outwards like spokes; on the left side they are turned round, so that none stands on its head."""
     radius = max(280.0, ceil(len(places) * APART / (2 * pi)))
-    spots: list[Spot] = []
+    spots: list[MapNode] = []
     for named, angle in zip(places, _angles(len(places)), strict=True):
         begins = radius + DOT + GAP
         left = cos(angle) < -1e-9
@@ -185,5 +185,5 @@ def _turned(places: Sequence[Named]) -> Circle:
         at = (begins * cos(angle) + sx, begins * sin(angle) + sy)
         words = cut(f"{named.label} {named.name}".strip(), SMALL, LONG)
         node = (radius * cos(angle), radius * sin(angle))
-        spots.append(Spot(named, angle, node, at, "end" if left else "start", turn, SMALL, (words,)))
+        spots.append(MapNode(named, angle, node, at, "end" if left else "start", turn, SMALL, (words,)))
     return Circle(tuple(spots), radius, DOT)

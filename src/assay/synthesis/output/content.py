@@ -12,13 +12,13 @@ from assay.core.account import (
     Account,
     Approach,
     Coverage,
-    Kind,
     Pipeline,
     Portrait,
     Question,
+    QuestionKind,
     Readability,
     Relation,
-    Tie,
+    RelationType,
     Translation,
 )
 from assay.core.types import Block, Claim, Shape
@@ -26,12 +26,18 @@ from assay.synthesis.output.footnotes import Footnotes, shown
 
 MANY = 12  # documents above which a question that one document alone answers has no row in the comparison
 QUESTION_KINDS = {
-    Kind.theme: "broad theme",
-    Kind.workings: "inner workings",
-    Kind.comparative: "comparative",
-    Kind.follow_up: "follow-up for a thinly covered document",
+    QuestionKind.theme: "broad theme",
+    QuestionKind.workings: "inner workings",
+    QuestionKind.comparative: "comparative",
+    QuestionKind.follow_up: "follow-up for a thinly covered document",
 }
-TIES = (Tie.contradiction, Tie.extension, Tie.improvement, Tie.complement, Tie.parallel)  # in the order of a legend
+TIES = (
+    RelationType.contradiction,
+    RelationType.extension,
+    RelationType.improvement,
+    RelationType.complement,
+    RelationType.parallel,
+)  # in the order of a legend
 APPROACHES = {
     Approach.search: "one diverse search for each question",
     Approach.agent: "a short run of the agent for each question",
@@ -131,14 +137,14 @@ def narrative_remarks(notes: Footnotes) -> list[str]:
 
 def contradictions(account: Account) -> list[tuple[int, Relation]]:
     """Contradictions with their places among all relations: a relation has one number wherever it is shown."""
-    return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is Tie.contradiction]
+    return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is RelationType.contradiction]
 
 
-def other_relations(account: Account) -> dict[Tie, list[tuple[int, Relation]]]:
+def other_relations(account: Account) -> dict[RelationType, list[tuple[int, Relation]]]:
     """All other relations by type, in the order of the types in a legend."""
     numbered = list(enumerate(account.relations, 1))
     kinds = {tie: [(n, each) for n, each in numbered if each.type is tie] for tie in TIES}
-    return {tie: own for tie, own in kinds.items() if own and tie is not Tie.contradiction}
+    return {tie: own for tie, own in kinds.items() if own and tie is not RelationType.contradiction}
 
 
 def comparison(notes: Footnotes) -> ComparisonTable:
@@ -152,10 +158,10 @@ def comparison(notes: Footnotes) -> ComparisonTable:
         for cite in notes.of_keys(keys):
             quoted = Cell(shown(cite.quote.text), True, (cite,))
             drawn.setdefault(question, {}).setdefault(cite.document, quoted)
-    asked = sorted(account.questions, key=lambda each: each.kind is not Kind.comparative)
+    asked = sorted(account.questions, key=lambda each: each.kind is not QuestionKind.comparative)
     rows = [(question, drawn[question.id]) for question in asked if drawn.get(question.id)]
     many = len(account.brief.documents) > MANY
-    shown_rows = [row for row in rows if not many or len(row[1]) > 1 or row[0].kind is Kind.comparative]
+    shown_rows = [row for row in rows if not many or len(row[1]) > 1 or row[0].kind is QuestionKind.comparative]
     documents = [doc for doc in account.brief.documents if any(doc in cells for _, cells in shown_rows)]
     return ComparisonTable(tuple(shown_rows), documents, len(rows) - len(shown_rows))
 

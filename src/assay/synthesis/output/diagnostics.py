@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from assay.core.account import Chosen, Diagnostics, Pipeline, Tie
+from assay.core.account import Diagnostics, Pipeline, RelationType, RerankerComparison
 from assay.core.events import RULES
 from assay.core.run import Run
 from assay.synthesis import progress
@@ -19,14 +19,14 @@ def diagnostics(run: Run) -> Diagnostics:
     counts = Counter(relation.type for relation in progress.relations(run))
     dropped = tuple(why for _, event in sorted(progress.related(run).items()) for why in event.dropped)
     return Diagnostics(
-        types={tie.value: counts[tie] for tie in Tie},
+        types={tie.value: counts[tie] for tie in RelationType},
         reading=" ".join(part for part in (_reading(run, counts), _on_dropped(len(dropped))) if part),
         dropped=dropped,
         rerankers=rerankers(run),
     )
 
 
-def _reading(run: Run, counts: Counter[Tie]) -> str:
+def _reading(run: Run, counts: Counter[RelationType]) -> str:
     """What the distribution of types means, for somebody who may ask again."""
     total = counts.total()
     by_rule = all(event.by == RULES for event in progress.related(run).values())
@@ -39,7 +39,7 @@ def _reading(run: Run, counts: Counter[Tie]) -> str:
         if by_rule
         else ""
     )
-    torn, alike = counts[Tie.contradiction], counts[Tie.complement] + counts[Tie.parallel]
+    torn, alike = counts[RelationType.contradiction], counts[RelationType.complement] + counts[RelationType.parallel]
     if total < FEW:
         return f"{_several(total, 'relation')}: too few to say anything about their mix.{limit}"
     if torn >= TORN * total:
@@ -75,7 +75,7 @@ def _several(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def rerankers(run: Run) -> tuple[Chosen, ...]:
+def rerankers(run: Run) -> tuple[RerankerComparison, ...]:
     """The reranker in use, and how far each of those that were compared with it chose the same passages, over the questions
     for which they were asked; nothing where none was asked."""
     compared = [event for event in progress.looked(run).values() if event.others]
@@ -87,6 +87,6 @@ def rerankers(run: Run) -> tuple[Chosen, ...]:
             chosen[name] += len(set(others))
             shared[name] += len(own & set(others))
     return (
-        *(Chosen(name, count, count) for name, count in in_use.items()),
-        *(Chosen(name, chosen[name], shared[name]) for name in chosen),
+        *(RerankerComparison(name, count, count) for name, count in in_use.items()),
+        *(RerankerComparison(name, chosen[name], shared[name]) for name in chosen),
     )

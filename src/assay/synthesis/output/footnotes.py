@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from assay.answer.render import Citation, one_line
-from assay.core.account import Account, Insight, Portrait, Question, Relation, Side
+from assay.core.account import Account, Insight, Portrait, Question, Relation, RelationSide
 from assay.core.types import Claim, Evidence, Quote
 from assay.language.clean import clean_text
 
@@ -38,7 +38,7 @@ class Footnotes:
     def of_keys(self, keys: Iterable[str]) -> list[Citation]:
         return self._found((key, self.evidence[key].quote.start) for key in keys if key in self.evidence)
 
-    def of_side(self, side: Side) -> list[Citation]:
+    def of_side(self, side: RelationSide) -> list[Citation]:
         return self._found([(side.key, side.quote.start)])
 
     def label(self, doc_id: str) -> str:
@@ -55,7 +55,7 @@ class Footnotes:
         below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is said beside it
         return " · ".join(part for part in (page, below) if part)
 
-    def where_of_side(self, side: Side) -> str:
+    def where_of_side(self, side: RelationSide) -> str:
         return " · ".join(filter(None, map(self.where, self.of_side(side))))
 
     def questions_of(self, relation: Relation) -> list[str]:

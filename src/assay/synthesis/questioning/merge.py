@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.answer.extractive.extract import names_of
-from assay.core.account import Kind, Pipeline, Question
+from assay.core.account import Pipeline, Question, QuestionKind
 from assay.language.terms import fold_case
 from assay.synthesis.questioning.by_rule import folded
 
@@ -28,7 +28,7 @@ TURNS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class AskedQuestion:
     """A question as one document gave rise to it; "" is all of them together."""
 
     words: str
@@ -36,7 +36,7 @@ class Put:
 
 
 def merged(
-    asked: Sequence[Put],
+    asked: Sequence[AskedQuestion],
     earlier: Sequence[Question],
     vectors: np.ndarray,
     pipeline: Pipeline,
@@ -67,7 +67,7 @@ def merged(
     )
 
 
-def _same(left: Put, right: Put, near: float) -> bool:
+def _same(left: AskedQuestion, right: AskedQuestion, near: float) -> bool:
     """Whether two questions ask the same. Other names, numbers or months make another question, however near it is."""
     if bool(left.doc_id) != bool(right.doc_id):
         return False
@@ -89,7 +89,7 @@ def _turns(question: str) -> frozenset[str]:
 
 
 def _not_asked_before(
-    asked: Sequence[Put],
+    asked: Sequence[AskedQuestion],
     earlier: Sequence[Question],
     vectors: np.ndarray,
     first: Sequence[int],
@@ -110,12 +110,12 @@ def _not_asked_before(
     return [place for place in first if place not in again]
 
 
-def _kind(doc_id: str, pipeline: Pipeline, pass_: int) -> Kind:
+def _kind(doc_id: str, pipeline: Pipeline, pass_: int) -> QuestionKind:
     if not doc_id:
-        return Kind.comparative
+        return QuestionKind.comparative
     if pass_ > 1:
-        return Kind.follow_up
-    return Kind.workings if pipeline is Pipeline.synthesis else Kind.theme
+        return QuestionKind.follow_up
+    return QuestionKind.workings if pipeline is Pipeline.synthesis else QuestionKind.theme
 
 
 def most_different(vectors: np.ndarray, count: int) -> list[int]:

@@ -37,7 +37,7 @@ STRAYS = "it asks about nothing that was shown"
 AGAIN = "it was asked already"
 
 
-class Proposal(BaseModel):
+class QuestionsReply(BaseModel):
     """Questions as a model puts them."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -46,7 +46,7 @@ class Proposal(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class QuestionRequest:
     """One thing that questions are wanted for: what is shown, and what the rules would ask.
 
     shows: the words that a model sees in at most so many tokens, fenced
@@ -63,7 +63,7 @@ class Asking:
     by_rule: Callable[[int, Sequence[str]], tuple[str, ...]] = lambda count, known: ()
 
 
-async def proposed(run: Run, context: RunContext, asking: Asking) -> tuple[tuple[str, ...], Maker]:
+async def proposed(run: Run, context: RunContext, asking: QuestionRequest) -> tuple[tuple[str, ...], Maker]:
     """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
     which makes the same mistake again and takes its time over it."""
     if not run.asked.has_model:
@@ -84,12 +84,12 @@ async def proposed(run: Run, context: RunContext, asking: Asking) -> tuple[tuple
 
 
 async def _reply(
-    run: Run, context: RunContext, asking: Asking, count: int, wrong: Sequence[tuple[str, str]]
-) -> tuple[Proposal, str] | NoReply:
+    run: Run, context: RunContext, asking: QuestionRequest, count: int, wrong: Sequence[tuple[str, str]]
+) -> tuple[QuestionsReply, str] | NoReply:
     return await context.ask(
         Role.plan,
         asking.prompt,
-        Proposal,
+        QuestionsReply,
         lambda room: build_prompt(asking, progress.brief(run), mark(run), room, count, wrong),
         schema=schema(count),
         documents=asking.documents,
@@ -98,7 +98,7 @@ async def _reply(
 
 
 def build_prompt(
-    asking: Asking, brief: Brief, mark: str, room: int, count: int, wrong: Sequence[tuple[str, str]] = ()
+    asking: QuestionRequest, brief: Brief, mark: str, room: int, count: int, wrong: Sequence[tuple[str, str]] = ()
 ) -> Mapping[str, str]:
     """The values of one of the three prompts, in at most `room` tokens: the focus and what was wrong first, then the words."""
     focus = (

@@ -15,7 +15,7 @@ from assay.answer.checking.judge import JUDGE
 from assay.answer.conflicts import pair as conflict
 from assay.answer.evidence_text import Sources
 from assay.answer.statements import is_statement, split_statements
-from assay.core.account import Insight, Pair, Relation, Side, Tie
+from assay.core.account import Insight, Pair, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.evidence.assess import SAYS, whole
 from assay.evidence.quotation import locate, stands
@@ -38,7 +38,7 @@ Documents = Callable[[str], Document | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Couple:
+class InsightPair:
     """A pair with all that belongs to it: both insights, what each rests on, and what each document is called."""
 
     pair: Pair
@@ -60,10 +60,10 @@ class Couple:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class ProposedRelation:
     """A relation as a model has put it."""
 
-    type: Tie
+    type: RelationType
     reason: str
     left: str
     right: str
@@ -72,7 +72,7 @@ class Proposed:
 # --- what a model said ----------------------------------------------------------------------------------------------
 
 
-def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small: bool) -> Relation | str:
+def held(couple: InsightPair, said: ProposedRelation, document: Documents, by: str, *, small: bool) -> Relation | str:
     """The relation, if words of both documents bear it out; else why it is dropped. A small model is not believed against the
     rules: what contradicts each other they say, and the reason is theirs too."""
     if small and (ruled := contradicted(couple, document)) is not None:
@@ -80,7 +80,7 @@ def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small:
     about = f"{said.type} between {couple.name}"
     if couple.left.doc_id == couple.right.doc_id:
         return f"{about}: both are of the same document"
-    sides: list[Side] = []
+    sides: list[RelationSide] = []
     for label, words, insight, evidence in (
         (couple.labels[0], said.left, couple.left, couple.ours),
         (couple.labels[1], said.right, couple.right, couple.theirs),
@@ -92,20 +92,20 @@ def held(couple: Couple, said: Proposed, document: Documents, by: str, *, small:
     left, right = _in_short(sides[0], sides[1]), _in_short(sides[1], sides[0])
     if small and not shared_words(left.quote.text, right.quote.text):
         return f"{about}: a small model says so, and the two have no word in common"
-    at_odds = _at_odds(left, right, couple, document) if said.type is Tie.contradiction else ""
-    if said.type is Tie.contradiction and small and not at_odds:
+    at_odds = _at_odds(left, right, couple, document) if said.type is RelationType.contradiction else ""
+    if said.type is RelationType.contradiction and small and not at_odds:
         return f"{about}: a small model says so, and no rule bears it out"
     given = "" if small else _given(couple, said)
     reason = given or reason_of(couple, _as_believed(said.type, small=small), left, right, at_odds)
     return Relation(left, right, _as_believed(said.type, small=small), reason, by)
 
 
-def _as_believed(tie: Tie, *, small: bool) -> Tie:
+def _as_believed(tie: RelationType, *, small: bool) -> RelationType:
     """A small model can tell that two things have to do with each other; which goes further, or is better, it guesses."""
-    return Tie.complement if small and tie in (Tie.extension, Tie.improvement) else tie
+    return RelationType.complement if small and tie in (RelationType.extension, RelationType.improvement) else tie
 
 
-def _in_short(side: Side, other: Side) -> Side:
+def _in_short(side: RelationSide, other: RelationSide) -> RelationSide:
     """Of a side that quotes more than two sentences, the one that shares most with the other side."""
     spans = split_sentences(side.quote.text)
     if len(spans) <= LONG:
@@ -116,7 +116,7 @@ def _in_short(side: Side, other: Side) -> Side:
     return replace(side, quote=Quote(side.doc_id, at + start, at + end, side.quote.text[start:end]))
 
 
-def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | str:
+def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | str:
     """Where the words stand in what this side rests on, widened to whole sentences; or what is wrong with them."""
     if not words.strip():
         return "nothing is quoted from"
@@ -132,18 +132,18 @@ def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document:
                 return "an instruction is quoted from"
             source = document(insight.doc_id)
             if source is not None and stands(found, source):
-                return Side(insight.id, insight.doc_id, each.key, found)
+                return RelationSide(insight.id, insight.doc_id, each.key, found)
     return "what is quoted does not stand in the evidence of"
 
 
-def _at_odds(left: Side, right: Side, couple: Couple, document: Documents) -> str:
+def _at_odds(left: RelationSide, right: RelationSide, couple: InsightPair, document: Documents) -> str:
     """What the rules see the two disagree about, given that they speak of the same."""
     ours, theirs = left.quote.text, right.quote.text
     found = _disputed(left, right, couple, document, 1.0)
     return found or find_reversal(ours, theirs) or find_denial(ours, theirs)
 
 
-def _disputed(left: Side, right: Side, couple: Couple, document: Documents, alike: float) -> str:
+def _disputed(left: RelationSide, right: RelationSide, couple: InsightPair, document: Documents, alike: float) -> str:
     from assay.answer.conflicts.dispute import Statement, disputed
 
     around = {each.key: each.passage.text for each in (*couple.ours, *couple.theirs)}
@@ -180,7 +180,7 @@ RELATING = re.compile(
 )
 
 
-def _given(couple: Couple, said: Proposed) -> str:
+def _given(couple: InsightPair, said: ProposedRelation) -> str:
     """The reason as it was given, if it states nothing that neither side says. Of two that contradict each other a reason may
     well deny one."""
     reason = " ".join(clean_text(said.reason).split())
@@ -188,7 +188,7 @@ def _given(couple: Couple, said: Proposed) -> str:
     evidence = (*couple.ours, *couple.theirs)
     claim = Claim(stated, tuple(dict.fromkeys(each.key for each in evidence)))
     passes = {Verdict.supported, Verdict.partial} | (
-        {Verdict.contradicted} if said.type is Tie.contradiction else set()
+        {Verdict.contradicted} if said.type is RelationType.contradiction else set()
     )
     holds = len(reason) <= REASON and not is_suspicious(reason) and not _mistaken(couple, reason)
     return reason if holds and JUDGE.by_rule(claim, evidence, Sources()).verdict in passes else ""
@@ -197,7 +197,7 @@ def _given(couple: Couple, said: Proposed) -> str:
 LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")
 
 
-def _mistaken(couple: Couple, reason: str) -> bool:
+def _mistaken(couple: InsightPair, reason: str) -> bool:
     """Whether a reason calls a document what it is not: it names a third one, or gives to one side a name, number or date that
     only the other has."""
     ours, theirs = (
@@ -217,7 +217,7 @@ def _mistaken(couple: Couple, reason: str) -> bool:
 # --- by rule --------------------------------------------------------------------------------------------------------
 
 
-def by_rule(couple: Couple, document: Documents) -> Relation | None:
+def by_rule(couple: InsightPair, document: Documents) -> Relation | None:
     """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
     same question, in what they rest on. Parallel where they say the same, or the same of another time; complement where they
     are near and name the same thing. No rule can tell the other ties."""
@@ -229,43 +229,45 @@ def by_rule(couple: Couple, document: Documents) -> Relation | None:
     openings = [_opening(document(side.doc_id)) for side in both]
     series = conflict.series(*openings)
     if couple.pair.alike >= PARALLEL and (series or _agree(left.quote.text, right.quote.text)):
-        return Relation(left, right, Tie.parallel, reason_of(couple, Tie.parallel, left, right))
+        return Relation(left, right, RelationType.parallel, reason_of(couple, RelationType.parallel, left, right))
     beside = product(_told(left, couple.ours, document), _told(right, couple.theirs, document))
     for one, other in beside if couple.question else ():
         if about := _disputed(one, other, couple, document, 1.0):
-            return Relation(one, other, Tie.contradiction, reason_of(couple, Tie.contradiction, one, other, about))
+            return Relation(
+                one, other, RelationType.contradiction, reason_of(couple, RelationType.contradiction, one, other, about)
+            )
     if couple.pair.alike >= NEAR and (named := _named(left.quote.text, right.quote.text)):
-        reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {SAID[Tie.complement]}."
-        return Relation(left, right, Tie.complement, reason)
+        reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {SAID[RelationType.complement]}."
+        return Relation(left, right, RelationType.complement, reason)
     return None
 
 
-def contradicted(couple: Couple, document: Documents) -> Relation | None:
+def contradicted(couple: InsightPair, document: Documents) -> Relation | None:
     """The contradiction that the rules see between two insights as their documents have them, if they see one."""
     if (both := _both(couple, document)) is None:
         return None
     left, right = both
     about = _disputed(left, right, couple, document, couple.pair.alike)
-    reason = reason_of(couple, Tie.contradiction, left, right, about)
-    return Relation(left, right, Tie.contradiction, reason) if about else None
+    reason = reason_of(couple, RelationType.contradiction, left, right, about)
+    return Relation(left, right, RelationType.contradiction, reason) if about else None
 
 
-def _both(couple: Couple, document: Documents) -> tuple[Side, Side] | None:
+def _both(couple: InsightPair, document: Documents) -> tuple[RelationSide, RelationSide] | None:
     left = _own(couple.left, couple.ours, document)
     right = _own(couple.right, couple.theirs, document)
     return (left, right) if left and right and left.doc_id != right.doc_id else None
 
 
-def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> Side | None:
+def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | None:
     """An insight as its document has it: the quotation that it is, or the best one that it cites."""
     source = document(insight.doc_id)
     words = insight.claim.quote or (evidence[0].quote if evidence else None)
     if not evidence or words is None or source is None or not stands(words, source) or is_suspicious(words.text):
         return None
-    return Side(insight.id, insight.doc_id, evidence[0].key, words)
+    return RelationSide(insight.id, insight.doc_id, evidence[0].key, words)
 
 
-def _told(side: Side, evidence: Sequence[Evidence], document: Documents) -> list[Side]:
+def _told(side: RelationSide, evidence: Sequence[Evidence], document: Documents) -> list[RelationSide]:
     """The sentences of what a side rests on."""
     source = document(side.doc_id)
     found = [
@@ -297,11 +299,11 @@ def _agree(left: str, right: str) -> bool:
 
 
 SAID = {
-    Tie.contradiction: "they cannot both be right",
-    Tie.extension: "one goes further than the other",
-    Tie.improvement: "one betters the other",
-    Tie.complement: "each says what the other does not",
-    Tie.parallel: "they say much the same",
+    RelationType.contradiction: "they cannot both be right",
+    RelationType.extension: "one goes further than the other",
+    RelationType.improvement: "one betters the other",
+    RelationType.complement: "each says what the other does not",
+    RelationType.parallel: "they say much the same",
 }
 
 
@@ -316,7 +318,7 @@ def shared_words(left: str, right: str) -> list[str]:
     return list(shared.values())
 
 
-def reason_of(couple: Couple, tie: Tie, left: Side, right: Side, about: str = "") -> str:
+def reason_of(couple: InsightPair, tie: RelationType, left: RelationSide, right: RelationSide, about: str = "") -> str:
     """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
     spoken = ", ".join(shared_words(left.quote.text, right.quote.text)[:SHARED])
     ours, theirs = couple.labels

@@ -31,7 +31,7 @@ BLOCK = 512  # sentences that are held against all others at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DisputableSentence:
     """A sentence that could be disputed, and the document it stands in."""
 
     doc_id: str
@@ -53,11 +53,13 @@ async def questions(context: RunContext, documents: Sequence[str], most: int = M
     return tuple(dict.fromkeys(chosen.values()))[:most]
 
 
-def disputable(document: Document, most: int) -> list[Told]:
+def disputable(document: Document, most: int) -> list[DisputableSentence]:
     """Sentences that say how many, when, or that something is not so; spread over the whole of a long document."""
     title = fold_case(document.text[:200]).split("\n")[0]  # as it calls itself, whatever label it goes by
     found = [
-        Told(document.id, Statement(" ".join(words.split()), "", title), document.text[max(0, start - 400) : end + 400])
+        DisputableSentence(
+            document.id, Statement(" ".join(words.split()), "", title), document.text[max(0, start - 400) : end + 400]
+        )
         for start, end in split_sentences(document.text)
         if _disputable(words := document.text[start:end])
     ]
@@ -73,7 +75,9 @@ def _disputable(words: str) -> bool:
     return bool(re.search(r"\d", words)) or count_negations(words) > 0
 
 
-def _disputes(told: Sequence[Told], vectors: np.ndarray) -> Iterable[tuple[Told, Told, Dispute]]:
+def _disputes(
+    told: Sequence[DisputableSentence], vectors: np.ndarray
+) -> Iterable[tuple[DisputableSentence, DisputableSentence, Dispute]]:
     for one, other, alike in nearest([one.doc_id for one in told], vectors):
         found = between(told[one].statement, told[other].statement, alike)
         if found is not None and not of_one_mould(told[one].around, told[other].around):

@@ -25,7 +25,7 @@ SAME, NEAR, LAST = "they answer the same question", "they are near in meaning", 
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ComparableInsight:
     """An insight as pairs are chosen by it. One that rests on an `odd` passage (it reads like an instruction) is compared only
     where its document would not be compared at all: so it takes nobody's place."""
 
@@ -36,15 +36,15 @@ class Item:
     odd: bool = False
 
 
-def possible(items: Sequence[Item]) -> int:
+def possible(items: Sequence[ComparableInsight]) -> int:
     """How many pairs of insights of different documents there are."""
     own = Counter(item.document for item in items)
     return (len(items) ** 2 - sum(count**2 for count in own.values())) // 2
 
 
-def chosen(items: Sequence[Item], vectors: np.ndarray) -> tuple[Pair, ...]:
+def chosen(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tuple[Pair, ...]:
     """The pairs that are compared, by documents, the earlier one on the left. `vectors` are unit rows, one for each item."""
-    kept = _Kept(items)
+    kept = _PairSelection(items)
     plain = [place for place, item in enumerate(items) if not item.odd]
     by_question: dict[str, list[int]] = {}
     for place in plain:
@@ -84,10 +84,10 @@ def _order(each: Near) -> tuple[float, int, int]:
 
 
 @dataclass
-class _Kept:
+class _PairSelection:
     """The pairs so far, and how often each insight, document and couple of documents is among them."""
 
-    items: Sequence[Item]
+    items: Sequence[ComparableInsight]
     pairs: dict[tuple[int, int], tuple[str, float]] = field(default_factory=dict)
     used: Counter[int] = field(default_factory=Counter)
     couples: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -119,7 +119,12 @@ class _Kept:
 
 
 def _nearest(
-    items: Sequence[Item], vectors: np.ndarray, rows: Sequence[int], among: Sequence[int], count: int, floor: float
+    items: Sequence[ComparableInsight],
+    vectors: np.ndarray,
+    rows: Sequence[int],
+    among: Sequence[int],
+    count: int,
+    floor: float,
 ) -> Iterator[Near]:
     """For each of `rows` the nearest of `among` in other documents; a block of the table at a time, however many there are."""
     import numpy as np
@@ -140,7 +145,7 @@ def _nearest(
                     yield (near, right, left) if turned else (near, left, right)
 
 
-def _nobody_left_out(kept: _Kept, vectors: np.ndarray, plain: Sequence[int]) -> None:
+def _nobody_left_out(kept: _PairSelection, vectors: np.ndarray, plain: Sequence[int]) -> None:
     """A document that has an insight and no pair gets the nearest there is, preferably of plain ones."""
     items = kept.items
     everyone = range(len(items))

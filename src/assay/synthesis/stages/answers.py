@@ -11,7 +11,7 @@ from assay.agent.context import RunContext, mark
 from assay.agent.limits import ROUNDS
 from assay.agent.steps.registry import HOPS
 from assay.answer.statements import is_statement, split_statements
-from assay.core.account import Approach, Brief, Kind, Question
+from assay.core.account import Approach, Brief, Question, QuestionKind
 from assay.core.errors import ModelError
 from assay.core.events import (
     Eagerness,
@@ -66,7 +66,7 @@ async def look(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 async def _searched(context: RunContext, brief: Brief, question: Question) -> PassagesChosen:
-    within = question.documents if question.kind is Kind.follow_up else brief.documents
+    within = question.documents if question.kind is QuestionKind.follow_up else brief.documents
     search_context = replace(
         context.tool_context.search_context,
         reranker=None,
@@ -91,7 +91,7 @@ async def _few(context: RunContext, brief: Brief, question: Question, hits: Sequ
     say, if it is in the pool at all."""
     reranker = _reranker(context, name)
     ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_worth(hits)
-    comparative = question.kind is Kind.comparative
+    comparative = question.kind is QuestionKind.comparative
     most = brief.top * (SCORED if name == "llm" else 2 if comparative else 1)
     few = capped(ranked, 1 if comparative else OF_ONE if len(brief.documents) > 1 else 0)[:most]
     own = frozenset(question.documents)
@@ -137,7 +137,7 @@ async def _weighed(
         parts.append(weighed)
         made.append(maker)
     evidence = sorted((each for part in parts for each in part.evidence), key=lambda each: (-each.score, each.key))
-    few = evidence[: progress.brief(run).top * (2 if question.kind is Kind.comparative else 1)]
+    few = evidence[: progress.brief(run).top * (2 if question.kind is QuestionKind.comparative else 1)]
     passed_over = tuple(each.passage.id for each in evidence[len(few) :])
     together = Weighed(
         tuple(few),
@@ -245,7 +245,7 @@ async def _researched(run: Run, context: RunContext, question: Question) -> list
     """What a short run of the agent finds for a question: played in memory, with its replies in the record of the synthesis.
     When the synthesis is carried on, it goes the same way again and asks for nothing twice."""
     assert context.meter is not None
-    within = question.documents if question.kind is Kind.follow_up else progress.brief(run).documents
+    within = question.documents if question.kind is QuestionKind.follow_up else progress.brief(run).documents
     asked = replace(
         run.asked,
         question=question.text,

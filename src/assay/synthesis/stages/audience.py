@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.agent.context import RunContext, mark
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Retold, Telling, Translation
+from assay.core.account import EXECUTIVE, EXPERT, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.events import RULES, Event, Translated
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
@@ -17,17 +17,17 @@ from assay.models.meter import NoReply
 from assay.synthesis import progress
 from assay.synthesis.writing import rewrite
 from assay.synthesis.writing.readability import readability
-from assay.synthesis.writing.rewrite import Matter, Tried
+from assay.synthesis.writing.rewrite import Tried, VerifiedNarrative
 
 NO_MODEL = "there is no model to write it anew"
 CHECKED = 6  # sentences that one request checks
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TranslatedGroup:
     """What came of one group of claims. Those that no sentence tells are spared the reader."""
 
-    sentences: tuple[Retold, ...]
+    sentences: tuple[TranslatedSentence, ...]
     analogy: str = ""
     maker: Maker = BY_RULES
 
@@ -36,22 +36,24 @@ async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One translation for each audience that has none yet, in the order in which they were asked for."""
     done = progress.translations(run)
     wanted = [each for each in dict.fromkeys(progress.brief(run).audiences) if each != EXPERT and each not in done]
-    told = rewrite.matter(run, context.sources(run))
+    told = rewrite.verified_narrative(run, context.sources(run))
     async for event in progress.side_by_side(_translated(run, context, told, audience) for audience in wanted):
         yield event
 
 
-async def _translated(run: Run, context: RunContext, told: Matter, audience: str) -> Translated:
+async def _translated(run: Run, context: RunContext, told: VerifiedNarrative, audience: str) -> Translated:
     cut = list(rewrite.groups(told, small=context.small(Role.write)))
     parts = [each async for each in progress.side_by_side(_part(run, context, told, audience, group) for group in cut)]
     sentences = [each for part in parts for each in part.sentences]
     sentences += rewrite.owed(told, frozenset(place for each in sentences for place in each.claims))
     heard = {place for each in sentences for place in each.claims}
     analogies = [(group[0], part.analogy) for group, part in zip(cut, parts, strict=True) if part.analogy]
-    paragraphs: list[Telling] = []
+    paragraphs: list[TranslatedParagraph] = []
     for block in told.blocks:
         if own := sorted((each for each in sentences if each.claims[0] in block), key=lambda each: each.claims[0]):
-            paragraphs.append(Telling(tuple(own), next((said for first, said in analogies if first in block), "")))
+            paragraphs.append(
+                TranslatedParagraph(tuple(own), next((said for first, said in analogies if first in block), ""))
+            )
     maker = combine_makers(part.maker for part in parts)
     translation = Translation(
         audience,
@@ -68,10 +70,12 @@ def _text(sentences: Iterable[str]) -> str:
     return "\n\n".join(sentences)  # each by itself: a quotation may have no full stop
 
 
-async def _part(run: Run, context: RunContext, told: Matter, audience: str, group: Sequence[int]) -> Part:
+async def _part(
+    run: Run, context: RunContext, told: VerifiedNarrative, audience: str, group: Sequence[int]
+) -> TranslatedGroup:
     """One group, retold; asked for once more where what was to be plain has become harder to read."""
     if not run.asked.has_model:
-        return Part(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
+        return TranslatedGroup(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
     first = await _retold(run, context, told, audience, group)
     if audience != PLAIN or context.small(Role.write) or first.maker.by == RULES:
         return first
@@ -84,22 +88,22 @@ async def _part(run: Run, context: RunContext, told: Matter, audience: str, grou
     return second if _grade(second) < after and _kept(second) <= _kept(first) else first
 
 
-def _grade(part: Part) -> float:
+def _grade(part: TranslatedGroup) -> float:
     return readability(_text(each.text for each in part.sentences)).grade
 
 
-def _kept(part: Part) -> int:
+def _kept(part: TranslatedGroup) -> int:
     return sum(each.kept for each in part.sentences)
 
 
 async def _retold(
-    run: Run, context: RunContext, told: Matter, audience: str, group: Sequence[int], note: str = ""
-) -> Part:
+    run: Run, context: RunContext, told: VerifiedNarrative, audience: str, group: Sequence[int], note: str = ""
+) -> TranslatedGroup:
     spares = audience == EXECUTIVE
     reply = await context.ask(
         Role.write,
         "translate",
-        rewrite.Retelling,
+        rewrite.TranslationReply,
         lambda room: rewrite.build_prompt(told, audience, group, mark(run), room, note),
         schema=rewrite.schema(len(group), spares=spares),
         documents=_documents(told, group),
@@ -107,14 +111,16 @@ async def _retold(
     )
     if isinstance(reply, NoReply):
         why = f"it could not be written anew ({reply.why})"
-        return Part(tuple(rewrite.in_its_words(told, place, why) for place in group), maker=stand_in(reply.why))
+        return TranslatedGroup(
+            tuple(rewrite.in_its_words(told, place, why) for place in group), maker=stand_in(reply.why)
+        )
     written, by = reply
     ruled = await _ruled(run, context, told, rewrite.read(written, told, group))
     analogy = "" if spares else rewrite.analogy(written.analogy)
-    return Part(rewrite.settled(ruled, told, group, spares=spares), analogy, Maker(by))
+    return TranslatedGroup(rewrite.settled(ruled, told, group, spares=spares), analogy, Maker(by))
 
 
-async def _ruled(run: Run, context: RunContext, told: Matter, tried: Sequence[Tried]) -> list[Tried]:
+async def _ruled(run: Run, context: RunContext, told: VerifiedNarrative, tried: Sequence[Tried]) -> list[Tried]:
     """Each sentence with its verdict: by rule, and what the rules leave open by a model, unless that is a small one."""
     ruled = [(rewrite.by_rule(each, told), each[1]) for each in tried]
     pieces = tuple(told.pieces.values())
@@ -128,7 +134,7 @@ async def _ruled(run: Run, context: RunContext, told: Matter, tried: Sequence[Tr
     return ruled
 
 
-async def _checked(run: Run, context: RunContext, told: Matter, batch: Sequence[Tried]) -> Sequence[Claim]:
+async def _checked(run: Run, context: RunContext, told: VerifiedNarrative, batch: Sequence[Tried]) -> Sequence[Claim]:
     claims = [claim for claim, _ in batch]
     places = sorted({place for _, own in batch for place in own})
     shown = [told.pieces[place] for place in places]
@@ -138,5 +144,5 @@ async def _checked(run: Run, context: RunContext, told: Matter, batch: Sequence[
     return judged
 
 
-def _documents(told: Matter, places: Iterable[int]) -> list[str]:
+def _documents(told: VerifiedNarrative, places: Iterable[int]) -> list[str]:
     return sorted({doc for place in places for doc in told.documents[place]})

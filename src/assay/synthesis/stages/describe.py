@@ -46,7 +46,7 @@ BYLINE = (
 Short = Annotated[str, Field(max_length=300)]
 
 
-class Identity(BaseModel):
+class IdentityReply(BaseModel):
     """What a document says of itself, as a model reads it; empty where it does not say."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -120,7 +120,7 @@ async def _filled(run: Run, context: RunContext, document: Document, portrait: P
     reply = await context.ask(
         Role.judge,
         "describe",
-        Identity,
+        IdentityReply,
         lambda room: build_prompt(document, label, mark(run), min(room, most)),
         schema=schema(),
         documents=[document.id],
@@ -146,7 +146,7 @@ def schema() -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def read(identity: Identity, by: str, document: Document, portrait: Portrait) -> Portrait:
+def read(identity: IdentityReply, by: str, document: Document, portrait: Portrait) -> Portrait:
     """The portrait with its gaps filled, as far as what fills them stands in the document's own beginning."""
     beginning = document.text[:BEGINNING]
     title, authors, year = "", (), ""

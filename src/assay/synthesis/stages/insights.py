@@ -43,7 +43,7 @@ Documents = Callable[[str], Document | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class InsightTask:
     """An insight that is to be drawn: what this document says to this question."""
 
     id: str
@@ -57,7 +57,7 @@ class Wanted:
         return tuple(each for each in self.evidence if not each.flagged)
 
 
-class Said(BaseModel):
+class InsightReply(BaseModel):
     """An insight as it was written, by its number in the request."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -67,10 +67,10 @@ class Said(BaseModel):
     cites: list[str] = []
 
 
-class Saying(BaseModel):
+class InsightReplies(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    insights: list[Said]
+    insights: list[InsightReply]
 
 
 # --- what is wanted -------------------------------------------------------------------------------------------------
@@ -87,20 +87,20 @@ def undrawn(run: Run) -> tuple[str, ...]:
     return tuple(each.id for each in progress.questions(run) if each.id in found and each.id not in done)
 
 
-def wanted(run: Run) -> tuple[Wanted, ...]:
+def wanted(run: Run) -> tuple[InsightTask, ...]:
     """Every insight that there is to be, drawn or not: by document, then by question."""
     found = progress.answered_by(run)
     return tuple(
-        Wanted(progress.insight_id(question.id, label), question, doc, evidence)
+        InsightTask(progress.insight_id(question.id, label), question, doc, evidence)
         for doc, label in progress.labels(run).items()
         for question in progress.questions(run)
         if (evidence := found.get(question.id, {}).get(doc, ()))
     )
 
 
-def requests(items: Sequence[Wanted], together: int) -> list[Sequence[Wanted]]:
+def requests(items: Sequence[InsightTask], together: int) -> list[Sequence[InsightTask]]:
     """The insights that share a request. They are cut over all that are wanted: who carries on asks what was asked before."""
-    own: dict[str, list[Wanted]] = {}
+    own: dict[str, list[InsightTask]] = {}
     for each in items:
         if each.told:
             own.setdefault(each.doc_id, []).append(each)
@@ -116,12 +116,12 @@ async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
     items = wanted(run)
     open_ = list(undrawn(run))
     asks_for = frozenset(open_)
-    blocks: list[Sequence[Wanted]] = []
+    blocks: list[Sequence[InsightTask]] = []
     if run.asked.has_model:
         together = 1 if context.small(Role.write) else TOGETHER
         blocks = [block for block in requests(items, together) if any(each.question.id in asks_for for each in block)]
     asked = {each.id for block in blocks for each in block}
-    by_question: dict[str, list[Wanted]] = {}
+    by_question: dict[str, list[InsightTask]] = {}
     for each in items:
         by_question.setdefault(each.question.id, []).append(each)
     drawn = {
@@ -144,27 +144,31 @@ async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _InsightResult:
     insight: Insight
     maker: Maker = BY_RULES
     missing: bool = False
 
 
-def _drew(question: str, drawn: Sequence[_Drawn]) -> InsightsDrawn:
+def _drew(question: str, drawn: Sequence[_InsightResult]) -> InsightsDrawn:
     missing = tuple(each.insight.id for each in drawn if each.missing)
     maker = combine_makers(each.maker for each in drawn if each.maker != BY_RULES)
     return InsightsDrawn(question, tuple(each.insight for each in drawn), missing, maker.by, maker.fallback)
 
 
-def _by_rule(item: Wanted, document: Documents, maker: Maker = BY_RULES, *, missing: bool = False) -> _Drawn:
+def _by_rule(
+    item: InsightTask, document: Documents, maker: Maker = BY_RULES, *, missing: bool = False
+) -> _InsightResult:
     claim = JUDGE.verify(in_its_words(item), item.evidence, document)
-    return _Drawn(Insight(item.id, item.question.id, item.doc_id, claim), maker, missing)
+    return _InsightResult(Insight(item.id, item.question.id, item.doc_id, claim), maker, missing)
 
 
-async def _drawn(run: Run, context: RunContext, block: Sequence[Wanted], document: Documents) -> list[_Drawn]:
+async def _drawn(
+    run: Run, context: RunContext, block: Sequence[InsightTask], document: Documents
+) -> list[_InsightResult]:
     """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
-    said: dict[str, tuple[Said, str]] = {}
-    left: Sequence[Wanted] = block
+    said: dict[str, tuple[InsightReply, str]] = {}
+    left: Sequence[InsightTask] = block
     refused: Maker | None = None
     again = False
     while left and not refused:
@@ -177,7 +181,7 @@ async def _drawn(run: Run, context: RunContext, block: Sequence[Wanted], documen
             again = True
     shown = tuple({each.key: each for item in block for each in item.evidence}.values())
     return [
-        _Drawn(
+        _InsightResult(
             _settled(item, said[item.id][0], shown, document, small=context.small(Role.write)), Maker(said[item.id][1])
         )
         if item.id in said
@@ -187,13 +191,13 @@ async def _drawn(run: Run, context: RunContext, block: Sequence[Wanted], documen
 
 
 async def _asked(
-    run: Run, context: RunContext, items: Sequence[Wanted], *, again: bool
-) -> tuple[Saying, str] | NoReply:
+    run: Run, context: RunContext, items: Sequence[InsightTask], *, again: bool
+) -> tuple[InsightReplies, str] | NoReply:
     most = LITTLE if context.small(Role.write) else SHOWN
     return await context.ask(
         Role.write,
         "insights",
-        Saying,
+        InsightReplies,
         lambda room: build_prompt(items, mark(run), min(room, most), again=again),
         schema=schema(items),
         documents=sorted({each.doc_id for each in items}),
@@ -204,7 +208,7 @@ async def _asked(
 # --- what the model is shown, and what it said ----------------------------------------------------------------------
 
 
-def build_prompt(items: Sequence[Wanted], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
     """The values of the prompt `insights`, in at most `room` tokens: each question with an equal share of what is left."""
     left = room - 24
     parts: list[str] = []
@@ -219,7 +223,7 @@ def build_prompt(items: Sequence[Wanted], mark: str, room: int, *, again: bool =
     return {"pairs": "\n\n".join(parts), "count": str(len(items)), "again": AGAIN if again else ""}
 
 
-def schema(items: Sequence[Wanted]) -> dict[str, Any]:
+def schema(items: Sequence[InsightTask]) -> dict[str, Any]:
     """The form of a reply, in which nothing can be cited but what was shown."""
     keys = dict.fromkeys(each.key for item in items for each in item.told)
     insight = {
@@ -246,9 +250,9 @@ def schema(items: Sequence[Wanted]) -> dict[str, Any]:
     }
 
 
-def _by_number(reply: Saying, items: Sequence[Wanted]) -> Mapping[str, Said]:
+def _by_number(reply: InsightReplies, items: Sequence[InsightTask]) -> Mapping[str, InsightReply]:
     """What was said for each of these; of two for one number the first holds, and one that says nothing is none."""
-    found: dict[str, Said] = {}
+    found: dict[str, InsightReply] = {}
     for each in reply.insights:
         if 1 <= each.number <= len(items) and each.text.strip():
             found.setdefault(items[each.number - 1].id, each)
@@ -258,14 +262,18 @@ def _by_number(reply: Saying, items: Sequence[Wanted]) -> Mapping[str, Said]:
 # --- what stands ----------------------------------------------------------------------------------------------------
 
 
-def _settled(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Insight:
+def _settled(
+    item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
+) -> Insight:
     claim = _holding(item, said, shown, document, small=small) or JUDGE.verify(
         in_its_words(item), item.evidence, document
     )
     return Insight(item.id, item.question.id, item.doc_id, claim)
 
 
-def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Documents, *, small: bool) -> Claim | None:
+def _holding(
+    item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
+) -> Claim | None:
     """The first of the sentences that follows from the evidence of this insight, cited anew where that helps; else the
     sentence of the document that is closest to what was meant. `shown` is all that the request held: what some passage
     orders a writer to say is no insight of another."""
@@ -286,7 +294,7 @@ def _holding(item: Wanted, said: Said, shown: Sequence[Evidence], document: Docu
     return None
 
 
-def in_its_words(item: Wanted) -> Claim:
+def in_its_words(item: InsightTask) -> Claim:
     """The best quotation of a document as a claim: a sentence, where its evidence has one. What reads like an instruction
     stands back behind everything else."""
     ranked = sorted(item.evidence, key=lambda each: (each.flagged, not _speaks(each.quote.text)))

@@ -12,7 +12,7 @@ from assay.agent.steps import writing
 from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer.checking.judge import JUDGE, unchanged_evidence
-from assay.core.account import Beat, Pipeline
+from assay.core.account import Pipeline, SpineSentence
 from assay.core.events import RULES, Drafted, Event, Failed, Revised
 from assay.core.events.maker import BY_RULES, Maker, combine_makers
 from assay.core.run import Run
@@ -24,8 +24,8 @@ from assay.synthesis import naming, progress
 from assay.synthesis.writing import faithful, spine_by_rule
 from assay.synthesis.writing import narrate as narrating
 from assay.synthesis.writing import parts as telling
-from assay.synthesis.writing.material import Matter, beside, matter, sayable, window
-from assay.synthesis.writing.parts import Item
+from assay.synthesis.writing.material import Material, beside, gather_material, sayable, window
+from assay.synthesis.writing.parts import NarrativeItem
 
 FEW = 4  # insights that a small model tells at a time
 REPLY, LONGEST = 60, 2600  # tokens of a reply for each item, and at most
@@ -40,7 +40,7 @@ class _Opening:
     all_: tuple[Claim, ...]
     of_theme: Mapping[int, tuple[Claim, ...]]
 
-    def told(self, of: Matter) -> list[Claim]:
+    def told(self, of: Material) -> list[Claim]:
         """What the spine tells already: an insight of one document. That several are named together tells none of them."""
         both = (*self.all_, *(claim for own in self.of_theme.values() for claim in own))
         return [claim for claim in both if len(of.of(claim.cites)) == 1]
@@ -48,7 +48,7 @@ class _Opening:
 
 async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One draft that uses every insight, or, in a summary, every question and every document."""
-    of = matter(run, context)
+    of = gather_material(run, context)
     items = telling.items(run, of)
     opening = _opening(run, of)
     themes: Themes = {item.theme: () for item in items}
@@ -63,7 +63,7 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
         more = await _written(run, context, of, left, opening, again=True) if left else []
         for theme, drafted in more:
             for claim in (claim for block in drafted.blocks for claim in block.claims):
-                themes = _with(themes, Item(of.of(claim.cites)[0], claim.cites, claim, theme), of)
+                themes = _with(themes, NarrativeItem(of.of(claim.cites)[0], claim.cites, claim, theme), of)
         makers = [Maker(each.by, each.fallback) for _, each in (*written, *more)]
     elif items:
         themes = {**themes, **_quoted(run, of, telling.untold(run, items, opening.told(of)))}
@@ -81,7 +81,7 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     )
 
 
-def _opening(run: Run, of: Matter) -> _Opening:
+def _opening(run: Run, of: Material) -> _Opening:
     """The beats of the spine as claims, each where it belongs; one that only lists documents states nothing."""
     spun = progress.spun(run)
     if spun is None:
@@ -97,7 +97,7 @@ def _opening(run: Run, of: Matter) -> _Opening:
     return _Opening(tuple(all_), of_theme)
 
 
-def _theme_of(beat: Beat, themes: Sequence[frozenset[str]]) -> int | None:
+def _theme_of(beat: SpineSentence, themes: Sequence[frozenset[str]]) -> int | None:
     """The theme that a beat belongs under; none if there is but one, or it speaks of several."""
     if len(themes) < 2 or not beat.documents:
         return None
@@ -108,11 +108,11 @@ def _claims(themes: Themes) -> list[Claim]:
     return [claim for blocks in themes.values() for block in blocks for claim in block.claims]
 
 
-def _with(themes: Themes, item: Item, of: Matter) -> Themes:
+def _with(themes: Themes, item: NarrativeItem, of: Material) -> Themes:
     return {**themes, item.theme: telling.placed(themes[item.theme], item, of)}
 
 
-def _holding(of: Matter, themes: Themes, context: RunContext) -> list[Claim]:
+def _holding(of: Material, themes: Themes, context: RunContext) -> list[Claim]:
     """The claims that may be delivered, as far as the rules can tell: one that will not tells nothing. What they leave open
     nobody settles where the model is small."""
     fine = {Verdict.supported} if context.small(Role.check) else {Verdict.supported, Verdict.partial}
@@ -124,7 +124,7 @@ def _holding(of: Matter, themes: Themes, context: RunContext) -> list[Claim]:
 
 
 def _completed(
-    run: Run, context: RunContext, of: Matter, items: Sequence[Item], themes: Themes, opening: _Opening
+    run: Run, context: RunContext, of: Material, items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
 ) -> Themes:
     """What still nobody tells is told in its own words; and every document has a claim that is of it alone."""
     for item in telling.untold(run, items, [*_holding(of, themes, context), *opening.told(of)]):
@@ -134,7 +134,9 @@ def _completed(
     return themes
 
 
-def _with_both(of: Matter, sides: Sequence[Item], items: Sequence[Item], themes: Themes, opening: _Opening) -> Themes:
+def _with_both(
+    of: Material, sides: Sequence[NarrativeItem], items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
+) -> Themes:
     """Both sides of a contradiction are stated, each by a claim that cites its words."""
     where = {item.doc_id: item.theme for item in items}
     cited = {key for claim in (*_claims(themes), *opening.told(of)) for key in claim.cites}
@@ -144,7 +146,7 @@ def _with_both(of: Matter, sides: Sequence[Item], items: Sequence[Item], themes:
     return themes
 
 
-def _joined(run: Run, of: Matter, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
+def _joined(run: Run, of: Material, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
     """The opening, then theme after theme, each under its name where there are several; nothing is said twice. A summary has
     no headings."""
     spun = progress.spun(run)
@@ -165,7 +167,7 @@ def _joined(run: Run, of: Matter, opening: _Opening, themes: Themes) -> tuple[Bl
     return tuple(found)
 
 
-def _same(claim: Claim, of: Matter) -> tuple[str, frozenset[str]]:
+def _same(claim: Claim, of: Material) -> tuple[str, frozenset[str]]:
     """Two claims that say the same of the same documents are one."""
     return " ".join(naming.bare(claim.words).split()), frozenset(of.of(claim.cites))
 
@@ -173,7 +175,7 @@ def _same(claim: Claim, of: Matter) -> tuple[str, frozenset[str]]:
 # --- by rule --------------------------------------------------------------------------------------------------------
 
 
-def _quoted(run: Run, of: Matter, items: Sequence[Item]) -> Themes:
+def _quoted(run: Run, of: Material, items: Sequence[NarrativeItem]) -> Themes:
     """Without a model: document by document, under its title; in a summary question by question. No span twice."""
     synthesis = progress.brief(run).pipeline is Pipeline.synthesis
     found: dict[int, dict[str, list[Claim]]] = {}
@@ -191,7 +193,13 @@ def _quoted(run: Run, of: Matter, items: Sequence[Item]) -> Themes:
 
 
 async def _written(
-    run: Run, context: RunContext, of: Matter, items: Sequence[Item], opening: _Opening, *, again: bool = False
+    run: Run,
+    context: RunContext,
+    of: Material,
+    items: Sequence[NarrativeItem],
+    opening: _Opening,
+    *,
+    again: bool = False,
 ) -> list[tuple[int, Drafted]]:
     """The parts as they were written, in order, each with the theme that it belongs to."""
     parts = telling.parts(items, window(run), FEW if context.small(Role.write) else 0)
@@ -216,7 +224,7 @@ def _wanted(run: Run, place: int, count: int, again: bool) -> str:
 
 
 async def _told(
-    run: Run, context: RunContext, of: Matter, part: Sequence[Item], opening: _Opening, wanted: str
+    run: Run, context: RunContext, of: Material, part: Sequence[NarrativeItem], opening: _Opening, wanted: str
 ) -> Drafted:
     spine = (*opening.all_, *opening.of_theme.get(part[0].theme, ()))
     keys = list(dict.fromkeys(key for item in part for key in item.keys))

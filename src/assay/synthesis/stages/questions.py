@@ -23,7 +23,7 @@ from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
 from assay.synthesis.questioning import by_rule as asking_by_rule
 from assay.synthesis.questioning import merge as merging
-from assay.synthesis.questioning.propose import FRAME, Asking, flat, proposed
+from assay.synthesis.questioning.propose import FRAME, QuestionRequest, flat, proposed
 from assay.synthesis.relating import contradictions
 
 AT_ONCE = 8  # documents that are held in memory together
@@ -78,11 +78,11 @@ async def _questioned(run: Run, context: RunContext, doc_id: str, pass_: int) ->
 # --- what is asked for ----------------------------------------------------------------------------------------------
 
 
-def _about(run: Run, context: RunContext, document: Document) -> Asking:
+def _about(run: Run, context: RunContext, document: Document) -> QuestionRequest:
     brief, portrait = progress.brief(run), progress.portraits(run)[document.id]
     label = progress.labels(run)[document.id]
     most = SHORT if context.small(Role.plan) else LONG
-    return Asking(
+    return QuestionRequest(
         "questions",
         "document",
         brief.questions,
@@ -95,7 +95,7 @@ def _about(run: Run, context: RunContext, document: Document) -> Asking:
     )
 
 
-def _following_up(run: Run, context: RunContext, document: Document) -> Asking:
+def _following_up(run: Run, context: RunContext, document: Document) -> QuestionRequest:
     """A document that said little so far: what its own sentences answer, those first that nothing has quoted yet."""
     brief, label = progress.brief(run), progress.labels(run)[document.id]
     quoted = [each.quote for each in run.evidence if each.quote.doc_id == document.id]
@@ -115,7 +115,9 @@ def _following_up(run: Run, context: RunContext, document: Document) -> Asking:
         return fence(mark(run), f"{label}, sentences of it", words)
 
     known = tuple(each.text for each in progress.questions(run))
-    return Asking("followup", "sentences", brief.questions, shows, " ".join(sentences), (document.id,), known, by_rule)
+    return QuestionRequest(
+        "followup", "sentences", brief.questions, shows, " ".join(sentences), (document.id,), known, by_rule
+    )
 
 
 def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, room: int) -> str:
@@ -171,7 +173,7 @@ async def _compared(run: Run, context: RunContext, pass_: int) -> Questioned:
     return Questioned((*found, *more), "", pass_, maker.by, documents, maker.fallback)
 
 
-def _comparing(run: Run, context: RunContext, block: Sequence[str], count: int) -> Asking:
+def _comparing(run: Run, context: RunContext, block: Sequence[str], count: int) -> QuestionRequest:
     portraits, labels = progress.portraits(run), progress.labels(run)
     most = ABSTRACT_SMALL if context.small(Role.plan) else ABSTRACT
 
@@ -180,7 +182,7 @@ def _comparing(run: Run, context: RunContext, block: Sequence[str], count: int) 
         return "\n".join(fence(mark(run), labels[doc], fitting(abstract_of(portraits[doc]), each)) for doc in block)
 
     words = " ".join(abstract_of(portraits[doc]) for doc in block)
-    return Asking("comparative", "abstracts", count, shows, words, tuple(block))
+    return QuestionRequest("comparative", "abstracts", count, shows, words, tuple(block))
 
 
 def _blocks(run: Run, context: RunContext, documents: Sequence[str]) -> list[Sequence[str]]:
@@ -202,7 +204,7 @@ async def merge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     pass_ = len(progress.merged(run)) + 1
     questioned = progress.questioned(run, pass_)
     asked = [
-        merging.Put(words, doc)
+        merging.AskedQuestion(words, doc)
         for doc in (*progress.brief(run).documents, "")
         for words in (questioned[doc].questions if doc in questioned else ())
     ]

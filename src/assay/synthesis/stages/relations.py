@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
 from assay.answer.evidence_text import Sources, quotations
-from assay.core.account import Insight, Pair, Relation, Tie
+from assay.core.account import Insight, Pair, Relation, RelationType
 from assay.core.events import Paired, Related
 from assay.core.events.maker import Maker, combine_makers, stand_in
 from assay.core.run import Run
@@ -27,8 +27,8 @@ from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.relating import classify, pairs
-from assay.synthesis.relating.classify import Couple, Documents, Proposed
-from assay.synthesis.relating.pairs import OF_DOCUMENTS, Item
+from assay.synthesis.relating.classify import Documents, InsightPair, ProposedRelation
+from assay.synthesis.relating.pairs import OF_DOCUMENTS, ComparableInsight
 
 BLOCK, ALONE = OF_DOCUMENTS, 1  # pairs that one request holds; a small model mixes them up
 EMBEDDED = 256  # insights that are embedded at a time
@@ -38,7 +38,7 @@ NONE = "none"
 AGAIN = " They were left out when they were first asked for."
 
 
-class Tied(BaseModel):
+class RelationReply(BaseModel):
     """How one pair stands, by its number in the request."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -50,10 +50,10 @@ class Tied(BaseModel):
     type: Literal["extension", "contradiction", "complement", "improvement", "parallel", "none"]
 
 
-class Tying(BaseModel):
+class RelationReplies(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    relations: list[Tied]
+    relations: list[RelationReply]
 
 
 # --- which are compared ---------------------------------------------------------------------------------------------
@@ -64,7 +64,9 @@ async def pair(run: Run, context: RunContext) -> AsyncIterator[Paired]:
     places = {doc: place for place, doc in enumerate(progress.brief(run).documents)}
     odd = {each.key for each in run.evidence if each.flagged}
     items = [
-        Item(each.id, each.question, places[each.doc_id], each.claim.words, bool(odd & set(each.claim.cites)))
+        ComparableInsight(
+            each.id, each.question, places[each.doc_id], each.claim.words, bool(odd & set(each.claim.cites))
+        )
         for each in progress.insights(run).values()
         if each.claim.verdict is Verdict.supported
     ]
@@ -115,23 +117,23 @@ async def relate(run: Run, context: RunContext) -> AsyncIterator[Related]:
         yield event
 
 
-def couples(run: Run) -> list[list[Couple]]:
+def couples(run: Run) -> list[list[InsightPair]]:
     """The blocks again, each pair with both insights and what they rest on."""
     known, labels = progress.insights(run), progress.labels(run)
     asked = {question.id: question.text for question in progress.questions(run)}
     evidence = {each.key: each for each in run.evidence}
 
-    def couple(pair: Pair) -> Couple:
+    def couple(pair: Pair) -> InsightPair:
         left, right = known[pair.left], known[pair.right]
         ours, theirs = (tuple(evidence[key] for key in each.claim.cites if key in evidence) for each in (left, right))
         question = asked.get(left.question, "") if left.question == right.question else ""
-        return Couple(pair, left, right, ours, theirs, (labels[left.doc_id], labels[right.doc_id]), question)
+        return InsightPair(pair, left, right, ours, theirs, (labels[left.doc_id], labels[right.doc_id]), question)
 
     return [[couple(pair) for pair in block] for block in blocks(run)]
 
 
 async def _related(
-    run: Run, context: RunContext, block: int, couples: Sequence[Couple], document: Documents
+    run: Run, context: RunContext, block: int, couples: Sequence[InsightPair], document: Documents
 ) -> Related:
     """One block: what a model says of it, asked once more for the pairs that it left out; of those that it never speaks of,
     and of those that it must not see, what the rules can tell."""
@@ -163,13 +165,13 @@ async def _related(
 
 
 async def _asked(
-    run: Run, context: RunContext, couples: Sequence[Couple], *, again: bool
-) -> tuple[Tying, str] | NoReply:
+    run: Run, context: RunContext, couples: Sequence[InsightPair], *, again: bool
+) -> tuple[RelationReplies, str] | NoReply:
     most = LITTLE if _small(run) else SHOWN
     return await context.ask(
         Role.judge,
         "relate",
-        Tying,
+        RelationReplies,
         lambda room: build_prompt(couples, mark(run), min(room, most), again=again),
         schema=schema(len(couples)),
         documents=sorted({side.doc_id for couple in couples for side in (couple.left, couple.right)}),
@@ -180,7 +182,7 @@ async def _asked(
 # --- what the model is shown, and what it said ----------------------------------------------------------------------
 
 
-def build_prompt(couples: Sequence[Couple], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+def build_prompt(couples: Sequence[InsightPair], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
     """The values of the prompt `relate`, in at most `room` tokens: each side of each pair with an equal share of what is
     left."""
     left = room - 24
@@ -224,7 +226,7 @@ def schema(count: int) -> dict[str, Any]:
             "left": words,
             "right": words,
             "reason": words,
-            "type": {"type": "string", "enum": [*(tie.value for tie in Tie), NONE]},
+            "type": {"type": "string", "enum": [*(tie.value for tie in RelationType), NONE]},
         },
         "required": ["pair", "left", "right", "reason", "type"],
         "additionalProperties": False,
@@ -238,7 +240,7 @@ def schema(count: int) -> dict[str, Any]:
 
 
 def _read(
-    reply: Tying, couples: Sequence[Couple], document: Documents, by: str, *, small: bool
+    reply: RelationReplies, couples: Sequence[InsightPair], document: Documents, by: str, *, small: bool
 ) -> list[tuple[int | None, Relation | str]]:
     """For each pair that was spoken of, by its place: the relation, why it is dropped, or nothing where there is none. What
     belongs to no pair that was shown has no place."""
@@ -257,6 +259,6 @@ def _read(
             found.append((place, ""))
         else:
             done.add(place)
-            said = Proposed(Tie(each.type), each.reason, each.left, each.right)
+            said = ProposedRelation(RelationType(each.type), each.reason, each.left, each.right)
             found.append((place, classify.held(couples[place], said, document, by, small=small)))
     return found

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
-from assay.core.account import Beat, Theme
+from assay.core.account import SpineSentence, Theme
 from assay.core.events import Event, SpineWritten
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
@@ -24,7 +24,7 @@ from assay.synthesis import naming, progress
 from assay.synthesis.writing import spine_by_rule as beats
 from assay.synthesis.writing import themes
 from assay.synthesis.writing.faithful import retells
-from assay.synthesis.writing.material import Matter, beside, matter, related
+from assay.synthesis.writing.material import Material, beside, gather_material, related
 
 FIRST = 3  # insights of a document that a writer of the spine is shown, if there is room
 SENTENCES = 5  # of a spine
@@ -32,34 +32,34 @@ EMBEDDED = 4  # insights by which a document finds its theme
 REPRESENTED = 24  # themes that the opening speaks of
 
 
-class Sentence(BaseModel):
+class SpineSentenceReply(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     text: str
     cites: list[str] = []
 
 
-class Spine(BaseModel):
+class SpineReply(BaseModel):
     """A spine as it was written."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     theme: str = ""
-    sentences: list[Sentence]
+    sentences: list[SpineSentenceReply]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SpinePart:
     """What came of one group of documents."""
 
-    beats: tuple[Beat, ...]
+    beats: tuple[SpineSentence, ...]
     theme: str = ""
     maker: Maker = BY_RULES
 
 
 async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Theme, spine and themes, once all relations are known. No request grows with the number of documents."""
-    of = matter(run, context)
+    of = gather_material(run, context)
     docs = [doc for doc in progress.brief(run).documents if of.insights.get(doc)]
     said = {doc: of.said(doc) for doc in docs}
     parts = await _grouped(of, docs, context)
@@ -82,7 +82,7 @@ async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
     )
 
 
-async def _grouped(of: Matter, docs: Sequence[str], context: RunContext) -> list[tuple[str, ...]]:
+async def _grouped(of: Material, docs: Sequence[str], context: RunContext) -> list[tuple[str, ...]]:
     """Documents that are told together, by what their insights mean."""
     if len(docs) <= themes.ALONE:
         return [tuple(docs)] if docs else []
@@ -101,7 +101,7 @@ async def _grouped(of: Matter, docs: Sequence[str], context: RunContext) -> list
 
 
 async def _named(
-    run: Run, context: RunContext, of: Matter, told: Sequence[Theme]
+    run: Run, context: RunContext, of: Material, told: Sequence[Theme]
 ) -> tuple[tuple[Theme, ...], list[Maker]]:
     """The themes with the names that a model gives them, and who gave them."""
     first = {doc: own[0].claim.words for doc, own in of.insights.items()}
@@ -116,7 +116,7 @@ async def _named(
         reply = await context.ask(
             Role.write,
             "themes",
-            themes.Names,
+            themes.ThemeNames,
             build_prompt,
             schema=themes.schema(len(block)),
             documents=[doc for theme in block for doc in theme.documents],
@@ -130,13 +130,13 @@ async def _named(
 # --- by a model -----------------------------------------------------------------------------------------------------
 
 
-async def _spun(run: Run, context: RunContext, of: Matter, docs: Sequence[str], *, alone: bool) -> _Part:
+async def _spun(run: Run, context: RunContext, of: Material, docs: Sequence[str], *, alone: bool) -> _SpinePart:
     """The sentences that hold; what they do not name is asked for once more, and then told by rule."""
     each = context.small(Role.write)  # which cannot speak of several at once
     count = "Write a sentence for each document" if each else _count(alone)
     first = await _asked(run, context, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
     if isinstance(first, NoReply):
-        return _Part(beats.naming(of, docs), maker=stand_in(first.why))
+        return _SpinePart(beats.naming(of, docs), maker=stand_in(first.why))
     reply, by = first
     held = await _held(run, context, of, reply.sentences[: len(docs) if each else SENTENCES])
     who = [Maker(by)]
@@ -148,46 +148,46 @@ async def _spun(run: Run, context: RunContext, of: Matter, docs: Sequence[str], 
         else:
             held += await _held(run, context, of, again[0].sentences[: len(missing)])
     rest = _unnamed(docs, held)
-    return _Part((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, combine_makers(who))
+    return _SpinePart((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, combine_makers(who))
 
 
 def _count(alone: bool) -> str:
     return f"Write {f'3 to {SENTENCES}' if alone else '1 to 3'} sentences that name every document"
 
 
-async def _opening(run: Run, context: RunContext, of: Matter, told: Sequence[Theme]) -> _Part:
+async def _opening(run: Run, context: RunContext, of: Material, told: Sequence[Theme]) -> _SpinePart:
     """What the themes come to together, from one document of each. Each theme's own sentences name its documents."""
     step = max(1, -(-len(told) // REPRESENTED))
     docs = [max(theme.documents, key=lambda doc: (_best(of, doc), doc)) for theme in told[::step]]
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
     reply = await _asked(run, context, of, docs, wanted, SENTENCES)
     if isinstance(reply, NoReply):
-        return _Part((), maker=stand_in(reply.why))
-    return _Part(await _held(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, Maker(reply[1]))
+        return _SpinePart((), maker=stand_in(reply.why))
+    return _SpinePart(await _held(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, Maker(reply[1]))
 
 
-def _best(of: Matter, doc: str) -> float:
+def _best(of: Material, doc: str) -> float:
     return max(of.known[key].score for key in of.insights[doc][0].claim.cites)
 
 
-def _called(of: Matter, docs: Sequence[str]) -> str:
+def _called(of: Material, docs: Sequence[str]) -> str:
     return ", ".join(of.labels[doc] for doc in docs)
 
 
-def _unnamed(docs: Sequence[str], held: Sequence[Beat]) -> list[str]:
+def _unnamed(docs: Sequence[str], held: Sequence[SpineSentence]) -> list[str]:
     named = {doc for beat in held for doc in beat.documents}
     return [doc for doc in docs if doc not in named]
 
 
 async def _asked(
-    run: Run, context: RunContext, of: Matter, docs: Sequence[str], wanted: str, sentences: int
-) -> tuple[Spine, str] | NoReply:
+    run: Run, context: RunContext, of: Material, docs: Sequence[str], wanted: str, sentences: int
+) -> tuple[SpineReply, str] | NoReply:
     most = 1 if context.small(Role.write) else FIRST
     keys = [key for doc in docs for insight in of.insights[doc][:most] for key in insight.claim.cites]
     return await context.ask(
         Role.write,
         "spine",
-        Spine,
+        SpineReply,
         lambda room: build_prompt(of, docs, most, wanted, mark(run), room),
         schema=schema(list(dict.fromkeys(keys)), sentences),
         documents=sorted(beside(of, docs)),
@@ -215,7 +215,7 @@ def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
     }
 
 
-def build_prompt(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
+def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `spine`, in at most `room` tokens: every document has the same share, its most telling insight
     first."""
     ties = related(of, docs, mark, room // 5)
@@ -237,16 +237,18 @@ def build_prompt(of: Matter, docs: Sequence[str], most: int, wanted: str, mark: 
     return {"insights": "\n".join(shown), "relations": ties, "wanted": wanted}
 
 
-async def _held(run: Run, context: RunContext, of: Matter, sentences: Sequence[Sentence]) -> tuple[Beat, ...]:
+async def _held(
+    run: Run, context: RunContext, of: Material, sentences: Sequence[SpineSentenceReply]
+) -> tuple[SpineSentence, ...]:
     """The sentences that follow from what they cite: by rule, and where the rules leave it open by a model, unless it is a
     small one."""
-    found: list[Beat] = []
+    found: list[SpineSentence] = []
     for sentence in sentences:
         split, _ = claims.split(sentence.text, sentence.cites, of.known.keys())
         for claim in split:
             told = not context.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
             if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
-                beat = _headed(of, Beat(*titled))
+                beat = _headed(of, SpineSentence(*titled))
                 found.append(replace(beat, claim=context.judge.by_rule(beat.claim, of.evidence, of.sources)))
     asks = [
         beat
@@ -258,15 +260,15 @@ async def _held(run: Run, context: RunContext, of: Matter, sentences: Sequence[S
     return tuple(beat for beat in judged if beat.claim.verdict is Verdict.supported)
 
 
-def _headed(of: Matter, beat: Beat) -> Beat:
+def _headed(of: Material, beat: SpineSentence) -> SpineSentence:
     """A sentence that names no document, and cites but one, stands under the title of that one."""
     docs = of.of(beat.claim.cites)
     if beat.documents or len(docs) != 1 or not of.called.get(docs[0]):
         return beat
-    return Beat(replace(beat.claim, text=f"“{of.called[docs[0]]}”: {beat.claim.text}"), docs)
+    return SpineSentence(replace(beat.claim, text=f"“{of.called[docs[0]]}”: {beat.claim.text}"), docs)
 
 
-async def _ruled(run: Run, context: RunContext, of: Matter, asks: Sequence[Beat]) -> tuple[Claim, ...]:
+async def _ruled(run: Run, context: RunContext, of: Material, asks: Sequence[SpineSentence]) -> tuple[Claim, ...]:
     """What a model says to sentences that the rules leave open."""
     open_ = [beat.claim for beat in asks]
     if not open_:

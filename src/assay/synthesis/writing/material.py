@@ -22,7 +22,7 @@ from assay.synthesis import naming, progress
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class Material:
     labels: Mapping[str, str]  # document → D1, D2, …
     called: Mapping[str, str]  # document → its title in short
     insights: Mapping[str, tuple[Insight, ...]]  # by document, the most telling first
@@ -45,7 +45,7 @@ class Matter:
         return tuple(dict.fromkeys(self.known[key].quote.doc_id for key in keys if key in self.known))
 
 
-def matter(run: Run, context: RunContext) -> Matter:
+def gather_material(run: Run, context: RunContext) -> Material:
     """The insights are those whose evidence stands. First what a document says to the questions that it gave rise to."""
     evidence = unchanged_evidence(run.evidence, cache(context.document))
     known = {each.key: each for each in evidence}
@@ -62,7 +62,7 @@ def matter(run: Run, context: RunContext) -> Matter:
         best = max(known[key].score for key in insight.claim.cites)
         return insight.doc_id not in own.get(insight.question, ()), -best, place.get(insight.question, 0)
 
-    return Matter(
+    return Material(
         labels=progress.labels(run),
         called=naming.names(run, sources.titles),
         insights={doc: tuple(sorted(found, key=rank)) for doc, found in insights.items()},
@@ -78,7 +78,7 @@ def sayable(claim: Claim) -> bool:
     return not is_suspicious(claim.words)
 
 
-def related(of: Matter, docs: Sequence[str], mark: str, room: int) -> str:
+def related(of: Material, docs: Sequence[str], mark: str, room: int) -> str:
     """How these documents stand to each other, a line for each relation that fits; nothing if there is none."""
     lines: list[str] = []
     left = room - 30
@@ -95,7 +95,7 @@ def related(of: Matter, docs: Sequence[str], mark: str, room: int) -> str:
     return fence(mark, "relations", "\n".join(lines)) + "\n\n" if lines else ""
 
 
-def beside(of: Matter, docs: Sequence[str]) -> set[str]:
+def beside(of: Material, docs: Sequence[str]) -> set[str]:
     """These documents, and those that a request about them may speak of because they are related."""
     ends = [(each.left.doc_id, each.right.doc_id) for each in of.relations]
     return {*docs, *(doc for pair in ends if set(pair) & set(docs) for doc in pair)}

@@ -15,8 +15,8 @@ from assay.models.token_estimate import estimate_tokens, fitting
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.writing import parts
-from assay.synthesis.writing.material import Matter, related
-from assay.synthesis.writing.parts import Item
+from assay.synthesis.writing.material import Material, related
+from assay.synthesis.writing.parts import NarrativeItem
 
 
 def schema(keys: Sequence[str]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _list(items: Mapping[str, Any], most: int) -> dict[str, Any]:
 
 
 def build_prompt(
-    of: Matter, part: Sequence[Item], spine: Sequence[Claim], wanted: str, mark: str, room: int
+    of: Material, part: Sequence[NarrativeItem], spine: Sequence[Claim], wanted: str, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `narrate`, in at most `room` tokens: every item is shown, shorter where there are many; spine
     and relations have what they need, and never more than a part of it."""
@@ -63,7 +63,7 @@ def build_prompt(
     return {"spine": told, "relations": ties, "evidence": "\n".join(shown), "wanted": wanted}
 
 
-def _shown(item: Item, of: Matter, mark: str, room: int) -> str:
+def _shown(item: NarrativeItem, of: Material, mark: str, room: int) -> str:
     """An item as a writer sees it: the insight, and beside it the words that bear it out, if there is room."""
     keys = " · ".join(f"key {key}" for key in item.keys)
     label = f"{keys} · {of.labels.get(item.doc_id, '')} · {fitting(of.called.get(item.doc_id, ''), 20)}"
@@ -77,7 +77,7 @@ def _shown(item: Item, of: Matter, mark: str, room: int) -> str:
     return fence(mark, label, words)
 
 
-def _labelled(claim: Claim, of: Matter) -> str:
+def _labelled(claim: Claim, of: Material) -> str:
     """A sentence of the spine as a model reads it: with labels in the place of titles."""
     words = " ".join(claim.words.split())
     for doc in of.of(claim.cites):
@@ -85,7 +85,7 @@ def _labelled(claim: Claim, of: Matter) -> str:
     return words
 
 
-def read(reply: drafting.Writing, part: Sequence[Item], question: str, of: Matter, by: str) -> Drafted:
+def read(reply: drafting.Writing, part: Sequence[NarrativeItem], question: str, of: Material, by: str) -> Drafted:
     """The paragraphs of a part: claims that cite what was shown, with titles in the place of labels."""
     keys = {key for item in part for key in item.keys}
     evidence = [each for each in of.evidence if each.key in keys]

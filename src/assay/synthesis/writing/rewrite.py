@@ -18,7 +18,7 @@ from assay.answer.checking import facts
 from assay.answer.checking.judge import JUDGE
 from assay.answer.checking.source import orders, share
 from assay.answer.evidence_text import Sources
-from assay.core.account import EXECUTIVE, PLAIN, Retold, Telling, Translation
+from assay.core.account import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
 from assay.language.clean import clean_text
@@ -54,15 +54,15 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Sentence(_Strict):
+class TranslationSentenceReply(_Strict):
     """A sentence as it was written, and the numbers of the claims that it tells."""
 
     text: str
     claims: list[int]
 
 
-class Retelling(_Strict):
-    sentences: list[Sentence]
+class TranslationReply(_Strict):
+    sentences: list[TranslationSentenceReply]
     analogy: str = ""
 
 
@@ -70,7 +70,7 @@ class Retelling(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class VerifiedNarrative:
     """The narrative as it passed: its claims by place, and each with what it cites as something to hold a sentence against."""
 
     blocks: tuple[tuple[int, ...], ...]
@@ -88,7 +88,7 @@ class Matter:
         return Sources({doc: names[0] for doc, names in self.titles.items() if names})
 
 
-def matter(run: Run, sources: Sources) -> Matter:
+def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
     """What is told to the expert. An opinion is labelled as one there, and is not retold."""
     blocks = run.draft.blocks if run.draft else ()
     opinions = compose.opinions(run)
@@ -111,7 +111,7 @@ def matter(run: Run, sources: Sources) -> Matter:
     for doc in dict.fromkeys(doc for own in documents.values() for doc in own):
         names = (called.get(doc, ""), read[doc].title if doc in read else "", sources.titles.get(doc, ""))
         titles[doc] = tuple(dict.fromkeys(name for name in names if name.strip()))
-    return Matter(
+    return VerifiedNarrative(
         tuple(part for part in parts if part),
         good,
         documents,
@@ -141,7 +141,7 @@ def _key(place: int) -> str:
     return f"told-{place}"
 
 
-def groups(told: Matter, *, small: bool) -> Iterator[tuple[int, ...]]:
+def groups(told: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, ...]]:
     """Claims that share a request: of one block, few, and not too long. Always cut the same way."""
     most, room = (FEW, LITTLE) if small else (TOGETHER, SHOWN)
     for block in told.blocks:
@@ -180,7 +180,7 @@ def schema(count: int, *, spares: bool) -> dict[str, Any]:
 
 
 def build_prompt(
-    told: Matter, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
+    told: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
 ) -> dict[str, str]:
     """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, each on a line of its own. Who the
     reader is, a person has written: it is shown between marks, and no more of it than says so."""
@@ -197,7 +197,7 @@ def build_prompt(
     return {"claims": fence(mark, "claims", "\n".join(lines)), "reader": reader, "note": note}
 
 
-def _labelled(told: Matter, group: Sequence[int]) -> dict[str, str]:
+def _labelled(told: VerifiedNarrative, group: Sequence[int]) -> dict[str, str]:
     """Label → title, of the documents behind these claims. A label that the claims themselves have (a vitamin is called D3) is
     not used."""
     words = " ".join(told.pieces[place].passage.text for place in group)
@@ -206,7 +206,7 @@ def _labelled(told: Matter, group: Sequence[int]) -> dict[str, str]:
     return {own: name for own, name in titles.items() if not re.search(rf"\b{own}\b", words)}
 
 
-def _from(told: Matter, place: int, shown: Mapping[str, str]) -> str:
+def _from(told: VerifiedNarrative, place: int, shown: Mapping[str, str]) -> str:
     own = [told.labels[doc] for doc in told.documents[place] if told.labels.get(doc) in shown]
     return f" ({', '.join(own)})" if own else ""
 
@@ -216,7 +216,7 @@ def _from(told: Matter, place: int, shown: Mapping[str, str]) -> str:
 Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the places of those that it tells
 
 
-def read(reply: Retelling, told: Matter, group: Sequence[int]) -> tuple[Tried, ...]:
+def read(reply: TranslationReply, told: VerifiedNarrative, group: Sequence[int]) -> tuple[Tried, ...]:
     """The sentences, each citing the claims it tells. One that tells none is gone, and no claim is credited to a sentence that
     has not a word of it. Where a label stands, the document's title is written."""
     titles = _labelled(told, group)
@@ -242,7 +242,7 @@ def _in_titles(words: str, titles: Mapping[str, str]) -> str:
     )
 
 
-def _told_by(words: str, named: Sequence[int], told: Matter) -> tuple[int, ...]:
+def _told_by(words: str, named: Sequence[int], told: VerifiedNarrative) -> tuple[int, ...]:
     """Of the claims that a sentence is said to tell, those it has a word of that the others do not have."""
     terms = {place: frozenset(content_terms(told.claims[place].words)) for place in named}
     there = frozenset(content_terms(words))
@@ -254,7 +254,7 @@ def _told_by(words: str, named: Sequence[int], told: Matter) -> tuple[int, ...]:
     return tuple(found)
 
 
-def by_rule(tried: Tried, told: Matter) -> Claim:
+def by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
     """The sentence with its verdict: the same grounding as of any claim, in what was verified; and what a claim leaves open
     stays open."""
     claim, places = tried
@@ -269,10 +269,12 @@ def by_rule(tried: Tried, told: Matter) -> Claim:
     return ruled
 
 
-def settled(ruled: Sequence[Tried], told: Matter, group: Sequence[int], *, spares: bool) -> tuple[Retold, ...]:
+def settled(
+    ruled: Sequence[Tried], told: VerifiedNarrative, group: Sequence[int], *, spares: bool
+) -> tuple[TranslatedSentence, ...]:
     """What is told of a group: the sentences that hold, and the own words of each claim that none of them tells. Who is spared
     some is spared those that nobody tried to tell. A document that the claims name is named where it is first told of."""
-    sentences: list[Retold] = []
+    sentences: list[TranslatedSentence] = []
     failed: dict[int, str] = {}
     named: set[str] = set()
     for claim, places in ruled:
@@ -284,7 +286,7 @@ def settled(ruled: Sequence[Tried], told: Matter, group: Sequence[int], *, spare
             continue
         named |= titles
         cites = dict.fromkeys(key for place in places for key in told.claims[place].cites)
-        sentences.append(Retold(claim.text, places, tuple(cites)))
+        sentences.append(TranslatedSentence(claim.text, places, tuple(cites)))
     heard = {place for each in sentences for place in each.claims}
     for place in group:
         if place not in heard and (place in failed or not spares):
@@ -292,20 +294,20 @@ def settled(ruled: Sequence[Tried], told: Matter, group: Sequence[int], *, spare
     return tuple(sentences)
 
 
-def _titles_in(told: Matter, place: int) -> list[str]:
+def _titles_in(told: VerifiedNarrative, place: int) -> list[str]:
     """The titles of its documents that a claim names."""
     titles = (title for doc in told.documents[place] for title in told.titles[doc])
     return [title for title in titles if f"“{title}”" in told.claims[place].words]
 
 
-def in_its_words(told: Matter, place: int, why: str) -> Retold:
+def in_its_words(told: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
     """The claim as the expert reads it; a quotation is seen to be one."""
     claim = told.claims[place]
     words = f"“{claim.words.strip()}”" if claim.quote else claim.words
-    return Retold(words, (place,), claim.cites, kept=True, why=why)
+    return TranslatedSentence(words, (place,), claim.cites, kept=True, why=why)
 
 
-def owed(told: Matter, heard: frozenset[int]) -> tuple[Retold, ...]:
+def owed(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
     """What no reader is spared: a claim of each document, and the other side of a conflict that is told."""
     more: dict[int, str] = {}
     known = {doc for place in heard for doc in told.documents[place]}
@@ -345,7 +347,7 @@ def as_delivered(made: Translation, run: Run) -> Translation:
     for place, claim in sorted(run.checked.items()):
         if len(at) < len(delivered) and delivered[len(at)] == claim:
             at[place] = len(at)
-    paragraphs: list[Telling] = []
+    paragraphs: list[TranslatedParagraph] = []
     for part in made.paragraphs:
         own = [each for each in part.sentences if at.keys() >= set(each.claims)]
         if own:

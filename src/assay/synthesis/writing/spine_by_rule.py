@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.answer.checking.judge import JUDGE
-from assay.core.account import Beat, Theme
+from assay.core.account import SpineSentence, Theme
 from assay.core.types import Claim, Verdict
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.synthesis.writing import themes
-from assay.synthesis.writing.material import Matter
+from assay.synthesis.writing.material import Material
 
 FEW = 5  # documents that have a sentence each
 LEAST = 3  # sentences of a spine
@@ -22,7 +22,7 @@ LISTED = "each of these documents uses these words"
 WORDS = 240  # characters of an insight; of what is longer, its first sentence
 
 
-def by_rule(of: Matter, parts: Sequence[Theme]) -> tuple[Beat, ...]:
+def by_rule(of: Material, parts: Sequence[Theme]) -> tuple[SpineSentence, ...]:
     """The spine without a model; every document that has an insight is named. Where there would be but one sentence, or two,
     some documents have more, so that there is something to tell."""
     if len(parts) == 1 and len(parts[0].documents) < LEAST:
@@ -34,11 +34,11 @@ def by_rule(of: Matter, parts: Sequence[Theme]) -> tuple[Beat, ...]:
     return (*found, *(single(of, doc) for doc in listed[: max(0, LEAST - len(found))]))
 
 
-def naming(of: Matter, docs: Sequence[str], few: int = FEW) -> tuple[Beat, ...]:
+def naming(of: Material, docs: Sequence[str], few: int = FEW) -> tuple[SpineSentence, ...]:
     """Beats that name these documents: one each for few; of more, those together that share a word."""
     if len(docs) <= few:
         return tuple(single(of, doc) for doc in docs)
-    found: list[Beat] = []
+    found: list[SpineSentence] = []
     left = list(docs)
     while len(left) > 1 and (beat := _together(of, left)) is not None:
         found.append(beat)
@@ -46,7 +46,7 @@ def naming(of: Matter, docs: Sequence[str], few: int = FEW) -> tuple[Beat, ...]:
     return (*found, *(single(of, doc) for doc in left))
 
 
-def single(of: Matter, doc: str, place: int = 0) -> Beat:
+def single(of: Material, doc: str, place: int = 0) -> SpineSentence:
     """What one document says, under its title; or, where its title says what nobody can vouch for, its words alone."""
     insight = of.insights[doc][place]
     words = " ".join(insight.claim.words.split())
@@ -55,11 +55,11 @@ def single(of: Matter, doc: str, place: int = 0) -> Beat:
     if called := of.called.get(doc):
         claim = JUDGE.by_rule(Claim(f"“{called}”: {words}", insight.claim.cites), of.evidence, of.sources)
         if claim.verdict is Verdict.supported:
-            return Beat(claim, (doc,))
-    return Beat(insight.claim, (doc,))
+            return SpineSentence(claim, (doc,))
+    return SpineSentence(insight.claim, (doc,))
 
 
-def _together(of: Matter, docs: Sequence[str]) -> Beat | None:
+def _together(of: Material, docs: Sequence[str]) -> SpineSentence | None:
     """One line for as many of these documents as use the same words, the rarer elsewhere the better. It states no more than
     that: each word stands in what is cited of each document."""
     where: dict[str, dict[str, str]] = {}  # stem → document → the key that has it
@@ -81,10 +81,10 @@ def _together(of: Matter, docs: Sequence[str]) -> Beat | None:
     keys = tuple(dict.fromkeys(where[stem][doc] for doc in own for stem in alike))
     words = [themes.written(stem, [of.known[key].quote.text for key in keys]) for stem in alike]
     names = themes.listed([f"“{of.called[doc]}”" for doc in own])
-    return Beat(Claim(f"{names}: {themes.listed(words)}.", keys, Verdict.supported, LISTED), own)
+    return SpineSentence(Claim(f"{names}: {themes.listed(words)}.", keys, Verdict.supported, LISTED), own)
 
 
-def told(of: Matter, beat: Beat) -> Claim:
+def told(of: Material, beat: SpineSentence) -> Claim:
     """A beat as the narrative has it. One that only puts a title before a quotation is that quotation: words of a document stay
     a quotation, and go with it when it is erased."""
     for doc in beat.documents[:1]:

@@ -121,19 +121,19 @@ def overall(words: str, said: Mapping[str, str]) -> str:
 # --- names by a model -----------------------------------------------------------------------------------------------
 
 
-class Named(BaseModel):
+class ThemeName(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     theme: str
     name: str
 
 
-class Names(BaseModel):
+class ThemeNames(BaseModel):
     """A name for each theme."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    names: list[Named]
+    names: list[ThemeName]
 
 
 def schema(count: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def build_prompt(themes: Sequence[Theme], first: Mapping[str, str], mark: str, r
     return {"themes": "\n".join(shown), "count": str(len(themes))}
 
 
-def read(reply: Names, themes: Sequence[Theme], evidence: Mapping[str, Sequence[Evidence]]) -> tuple[Theme, ...]:
+def read(reply: ThemeNames, themes: Sequence[Theme], evidence: Mapping[str, Sequence[Evidence]]) -> tuple[Theme, ...]:
     """The themes with the names they were given, each made of words of its own documents; where it is not, or where two would
     be called the same, the name by rule stands."""
     given = {each.theme.strip(): each.name for each in reversed(reply.names)}
