@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import certifi
 import forked
 import pytest
+from fake_clock import FakeClockLoop
 from filelock import FileLock
 
 from assay.workspace.facade import Workspace, open_workspace
@@ -28,6 +31,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop of an async test: one with a fake clock where the test is marked so."""
+    return {"loop": FakeClockLoop if item.get_closest_marker("fake_clock") else asyncio.new_event_loop}
+
+
+def pytest_configure() -> None:
+    """Ctrl-C interrupts, also in a job that a shell started in the background with SIGINT ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

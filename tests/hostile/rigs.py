@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -107,15 +107,17 @@ class Ended:
 
 
 async def asked(opened: Workspace, question: str, mode: Mode = Mode.quick, **how: Any) -> Ended:
-    began = time.monotonic()
+    clock = asyncio.get_running_loop().time
+    began = clock()
     steps = [step async for step in opened.ask(question, AskOptions(mode=mode, today="2026-01-01", **how))]
-    return Ended(steps[-1][0], time.monotonic() - began, tuple(event for _, event in steps))
+    return Ended(steps[-1][0], clock() - began, tuple(event for _, event in steps))
 
 
 async def resumed(opened: Workspace, run: Run) -> Ended:
-    began = time.monotonic()
+    clock = asyncio.get_running_loop().time
+    began = clock()
     steps = [step async for step in opened.resume(run.id)]
-    return Ended(steps[-1][0], time.monotonic() - began, tuple(event for _, event in steps))
+    return Ended(steps[-1][0], clock() - began, tuple(event for _, event in steps))
 
 
 def of(run: Run, kind: type) -> list[Any]:

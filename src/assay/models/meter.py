@@ -6,7 +6,6 @@ Running out of calls, tokens, money or time is an outcome (`No`). An endpoint th
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -113,7 +112,7 @@ class Meter:
     gate: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(4))
     temperature: float = 0.0
     hide: Callable[[str], str] = lambda words: words  # takes keys and passwords out of what comes back
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = lambda: asyncio.get_running_loop().time()
     _flying: dict[str, asyncio.Future[ModelReplied | NoReply]] = field(default_factory=dict, init=False, repr=False)
     narrowed: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # models whose window proved smaller
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -263,5 +263,6 @@ def _tools(workspace: Workspace, tool_context: ToolContext, own: Sequence[Tool])
 def _clock(workspace: Workspace, run: Run, seconds: float) -> Callable[[], float]:
     """Seconds left of those that the run may take: active ones, in this process and in those before."""
     before = records.active_seconds(workspace.store, run.id)
-    begun = time.monotonic()
-    return lambda: seconds - before - (time.monotonic() - begun)
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    return lambda: seconds - before - (clock() - begun)
