@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 
 import assay
 from assay.cli.main import app
-from assay.cli.questions.ask import EXIT
+from assay.cli.view.follow import EXIT
 from assay.core.events import KINDS
 from assay.core.settings import PREFIX, Settings
 from assay.ingest.parsed import Status

@@ -18,13 +18,13 @@ from assay.governance.audit.verify import verify
 from assay.governance.audit.witness import FILE
 from assay.serve.app import make_app
 from assay.serve.routes import audit
-from assay.serve.state import Server, Serving
+from assay.serve.state import ServeOptions, Server
 from assay.store.access import members, tokens
 from assay.workspace.facade import Workspace
 
 
-def client(opened: Workspace, serving: Serving | None = None) -> TestClient:
-    return TestClient(make_app(Server(opened, serving or Serving(), grace=0.1)), base_url="http://127.0.0.1")
+def client(opened: Workspace, serving: ServeOptions | None = None) -> TestClient:
+    return TestClient(make_app(Server(opened, serving or ServeOptions(), grace=0.1)), base_url="http://127.0.0.1")
 
 
 def test_a_bundle_comes_over_http_and_the_record_is_said_to_be_whole(opened: Workspace, run: str, second: Path):
@@ -46,7 +46,7 @@ def test_only_administrators_verify_and_nobody_gets_the_runs_of_others(opened: W
     for name in ("admin-1", "reader"):
         members.add(opened.store, name, [], admin=name == "admin-1", password=None)
     keys = {name: tokens.new_key(opened.store, name) for name in ("admin-1", "reader")}
-    with client(opened, Serving(auth="keys")) as at:
+    with client(opened, ServeOptions(auth="keys")) as at:
         got = {
             name: [
                 at.get(path, headers={"Authorization": f"Bearer {key}"}).status_code

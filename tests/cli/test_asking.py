@@ -11,7 +11,7 @@ import pytest
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, researched
 
 from assay.cli.setup import consent
-from assay.cli.view.advice import REMARK, never_needed_the_loop
+from assay.cli.view.route_advice import REMARK, never_needed_the_loop
 from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.core.settings import load_settings
 from assay.store import facts

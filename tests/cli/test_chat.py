@@ -15,9 +15,9 @@ from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Done, Typed, looked
 
 from assay.cli.questions import chat_commands
 from assay.cli.questions.chat_commands import Command, command_in
-from assay.cli.view.answer import Format
+from assay.cli.view.answer_format import Format
 from assay.cli.view.follow import Show
-from assay.cli.view.live import view
+from assay.cli.view.run_view import view
 from assay.core.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
 from assay.core.events.describe import live_line, record_line
 from assay.core.run import Run

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import typer
 
-from assay.cli.view.answer import Format
+from assay.cli.view.answer_format import Format
 from assay.cli.view.follow import Show, follow
 from assay.core.events import Answered, Asked, Event
 from assay.core.run import Run

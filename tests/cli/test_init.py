@@ -11,7 +11,7 @@ import pytest
 from terminal import NOTES, Typed, looked_up
 
 from assay.cli.setup import doctor
-from assay.cli.setup.toml import with_settings
+from assay.cli.setup.settings_file import with_settings
 from assay.cli.view import dialogue
 from assay.core.settings import load_settings
 from assay.store import facts
@@ -262,7 +262,7 @@ def test_offline_whatever_leaves_is_refused():
 
 
 def test_the_settings_file_is_whole_or_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from assay.cli.setup.toml import replace_file
+    from assay.cli.setup.settings_file import replace_file
 
     (tmp_path / "assay.toml").write_text("pool = 50\n")
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from assay.cli.view.checkpoint import commands, question
-from assay.cli.view.live import ROWS, rows_for, view
+from assay.cli.view.run_view import ROWS, rows_for, view
 from assay.core.events import (
     KINDS,
     Answered,

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from synthesised import BRIEF, CONTRADICTION, EVENTS, WHOLE, evidence, upto
 
-from assay.cli.view.live import ROWS, rows_for
-from assay.cli.view.progress import doing, line, view
+from assay.cli.view.run_view import ROWS, rows_for
+from assay.cli.view.synthesis_view import doing, line, view
 from assay.core.account import Brief, Pipeline, Portrait
 from assay.core.events import (
     KINDS,

@@ -22,8 +22,8 @@ from notes import filled, opened
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, expect
 
 from assay.serve.app import make_app
-from assay.serve.process import Process, listen
-from assay.serve.state import Server, Serving
+from assay.serve.process import ServerProcess, listen
+from assay.serve.state import ServeOptions, Server
 from assay.testing import ChatServer, Script, role_of
 from assay.workspace.facade import Workspace
 
@@ -80,12 +80,14 @@ class Model:
 class Desk:
     """A server in a thread. It can be closed and opened again at the same address, as somebody who restarts it would."""
 
-    def __init__(self, folder: Path, model: Model | None = None, serving: Serving | None = None, **flags: Any) -> None:
-        self.folder, self.model, self.serving, self.flags = folder, model, serving or Serving(), flags
+    def __init__(
+        self, folder: Path, model: Model | None = None, serving: ServeOptions | None = None, **flags: Any
+    ) -> None:
+        self.folder, self.model, self.serving, self.flags = folder, model, serving or ServeOptions(), flags
         self.meaning = False  # whether passages are embedded as they are for people, or by their words alone
         self.port = 0
         self.workspace: Workspace
-        self._process: Process
+        self._process: ServerProcess
         self._thread: threading.Thread
 
     @property
@@ -100,7 +102,7 @@ class Desk:
         server = Server(self.workspace, self.serving, grace=0.2)
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]
-        self._process = Process(make_app(server), server)
+        self._process = ServerProcess(make_app(server), server)
         self._thread = threading.Thread(target=self._process.run, args=([listening],), daemon=True)
         self._thread.start()
         until(lambda: self._process.started or not self._thread.is_alive())
@@ -138,7 +140,7 @@ def desk(
     folder: Path,
     texts: Mapping[str, str] | None = None,
     model: Model | None = None,
-    serving: Serving | None = None,
+    serving: ServeOptions | None = None,
     *,
     meaning: bool = False,
     **flags: Any,

@@ -14,7 +14,7 @@ from lighthouse import NOTES as LIGHT
 from lighthouse import PAPERS, QUESTION, disagreement, finder, researcher
 from playwright.sync_api import Page, expect
 
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import members
 from assay.testing import synthesis_replies
 from assay.workspace.facade import open_workspace
@@ -240,7 +240,7 @@ def test_without_a_mouse_from_the_start_to_the_words_on_their_page_and_back(read
 def test_people_sign_in_to_an_empty_desk_and_out_again(reads: Reads, tmp_path: Path):
     with open_workspace(tmp_path / "workspace", create=True) as opened:
         members.add(opened.store, "reader", password="a long enough password")
-    with desk(tmp_path / "workspace", serving=Serving(auth="keys")) as team:
+    with desk(tmp_path / "workspace", serving=ServeOptions(auth="keys")) as team:
         reader = reads(team, viewport=LAPTOP)
         reader.foresees("401")
         page = reader.goes("#/documents")

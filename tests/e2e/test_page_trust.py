@@ -17,7 +17,7 @@ from notes import filled
 from playwright.sync_api import expect
 
 from assay.core.access import LOCAL
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import grants, handover, members, tokens
 from assay.workspace.facade import open_workspace
 
@@ -54,7 +54,7 @@ def team(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environm
         handover.hand_over(opened.store, opened.cache, LOCAL.id, "editor")
         grants.share(opened.store, grants.every_base(opened.store)[0], "user:reader")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
-    with desk(folder, None, model, Serving(auth="keys"), review_four_eyes=True) as served:
+    with desk(folder, None, model, ServeOptions(auth="keys"), review_four_eyes=True) as served:
         yield Team(served, keys)
 
 

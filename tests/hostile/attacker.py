@@ -21,7 +21,7 @@ from assay.core.errors import AssayError
 from assay.core.events import Checkpoint, Mode, SearchFilters
 from assay.core.types import Document
 from assay.serve.mcp import tools
-from assay.serve.mcp.tools import Reach
+from assay.serve.mcp.tools import ToolAccess
 from assay.serve.mcp.tools import ToolError as MCPError
 from assay.store.access import grants
 from assay.store.runs import history
@@ -147,7 +147,7 @@ class Attack:
         async def done(work: Any) -> Any:
             return await work
 
-        reach = Reach(lambda _: self.made.as_(READER), done, lambda *_: pytest.fail("nothing is asked here"))
+        reach = ToolAccess(lambda _: self.made.as_(READER), done, lambda *_: pytest.fail("nothing is asked here"))
         word = self.word()
         some: list[Callable[[], Any]] = [
             lambda: tools._search(reach)(None, query=self.random.choice([QUESTION, word]), k=20),

@@ -16,7 +16,7 @@ from worlds import EDITOR, QUESTION, READER, World, asked, world
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
-from assay.serve.live import Frame, Under, behind
+from assay.serve.live import ActiveRun, EventFrame, stored_frames
 from assay.store.access import grants, members
 from assay.store.runs import history, records
 from assay.workspace import erase, share
@@ -182,13 +182,13 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
 async def test_what_is_at_hand_for_a_watcher_is_held_against_what_they_may_read(made: World):
     run = await asked(made.as_(READER))
     live, seen, secret = made.server.live, made.as_(READER), marks(made, "secret")
-    own = Under(run, "reader", seen.run(run))  # as if it were under way, with its events in memory
-    own.frames.extend(behind(seen, run, -1))
+    own = ActiveRun(run, "reader", seen.run(run))  # as if it were under way, with its events in memory
+    own.frames.extend(stored_frames(seen, run, -1))
     assert any(mark in frame.body for frame in own.frames for mark in secret)
     live._under[run] = own
     take(made, "secret")
-    frames: list[Frame] = []
-    async with aclosing(cast(AsyncGenerator[Frame | None], live.follow(seen, run))) as told:
+    frames: list[EventFrame] = []
+    async with aclosing(cast(AsyncGenerator[EventFrame | None], live.follow(seen, run))) as told:
         async for frame in told:
             assert frame is not None
             frames.append(frame)

@@ -26,7 +26,7 @@ from sqlalchemy import select
 from assay.core.access import Principal
 from assay.ingest.sources import Source
 from assay.serve.app import make_app
-from assay.serve.state import Server, Serving
+from assay.serve.state import ServeOptions, Server
 from assay.store import documents
 from assay.store.access import document_access, grants, members, tokens
 from assay.workspace.facade import Workspace, open_workspace
@@ -83,7 +83,7 @@ class World:
 
     async def rest(self) -> None:
         """Nothing goes on any more."""
-        while any(self.server.live.of(who.id) for who in (EDITOR, READER, DESK)):  # noqa: ASYNC110
+        while any(self.server.live.count_for(who.id) for who in (EDITOR, READER, DESK)):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
     async def fill(self, who: Principal, base: str, texts: Mapping[str, str], tag: str) -> list[str]:
@@ -154,7 +154,7 @@ async def world(folder: Path, seed: int = 0, **flags: Any) -> AsyncIterator[Worl
     limits: dict[str, Any] = {"serve_requests_per_minute": 0, "serve_runs_per_person": 0}
     with opened(folder, **limits | flags) as workspace:
         workspace.store = replace(workspace.store, now=clock.now, new_id=clock.new_id)
-        server = Server(workspace, Serving(auth="keys"), grace=0.1)
+        server = Server(workspace, ServeOptions(auth="keys"), grace=0.1)
         transport = httpx.ASGITransport(make_app(server), raise_app_exceptions=False)
         await server.start()
         await server.load()

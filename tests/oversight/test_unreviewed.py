@@ -23,7 +23,7 @@ from assay.core.types import Answer, Outcome
 from assay.governance.audit import check
 from assay.governance.audit.retention import erase_old
 from assay.serve.app import make_app
-from assay.serve.state import Server, Serving
+from assay.serve.state import ServeOptions, Server
 from assay.store.access import grants, tokens
 from assay.store.access.withheld import GONE
 from assay.store.runs import records, reviews
@@ -139,7 +139,7 @@ async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_
 async def test_a_run_that_is_stopped_before_it_waits_is_exported_without_its_draft(folder: Path):
     with team(folder, review_always=False, review_flagged=True) as seen:
         run = await stopped_after(seen.ask(QUESTION), Checked)
-        server = Server(seen.seen_by(LOCAL), Serving(), grace=0.1)
+        server = Server(seen.seen_by(LOCAL), ServeOptions(), grace=0.1)
         with seen.store.write() as connection:  # the one whom a server for one person serves
             connection.exec_driver_sql("UPDATE runs SET who = 'local' WHERE id = ?", (run,))
         with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
@@ -202,7 +202,7 @@ async def test_a_reviewer_learns_nothing_of_the_knowledge_bases_and_records_of_o
                 "INSERT INTO members VALUES ('reviewer', '[]', 0, '', ''), ('asker', '[]', 0, '', '')"
             )
         key = tokens.new_key(seen.store, reviewer.id)
-        server = Server(seen.seen_by(LOCAL), Serving(auth="keys"), grace=0.1)
+        server = Server(seen.seen_by(LOCAL), ServeOptions(auth="keys"), grace=0.1)
         with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
             told = client.get(f"/api/reviews/{run.id}/trace", headers={"Authorization": f"Bearer {key}"})
     assert told.status_code == 200 and "AwaitingReview" in told.text

@@ -21,8 +21,8 @@ import httpx
 from notes import opened
 
 from assay.serve.app import make_app
-from assay.serve.process import Process, listen
-from assay.serve.state import Server, Serving
+from assay.serve.process import ServerProcess, listen
+from assay.serve.state import ServeOptions, Server
 from assay.testing import ChatServer, Script, complete, enough, keeps, lookup, role_of, supported, writes
 
 NOTES = {
@@ -40,7 +40,7 @@ class Served:
 
     url: str
     server: Server
-    process: Process
+    process: ServerProcess
 
     def client(self, **headers: str) -> httpx.Client:
         return httpx.Client(base_url=self.url, headers=headers, timeout=30.0)
@@ -50,15 +50,15 @@ class Served:
 def served(
     folder: Path,
     model: ChatServer | None = None,
-    serving: Serving | None = None,
+    serving: ServeOptions | None = None,
     grace: float = 0.2,
     **flags: Any,
 ) -> Iterator[Served]:
     """A server over the workspace in this folder, with this model if there is one; closed in good order at the end."""
     with opened(folder, model, **{"serve_requests_per_minute": 0, "serve_runs_per_person": 0} | flags) as workspace:
-        server = Server(workspace, serving or Serving(), grace=grace)
+        server = Server(workspace, serving or ServeOptions(), grace=grace)
         listening = listen("127.0.0.1", 0)
-        process = Process(make_app(server), server)
+        process = ServerProcess(make_app(server), server)
         thread = threading.Thread(target=process.run, args=([listening],), daemon=True)
         thread.start()
         port = listening.getsockname()[1]

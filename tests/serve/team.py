@@ -13,7 +13,7 @@ import httpx
 from serving import Served, served
 
 from assay.core.access import LOCAL
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import handover, members, tokens
 from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
@@ -41,11 +41,13 @@ class Team:
 
 
 @contextmanager
-def team(folder: Path, model: ChatServer | None = None, serving: Serving | None = None, **flags: Any) -> Iterator[Team]:
+def team(
+    folder: Path, model: ChatServer | None = None, serving: ServeOptions | None = None, **flags: Any
+) -> Iterator[Team]:
     with open_workspace(folder) as opened, patch.object(members, "COST", 2**10):  # time is not what is tested
         for name in ("editor", "reader"):
             members.add(opened.store, name, password=PASSWORD)
         handover.hand_over(opened.store, opened.cache, LOCAL.id, "editor")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
-    with served(folder, model, serving or Serving(auth="keys"), **flags) as at:
+    with served(folder, model, serving or ServeOptions(auth="keys"), **flags) as at:
         yield Team(at, keys)

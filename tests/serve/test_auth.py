@@ -12,9 +12,9 @@ from team import PASSWORD, Team, team
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing
-from assay.serve.limits import FREE_TRIES, Tries
+from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.serve.routes import auth
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store import facts
 from assay.store.access import grants, members, tokens
 
@@ -108,7 +108,10 @@ def test_a_sessions_cookie_is_out_of_reach_of_scripts_and_of_other_sites(tool_co
 
 
 def test_a_cookie_is_kept_to_https_where_that_is_spoken(folder: Path):
-    with team(folder, serving=Serving(auth="keys", secure=True)) as tool_context, tool_context.at.client() as client:
+    with (
+        team(folder, serving=ServeOptions(auth="keys", secure=True)) as tool_context,
+        tool_context.at.client() as client,
+    ):
         assert "; secure" in client.post("/api/session", json=SIGN_IN).headers["Set-Cookie"].lower()
 
 
@@ -150,8 +153,8 @@ def test_a_wrong_password_and_a_wrong_name_look_the_same(tool_context: Team):
 def test_guessing_is_slowed_until_it_is_useless_and_is_told_when_to_come_back(tool_context: Team):
     with tool_context.at.client() as client:
         wrong = {"name": "reader", "password": "wrong password"}
-        seen = [client.post("/api/session", json=wrong).status_code for _ in range(FREE_TRIES["name"] + 1)]
-        assert seen == [401] * FREE_TRIES["name"] + [429]
+        seen = [client.post("/api/session", json=wrong).status_code for _ in range(FREE_ATTEMPTS["name"] + 1)]
+        assert seen == [401] * FREE_ATTEMPTS["name"] + [429]
         right = client.post("/api/session", json=SIGN_IN)
         assert right.status_code == 429 and int(right.headers["Retry-After"]) >= 1
         assert right.json()["error"] == "too-many"
@@ -170,12 +173,12 @@ def test_many_guesses_at_once_are_no_way_around(tool_context: Team):
 
     with ThreadPoolExecutor(16) as pool:
         seen = list(pool.map(guess, range(16)))
-    assert seen.count(401) <= FREE_TRIES["name"] and set(seen) == {401, 429}
+    assert seen.count(401) <= FREE_ATTEMPTS["name"] and set(seen) == {401, 429}
 
 
 def test_a_wait_doubles_up_to_a_minute_and_wrong_tries_are_forgotten():
     now = [0.0]
-    tries, waits = Tries(lambda: now[0]), []
+    tries, waits = PasswordAttempts(lambda: now[0]), []
     for _ in range(14):
         before = now[0]
         while True:
@@ -185,7 +188,7 @@ def test_a_wait_doubles_up_to_a_minute_and_wrong_tries_are_forgotten():
             except Exception:
                 now[0] += 0.5
         waits.append(now[0] - before)
-    assert waits[: FREE_TRIES["name"]] == [0.0] * FREE_TRIES["name"]
+    assert waits[: FREE_ATTEMPTS["name"]] == [0.0] * FREE_ATTEMPTS["name"]
     assert waits[-1] == 60.0 and waits == sorted(waits)
     now[0] += 1000
     tries.begin("reader", "10.0.0.9")
@@ -193,7 +196,7 @@ def test_a_wait_doubles_up_to_a_minute_and_wrong_tries_are_forgotten():
 
 
 def test_a_right_password_of_ones_own_is_no_way_to_go_on_guessing():
-    tries, refused = Tries(lambda: 0.0), 0
+    tries, refused = PasswordAttempts(lambda: 0.0), 0
     for n in range(100):
         try:
             tries.begin(f"victim {n}", "10.0.0.9")
@@ -208,7 +211,7 @@ def test_a_right_password_of_ones_own_is_no_way_to_go_on_guessing():
 
 
 def test_what_is_kept_in_mind_of_guesses_does_not_grow_without_end():
-    tries = Tries(lambda: 0.0, most=50)
+    tries = PasswordAttempts(lambda: 0.0, most=50)
     for n in range(500):
         tries.begin(f"name {n}", f"10.0.{n // 250}.{n % 250}")
     assert len(tries) <= 50
@@ -216,7 +219,7 @@ def test_what_is_kept_in_mind_of_guesses_does_not_grow_without_end():
 
 # --- the header of a proxy ------------------------------------------------------------------------------------------
 
-BEHIND = Serving(auth="header", user_header="X-User", groups_header="X-Groups", proxies=("127.0.0.0/8",))
+BEHIND = ServeOptions(auth="header", user_header="X-User", groups_header="X-Groups", proxies=("127.0.0.0/8",))
 
 
 def test_a_proxy_names_the_person_and_their_groups(folder: Path):
@@ -226,7 +229,7 @@ def test_a_proxy_names_the_person_and_their_groups(folder: Path):
 
 
 def test_a_header_from_a_strangers_address_is_not_believed(folder: Path):
-    stranger = Serving(auth="header", user_header="X-User", proxies=("10.0.0.1",))
+    stranger = ServeOptions(auth="header", user_header="X-User", proxies=("10.0.0.1",))
     with served(folder, serving=stranger) as at, at.client() as client:
         for more in ({}, {"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}, {"X-Real-IP": "10.0.0.1"}):
             assert client.get("/api/me", headers={"X-User": "editor"} | more).status_code == 401
@@ -254,7 +257,9 @@ def test_a_cookie_or_a_key_is_no_way_past_the_proxy(folder: Path):
 
 
 def test_behind_a_proxy_a_member_keeps_the_rights_they_were_given(folder: Path):
-    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as tool_context:
+    with team(
+        folder, serving=ServeOptions(auth="header", user_header="X-User", proxies=("127.0.0.1",))
+    ) as tool_context:
         store = tool_context.at.server.workspace.store
         members.set_admin(store, "editor", True)
         members.set_groups(store, "editor", ["desk"])
@@ -270,16 +275,20 @@ def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(tool_context
     server, store = tool_context.at.server, tool_context.at.server.workspace.store
     members.set_groups(store, "reader", ["press"])
     before = Principal("reader", frozenset({"desk", "press"}))
-    assert auth.as_now(server, before).principal == Principal("reader", frozenset({"press"}))
+    assert auth.current_workspace(server, before).principal == Principal("reader", frozenset({"press"}))
     members.remove(store, "reader")
     with pytest.raises(Missing, match="no user called 'reader' any more"):
-        auth.as_now(server, before)
-    assert auth.as_now(server, LOCAL).principal == LOCAL, "whoever asks at a terminal is no member, and was not removed"
+        auth.current_workspace(server, before)
+    assert auth.current_workspace(server, LOCAL).principal == LOCAL, (
+        "whoever asks at a terminal is no member, and was not removed"
+    )
 
 
 def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they_are_now(folder: Path):
     before = Principal("reader", frozenset({"desk", "press"}))
-    with team(folder, serving=Serving(auth="header", user_header="X-User", proxies=("127.0.0.1",))) as tool_context:
+    with team(
+        folder, serving=ServeOptions(auth="header", user_header="X-User", proxies=("127.0.0.1",))
+    ) as tool_context:
         members.set_groups(tool_context.at.server.workspace.store, "reader", ["press"])
         assert tool_context.at.server.present(before) == Principal("reader", frozenset({"press"}))
         members.remove(tool_context.at.server.workspace.store, "reader")

@@ -28,7 +28,7 @@ from schemathesis.openapi.checks import AllowHeaderMismatch, UnsupportedMethodRe
 from schemathesis.schemas import BaseSchema
 from serving import Served, served
 
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
 
 # Paths that another path takes as well: a base's name may hold a slash, and `forecast` could be a run. What they do not take
@@ -241,7 +241,7 @@ def test_every_operation_answers_as_the_document_says(alone: tuple[Served, BaseS
 def signed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, BaseSchema]]:
     folder = tmp_path_factory.mktemp("team") / "workspace"
     asyncio.run(filled(folder, {}))
-    with quick_passwords(), served(folder, serving=Serving(auth="keys"), metrics=True) as at:
+    with quick_passwords(), served(folder, serving=ServeOptions(auth="keys"), metrics=True) as at:
         store = at.server.workspace.store
         reader = members.add(store, "reader", ["readers"], admin=True, password=PASSWORD)
         key = {"Authorization": f"Bearer {tokens.new_key(store, 'reader')}"}

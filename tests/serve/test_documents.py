@@ -12,7 +12,7 @@ from filelock import FileLock
 from sending import listed, pdf, read, send
 from serving import Served, served, until
 
-from assay.serve.uploading import ingest_job, uploads
+from assay.serve.uploading import ingest_job, multipart
 from assay.store import document_list
 
 
@@ -72,7 +72,7 @@ def test_the_same_content_under_two_names_is_kept_once_and_not_moved(client: htt
     ],
 )
 def test_a_name_leads_nowhere_and_steers_nothing(given: str, kept: str):
-    assert uploads.named(given) == kept
+    assert multipart.safe_file_name(given) == kept
 
 
 def test_a_listing_gives_every_document_once_the_newest_first(client: httpx.Client):
@@ -185,12 +185,12 @@ def test_a_document_is_removed_by_its_id_and_by_nothing_else(client: httpx.Clien
 def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    async def forever(self: ingest_job.Until, data: object, name: str) -> None:
+    async def forever(self: ingest_job.StoppableReader, data: object, name: str) -> None:
         await self.stop.wait()
-        raise ingest_job.Stopped
+        raise ingest_job.JobStopped
 
     document = listed(client)[0]["id"]
-    monkeypatch.setattr(ingest_job.Until, "read", forever)
+    monkeypatch.setattr(ingest_job.StoppableReader, "read", forever)
     job = send(client, [("slow.txt", b"slow")]).json()["id"]
     until(lambda: client.get(f"/api/jobs/{job}").json()["state"] == "running")
     assert client.delete(f"/api/documents/{document}").status_code == 409

@@ -18,10 +18,10 @@ from starlette.responses import StreamingResponse
 from team import team
 
 from assay.serve import limits
-from assay.serve.guard import MOST_BODY, MOST_UPLOAD, address_of, among
-from assay.serve.limits import Buckets
+from assay.serve.guard import MAX_BODY, MAX_UPLOAD, address_matches, client_address
+from assay.serve.limits import RateLimiter
 from assay.serve.routes import auth
-from assay.serve.state import Server, Serving
+from assay.serve.state import ServeOptions, Server
 from assay.store.access import tokens
 from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
@@ -67,7 +67,7 @@ def test_a_request_without_a_host_or_with_two_gets_nothing(at: Served):
 
 
 def test_a_server_may_go_by_other_names_that_it_was_told(folder: Path):
-    with served(folder, serving=Serving(hosts=("desk.example",))) as at:
+    with served(folder, serving=ServeOptions(hosts=("desk.example",))) as at:
         with at.client(Host="desk.example") as client:
             assert client.get("/api/me").status_code == 200
         with at.client(Host="evil.example") as client:
@@ -76,7 +76,7 @@ def test_a_server_may_go_by_other_names_that_it_was_told(folder: Path):
 
 def test_where_people_sign_in_a_named_server_answers_to_its_names_and_to_probes(folder: Path):
     with (
-        team(folder, serving=Serving(auth="keys", hosts=("desk.example",))) as tool_context,
+        team(folder, serving=ServeOptions(auth="keys", hosts=("desk.example",))) as tool_context,
         tool_context.as_("reader") as client,
     ):
         assert client.get("/api/me", headers={"Host": "evil.example"}).status_code == 403
@@ -126,7 +126,7 @@ def test_the_page_itself_and_programs_make_changes(at: Served):
 
 
 def test_behind_a_proxy_that_keeps_its_own_name_the_page_still_makes_changes(folder: Path):
-    with served(folder, serving=Serving(hosts=("desk.example",))) as at, at.client() as client:
+    with served(folder, serving=ServeOptions(hosts=("desk.example",))) as at, at.client() as client:
         assert made(client, "one", Origin="https://desk.example", Host="127.0.0.1:8321") == 201
         assert made(client, "two", Origin="https://evil.example", Host="127.0.0.1:8321") == 403
 
@@ -149,7 +149,7 @@ def test_with_a_session_or_a_key_a_page_from_elsewhere_changes_nothing_either(fo
 
 
 def test_more_than_a_request_may_bring_is_refused_whether_it_says_so_or_not(at: Served):
-    long = b'{"question": "' + b"w" * MOST_BODY + b'"}'
+    long = b'{"question": "' + b"w" * MAX_BODY + b'"}'
 
     def pieces():
         for start in range(0, len(long), 50_000):
@@ -165,7 +165,7 @@ def test_more_than_a_request_may_bring_is_refused_whether_it_says_so_or_not(at: 
 
 def test_what_says_that_it_is_too_long_is_refused_before_it_is_sent(at: Served):
     port = int(at.url.rpartition(":")[2])
-    for path, length in (("/api/runs", MOST_BODY + 1), ("/api/bases/default/documents", MOST_UPLOAD + 1)):
+    for path, length in (("/api/runs", MAX_BODY + 1), ("/api/bases/default/documents", MAX_UPLOAD + 1)):
         with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
             line.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode())
             assert line.recv(100).split()[1] == b"413", path
@@ -204,7 +204,7 @@ def test_too_many_requests_of_one_person_are_told_when_to_come_back_and_keep_nob
 
 def test_a_bucket_fills_again_and_never_over_its_brim():
     now = [0.0]
-    buckets = Buckets(lambda: now[0])
+    buckets = RateLimiter(lambda: now[0])
     assert [buckets.take("reader", 60) for _ in range(60)] == [0.0] * 60
     assert buckets.take("reader", 60) == pytest.approx(1.0)
     now[0] = 1.0
@@ -215,7 +215,7 @@ def test_a_bucket_fills_again_and_never_over_its_brim():
 
 
 def test_buckets_do_not_grow_without_end_and_forget_whoever_was_silent_longest():
-    buckets = Buckets(lambda: 0.0, most=10)
+    buckets = RateLimiter(lambda: 0.0, most=10)
     for n in range(1000):
         buckets.take(f"address:{n}", 1)
         buckets.take("reader", 100_000)
@@ -246,7 +246,7 @@ def test_runs_that_begin_at_the_same_moment_count_each_other(folder: Path):
             seen = list(pool.map(begin, range(10)))
         assert seen.count(201) == 2 and set(seen) == {201, 429}
         assert not at.server.limits.beginning
-        until(lambda: at.server.live.of("local") == 0)
+        until(lambda: at.server.live.count_for("local") == 0)
 
 
 def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_else_out(
@@ -297,7 +297,7 @@ def test_every_reply_keeps_a_browser_to_this_place(folder: Path):
                 for path in ("/", "/static/app.js", "/health", "/api/me", "/api/nothing", "/openapi.json")
             ),
             client.post("/api/runs", content=b"{"),
-            client.post("/api/runs", content=b"w" * (MOST_BODY + 1)),
+            client.post("/api/runs", content=b"w" * (MAX_BODY + 1)),
             client.put("/api/me"),
             stranger.get("/api/me"),
             stranger.post("/api/session", json={"name": "reader", "password": "wrong"}, headers={"Origin": "null"}),
@@ -343,7 +343,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     def locked(*_: object) -> None:
         raise StoreError("locked")
 
-    server = Server(empty, Serving(auth="keys"))
+    server = Server(empty, ServeOptions(auth="keys"))
     app = FastAPI()
     app.state.server = server
     app.include_router(auth.router)
@@ -402,7 +402,7 @@ async def test_a_stream_passes_piece_by_piece(empty: Workspace):
     ],
 )
 def test_an_address_is_one_of_these_or_it_is_not(address: str, places: tuple[str, ...], known: bool):
-    assert among(address, places) is known
+    assert address_matches(address, places) is known
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_who_guesses_is_known_by_the_last_address_before_our_own_proxies(
 ):
     from starlette.datastructures import Headers
 
-    server = Server(empty, Serving(auth="keys", proxies=("10.0.0.0/8",)))
+    server = Server(empty, ServeOptions(auth="keys", proxies=("10.0.0.0/8",)))
     headers = Headers(raw=[(b"x-forwarded-for", each.encode()) for each in forwarded])
-    assert address_of(server, {"client": ("10.0.0.1", 5)}, headers) == address
-    assert address_of(Server(empty), {"client": ("192.0.2.1", 5)}, headers) == "192.0.2.1"
+    assert client_address(server, {"client": ("10.0.0.1", 5)}, headers) == address
+    assert client_address(Server(empty), {"client": ("192.0.2.1", 5)}, headers) == "192.0.2.1"

@@ -22,9 +22,9 @@ from team import team
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import StoreError
 from assay.ingest.parsed import Parsed
-from assay.serve.live import Live
-from assay.serve.uploading import ingest_job, uploads, worker
-from assay.serve.uploading.ingest_job import Stopped, Until
+from assay.serve.live import LiveRuns
+from assay.serve.uploading import ingest_job, multipart, worker
+from assay.serve.uploading.ingest_job import JobStopped, StoppableReader
 from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
@@ -32,7 +32,7 @@ from assay.store.jobs import File
 from assay.store.schema import bases
 from assay.workspace.facade import open_workspace
 
-REAL = Until.read
+REAL = StoppableReader.read
 
 
 @pytest.fixture
@@ -54,15 +54,15 @@ class Gate:
         self.shut, self.waiting = True, set[str]()
         gate = self
 
-        async def read(self: Until, data: Path | bytes, name: str) -> Any:
+        async def read(self: StoppableReader, data: Path | bytes, name: str) -> Any:
             gate.waiting.add(name)
             while "slow" in name and gate.shut:
                 if self.stop.is_set():
-                    raise Stopped
+                    raise JobStopped
                 await asyncio.sleep(0.01)
             return await REAL(self, data, name)
 
-        monkeypatch.setattr(Until, "read", read)
+        monkeypatch.setattr(StoppableReader, "read", read)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(client: httpx.Client, at: Ser
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(uploads.os, "fsync", full)
+    monkeypatch.setattr(multipart.os, "fsync", full)
     reply = send(client, [("a.txt", b"words")])
     assert (reply.status_code, reply.json()["error"]) == (507, "full")
     assert "disk is full" in reply.json()["detail"]
@@ -308,12 +308,12 @@ def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at:
 def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
     error: Exception, told: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    async def breaks(self: Until, data: Path | bytes, name: str) -> Parsed:
+    async def breaks(self: StoppableReader, data: Path | bytes, name: str) -> Parsed:
         if name == "breaks.txt":
             raise error
         return await REAL(self, data, name)  # pyright: ignore[reportReturnType]
 
-    monkeypatch.setattr(Until, "read", breaks)
+    monkeypatch.setattr(StoppableReader, "read", breaks)
     assert (lambda done: (done["state"], done["error"]))(read(client, [("breaks.txt", b"x")])) == ("failed", told)
     assert read(client, [("fine.txt", b"Words that can be read.")])["state"] == "done"
 
@@ -357,7 +357,7 @@ def test_files_are_read_though_the_runs_of_an_earlier_server_cannot_be_taken_up(
     async def breaks(*_: object) -> int:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(Live, "take_up", breaks)
+    monkeypatch.setattr(LiveRuns, "take_up", breaks)
     with served(folder) as there, there.client() as client:
         assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
 
@@ -374,7 +374,7 @@ def test_a_form_is_written_piece_by_piece_however_it_is_cut(tmp_path: Path):
     def taken(size: int) -> tuple[list[File], bytes]:
         folder = tmp_path / str(size)
         folder.mkdir()
-        form = uploads.Form(b"b", folder, 40)
+        form = multipart.UploadForm(b"b", folder, 40)
         for start in range(0, len(body), size):
             form.take(body[start : start + size])
         return form.finish(), (folder / "0").read_bytes()

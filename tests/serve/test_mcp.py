@@ -31,7 +31,7 @@ from assay.core.errors import ModelError
 from assay.ingest.sources import Source
 from assay.serve.mcp.results import DATA
 from assay.serve.mcp.tools import PAGE
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
 from assay.testing import ChatServer, HttpReply
 from assay.workspace.facade import open_workspace
@@ -280,7 +280,7 @@ async def test_two_people_with_two_keys_see_different_sources(folder: Path, serv
         for name in ("reader", "editor"):
             members.add(workspace.store, name)
         keys = {name: tokens.new_key(workspace.store, name) for name in ("reader", "editor")}
-    with serve(serving=Serving(auth="keys")) as at:
+    with serve(serving=ServeOptions(auth="keys")) as at:
         async with over_http(at, keys["reader"]) as reader, over_http(at, keys["editor"]) as editor:
             seen = {}
             for name, session in (("reader", reader), ("editor", editor)):
@@ -307,7 +307,7 @@ async def test_side_by_side_calls_stay_with_their_person(folder: Path, serve: Se
         for name in names:
             members.add(workspace.store, name)
         keys = {name: tokens.new_key(workspace.store, name) for name in names}
-    with serve(serving=Serving(auth="keys")) as at:
+    with serve(serving=ServeOptions(auth="keys")) as at:
         async with over_http(at, keys["reader"]) as reader, over_http(at, keys["editor"]) as editor:
             sessions = {"reader": reader, "editor": editor}
 
@@ -322,7 +322,7 @@ async def test_more_runs_than_a_person_may_have_are_refused(serve: Serve):
     with held(script()) as (model, go), serve(model, serve_runs_per_person=1) as at:
         async with over_http(at) as session:
             first = asyncio.create_task(session.call_tool("ask", {"question": QUESTION}))
-            await asyncio.to_thread(until, lambda: at.server.live.of("local") == 1)
+            await asyncio.to_thread(until, lambda: at.server.live.count_for("local") == 1)
             result = await session.call_tool("ask", {"question": QUESTION})
             assert result.is_error and "1 runs of yours are under way" in text(result)
             go.set()
@@ -340,8 +340,8 @@ def test_who_hangs_up_stops_the_run(serve: Serve, version: str):
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": version}
     headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "ask"}
     with held(script()) as (model, _), serve(model) as at:
-        hangs_up(at, "/mcp", call, lambda: at.server.live.of("local") == 1, headers)
-        until(lambda: at.server.live.of("local") == 0)
+        hangs_up(at, "/mcp", call, lambda: at.server.live.count_for("local") == 1, headers)
+        until(lambda: at.server.live.count_for("local") == 0)
         assert [each["state"] for each in at.client().get("/api/runs").json()["runs"]] == ["cancelled"]
 
 

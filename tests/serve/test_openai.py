@@ -20,11 +20,11 @@ from assay.core.access import Principal
 from assay.core.events import Checked, Drafted, Rephrased
 from assay.core.types import Block, Claim, Exchange, Shape, Verdict
 from assay.ingest.sources import Source
-from assay.serve.openai.messages import turns
-from assay.serve.openai.openai_schemas import Message
-from assay.serve.state import Serving
-from assay.serve.views.chat_markdown import marks, with_notes, without_notes
-from assay.serve.waiting import line_of
+from assay.serve.attached_run import line_of
+from assay.serve.openai.messages import split_messages
+from assay.serve.openai.openai_schemas import ChatMessage
+from assay.serve.state import ServeOptions
+from assay.serve.views.chat_markdown import citation_marks, number_notes, strip_notes
 from assay.store.access import grants, members, tokens
 from assay.testing import ChatServer, HttpReply, Script, drops, keeps, lookup, research, supported, verdicts, writes
 
@@ -297,8 +297,8 @@ def test_parts_of_text_are_a_question(serve: Serve):
 
 
 def test_a_long_conversation_is_remembered_in_short():
-    long = [Message(role=("user", "assistant")[n % 2], content=f"{n} " + "word " * 2000) for n in range(200)]
-    question, before = turns([*long, Message(role="user", content="And now?")])
+    long = [ChatMessage(role=("user", "assistant")[n % 2], content=f"{n} " + "word " * 2000) for n in range(200)]
+    question, before = split_messages([*long, ChatMessage(role="user", content="And now?")])
     assert question == "And now?" and len(before) == 40
     assert before[-1].question.startswith("198 ") and before[-1].answer.startswith("199 ")
     assert max(len(turn.answer) for turn in before[-4:]) == 800 and max(len(turn.answer) for turn in before[:-4]) == 160
@@ -307,17 +307,22 @@ def test_a_long_conversation_is_remembered_in_short():
 
 def test_messages_in_any_order_are_turns():
     def said(*roles: str) -> list[tuple[str, str]]:
-        messages = [Message(role=role, content=f"{role} {place}") for place, role in enumerate(roles)]
-        return [(turn.question, turn.answer) for turn in turns(messages)[1]]
+        messages = [ChatMessage(role=role, content=f"{role} {place}") for place, role in enumerate(roles)]
+        return [(turn.question, turn.answer) for turn in split_messages(messages)[1]]
 
     assert said("assistant", "user", "user", "user") == [("user 1", "(not answered)"), ("user 2", "(not answered)")]
     assert said("user", "assistant", "tool", "assistant", "user") == [("user 0", "assistant 1 assistant 3")]
     assert said("system", "user") == []
     assert said("user", "system", "developer", "user") == [("user 0", "(not answered)")]
-    picture = Message.model_validate(
+    picture = ChatMessage.model_validate(
         {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "This?"}]}
     )
-    assert turns([picture, Message(role="assistant"), Message(role="user", content="And?")])[1][0].question == "This?"
+    assert (
+        split_messages([picture, ChatMessage(role="assistant"), ChatMessage(role="user", content="And?")])[1][
+            0
+        ].question
+        == "This?"
+    )
 
 
 def test_a_model_that_asks_back_is_heard(serve: Serve):
@@ -404,7 +409,7 @@ async def test_people_see_their_own_models_and_nobody_elses(folder: Path, serve:
         for name in ("reader", "editor"):
             members.add(workspace.store, name)
         keys = {name: tokens.new_key(workspace.store, name) for name in ("reader", "editor")}
-    with serve(serving=Serving(auth="keys")) as at:
+    with serve(serving=ServeOptions(auth="keys")) as at:
         assert "assay/reports" in {each.id for each in client(at, keys["reader"]).models.list()}
         assert [each.id for each in client(at, keys["editor"]).models.list()] == [
             "assay",
@@ -428,7 +433,7 @@ def test_more_runs_than_a_person_may_have_are_refused_with_a_time_to_wait(serve:
     with held(height()) as (model, go), serve(model, serve_runs_per_person=1) as at:
         first = threading.Thread(target=lambda: client(at).chat.completions.create(model="assay", messages=says(FIRST)))
         first.start()
-        until(lambda: at.server.live.of("local") == 1)
+        until(lambda: at.server.live.count_for("local") == 1)
         with pytest.raises(openai.RateLimitError) as caught:
             client(at).chat.completions.create(model="assay", messages=says(FIRST))
         assert int(caught.value.response.headers["retry-after"]) > 0 and caught.value.code == "rate_limit_exceeded"
@@ -447,8 +452,8 @@ def runs(at: Served) -> list[str]:
 def test_who_hangs_up_stops_the_run(serve: Serve, stream: bool):
     with held(height()) as (model, _), serve(model) as at:
         body = {"model": "assay", "messages": says(FIRST), "stream": stream}
-        hangs_up(at, "/v1/chat/completions", body, lambda: at.server.live.of("local") == 1)
-        until(lambda: at.server.live.of("local") == 0)
+        hangs_up(at, "/v1/chat/completions", body, lambda: at.server.live.count_for("local") == 1)
+        until(lambda: at.server.live.count_for("local") == 0)
         assert runs(at) == ["cancelled"]
 
 
@@ -467,7 +472,7 @@ def test_a_server_that_closes_says_that_the_run_will_go_on(serve: Serve):
 
             asking = threading.Thread(target=ask)
             asking.start()
-            until(lambda: at.server.live.of("local") == 1)
+            until(lambda: at.server.live.count_for("local") == 1)
         asking.join(20)
     assert "The server is closing" in said[0] and "[DONE]" not in said[0]
 
@@ -476,10 +481,10 @@ def test_a_server_that_closes_says_that_the_run_will_go_on(serve: Serve):
 
 
 def test_numbers_of_ours_are_told_from_those_of_documents():
-    text = with_notes("# Q\n\nIt says \\[1\\] and \\[^2\\] here.[^1][^2]\n\n[^1]: A: “\\[9\\]”\n[^2]: B: “b”\n")
+    text = number_notes("# Q\n\nIt says \\[1\\] and \\[^2\\] here.[^1][^2]\n\n[^1]: A: “\\[9\\]”\n[^2]: B: “b”\n")
     assert text == "It says \\[1\\] and \\[^2\\] here.[1][2]\n\n**Sources**\n\n- [1] A: “\\[9\\]”\n- [2] B: “b”"
-    assert [(mark.number, text[mark.start : mark.end]) for mark in marks(text)] == [(1, "[1]"), (2, "[2]")]
-    assert without_notes(text).endswith("here.[1][2]") and with_notes("# Q\n") == ""
+    assert [(mark.number, text[mark.start : mark.end]) for mark in citation_marks(text)] == [(1, "[1]"), (2, "[2]")]
+    assert strip_notes(text).endswith("here.[1][2]") and number_notes("# Q\n") == ""
 
 
 async def test_what_a_document_does_not_say_is_no_number(folder: Path, serve: Serve):

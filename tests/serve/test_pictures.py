@@ -19,8 +19,8 @@ from team import team
 from assay.ingest.parsed import Limits, Unreadable
 from assay.ingest.pdf import reader as parser
 from assay.ingest.pdf.page_images import PageImages
-from assay.serve import page_cache
-from assay.serve.page_cache import Pages
+from assay.serve import page_images
+from assay.serve.page_images import PageImageCache
 from assay.store.access import grants
 
 BOOK = [
@@ -236,7 +236,7 @@ class Slow:
 
 
 async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: pytest.MonkeyPatch):
-    kept, slow = Pages(Limits()), Slow()
+    kept, slow = PageImageCache(Limits()), Slow()
     monkeypatch.setattr(kept, "_page_images", slow)
     await asyncio.gather(*(kept.picture("digest", Path(), 1, 400) for _ in range(20)))
     await kept.picture("digest", Path(), 1, 400)
@@ -247,9 +247,9 @@ async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: 
 
 
 async def test_only_so_many_pictures_are_kept(monkeypatch: pytest.MonkeyPatch):
-    kept, slow = Pages(Limits()), Slow()
+    kept, slow = PageImageCache(Limits()), Slow()
     monkeypatch.setattr(kept, "_page_images", slow)
-    monkeypatch.setattr(page_cache, "MOST_BYTES", 35)
+    monkeypatch.setattr(page_images, "MAX_IMAGE_BYTES", 35)
     for page in (1, 2, 3, 1, 4, 1):
         await kept.picture("digest", Path(), page, 400)
     assert slow.drawn == 4  # page 1 was asked for lately, and stayed; page 2 had to go

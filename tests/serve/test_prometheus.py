@@ -21,8 +21,7 @@ from assay.core.events import Granted
 from assay.governance.reports import catalogue, monitoring
 from assay.governance.reports.health import measured
 from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS
-from assay.serve.routes.metrics import Meters
-from assay.serve.state import Server
+from assay.serve.metrics import ServerMetrics
 from assay.store.access import members
 from assay.store.runs import records
 from assay.testing import ChatServer
@@ -40,12 +39,12 @@ def values(samples: list[Sample], name: str, **labels: str) -> float:
 
 
 @pytest.fixture
-def meters(tmp_path: Path) -> Iterator[Meters]:
+def meters(tmp_path: Path) -> Iterator[ServerMetrics]:
     with open_workspace(tmp_path / "workspace", create=True) as opened:
-        yield Meters(Server(opened))
+        yield ServerMetrics(opened.store)
 
 
-def shown(meters: Meters) -> list[Sample]:
+def shown(meters: ServerMetrics) -> list[Sample]:
     from prometheus_client import generate_latest
 
     return read(generate_latest(meters.registry).decode())
@@ -78,7 +77,7 @@ def test_what_runs_did_is_shown_and_no_label_names_a_person_a_document_or_a_ques
 
 def test_nothing_is_shown_where_the_setting_is_off(serve: Serve):
     with serve() as at, at.client() as client:
-        assert client.get("/metrics").status_code == 404 and at.server.meters is None
+        assert client.get("/metrics").status_code == 404 and at.server.metrics is None
 
 
 def test_only_administrators_see_figures_where_people_sign_in(folder: Path):
@@ -100,9 +99,9 @@ def named(words: str) -> set[str]:
     return set(NAMES.findall(words))
 
 
-def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: Meters):
-    with meters._server.workspace.store.write() as connection:
-        records.note(connection, meters._server.workspace.store, Granted("b", "user:x", True, "local"))
+def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: ServerMetrics):
+    with meters._store.write() as connection:
+        records.note(connection, meters._store, Granted("b", "user:x", True, "local"))
     play(meters, rounds=1, tool="search", errors=1, decisions=("approve",))
     meters.requests.labels("GET", "2xx").inc()
     meters.failures.inc()
@@ -114,7 +113,7 @@ def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: Mete
     assert spoken - there == set()
 
 
-def play(meters: Meters, run: str = "r1", **told: object) -> None:
+def play(meters: ServerMetrics, run: str = "r1", **told: object) -> None:
     """One run, as its records would tell it."""
     for fact in facts(run, **told):  # type: ignore[arg-type]
         meters._count(fact)
@@ -164,14 +163,14 @@ def test_an_alert_rule_is_silent_at_the_limit_and_raised_just_past_it(name: str,
     raised = []
     for side, runs in enumerate(BOUNDARIES[name]):
         with open_workspace(tmp_path / str(side), create=True) as opened:
-            meters = Meters(Server(opened))
+            meters = ServerMetrics(opened.store)
             for number, told in enumerate(runs):
                 play(meters, f"r{number}", **told)
             raised.append(worked_out(rules()[name], shown(meters)))
     assert raised == [False, True]
 
 
-def test_without_anything_done_no_alert_is_raised(meters: Meters):
+def test_without_anything_done_no_alert_is_raised(meters: ServerMetrics):
     samples = shown(meters)
     assert not any(worked_out(expr, samples) for expr in rules().values())
 
@@ -188,7 +187,7 @@ def test_the_rules_and_the_report_on_health_come_to_the_same(serve: Serve):
     assert not any(worked_out(expr, samples) for expr in rules().values())
 
 
-def test_a_tool_that_a_model_made_up_is_no_label(meters: Meters):
+def test_a_tool_that_a_model_made_up_is_no_label(meters: ServerMetrics):
     play(meters, tool="delete_everything_in_carrow_point", calls=3, errors=3)
     samples = shown(meters)
     assert values(samples, "assay_tool_calls_total", tool="other") == 3 == values(samples, "assay_tool_errors_total")

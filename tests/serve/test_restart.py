@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from assay.cli.main import app
 from assay.cli.setup.serve import on_this_machine
 from assay.core.errors import UserError
-from assay.serve.process import Discreet
+from assay.serve.process import RedactingFormatter
 from assay.store.runs import underway
 from assay.testing import ChatServer, keeps, writes
 from assay.workspace.facade import Workspace, open_workspace
@@ -171,6 +171,6 @@ def test_a_log_line_says_where_something_broke_and_not_what_was_asked():
         raise ValueError("How long is raw telemetry kept?")
     except ValueError:
         record = logging.LogRecord("assay.serve", logging.ERROR, "", 0, "run %s broke down", ("r1",), sys.exc_info())
-    line = Discreet("%(message)s").format(record)
+    line = RedactingFormatter("%(message)s").format(record)
     assert "run r1 broke down" in line and "test_restart.py" in line and "ValueError" in line
     assert "telemetry kept?" not in line.replace('raise ValueError("How long is raw telemetry kept?")', "")

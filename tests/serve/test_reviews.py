@@ -22,7 +22,7 @@ from team import Team, team
 from assay.core.access import LOCAL, Principal
 from assay.core.events import Decision
 from assay.serve import review_webhook
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import grants
 from assay.store.runs import reviews, underway
 from assay.workspace import review
@@ -134,7 +134,7 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"
         keys = us.keys
     with (
-        served(shared, None, Serving(auth="keys"), **REVIEWS) as at,
+        served(shared, None, ServeOptions(auth="keys"), **REVIEWS) as at,
         at.client(Authorization=f"Bearer {keys['editor']}") as asker,
     ):
         until(lambda: asker.get(f"/api/runs/{run}").json()["state"] == "delivered")

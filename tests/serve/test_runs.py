@@ -18,10 +18,10 @@ from serving import ANSWER, QUESTION, Served, followed, script, sent, served, sl
 from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, SearchFilters
-from assay.serve.routes.page import WEB
-from assay.serve.schemas.run_schemas import Ask
-from assay.serve.state import Serving
-from assay.serve.views.request_options import how_of
+from assay.serve.routes.system import WEB
+from assay.serve.schemas.run_schemas import AskRequest
+from assay.serve.state import ServeOptions
+from assay.serve.views.request_options import ask_options
 from assay.store import threads
 from assay.store.database import Store
 from assay.store.runs import history, records, underway
@@ -76,8 +76,8 @@ def test_who_waits_can_have_the_events_instead(serve: Serve):
 
 
 def test_what_a_client_wishes_is_how_the_question_is_dealt_with():
-    how = how_of(
-        Ask(
+    how = ask_options(
+        AskRequest(
             question="q",
             mode=Mode.thorough,
             checkpoints=(Checkpoint.sources,),
@@ -101,7 +101,7 @@ def test_what_a_client_wishes_is_how_the_question_is_dealt_with():
 
 def test_dates_that_leave_nothing_are_said():
     with pytest.raises(UserError, match="later than"):
-        how_of(Ask(question="q", since="2025", until="2024"))
+        ask_options(AskRequest(question="q", since="2025", until="2024"))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_somebody_elses_run_and_thread_do_not_exist(folder: Path):
 
 
 def test_a_stranger_cannot_tell_that_a_run_is_under_way_nor_disturb_it(folder: Path):
-    serving = Serving("header", user_header="X-User", proxies=("127.0.0.1",))
+    serving = ServeOptions("header", user_header="X-User", proxies=("127.0.0.1",))
     missing = "There is no run called {!r}. `assay runs` lists them."
     with (
         ChatServer(slow(30)) as model,
@@ -323,7 +323,7 @@ def test_a_run_can_be_stopped_in_the_moment_it_begins(serve: Serve):
             return run.id
 
         assert state(client, asyncio.run(at.server.engine.do(at_once()))) == "cancelled"
-        assert at.server.live.of("local") == 0
+        assert at.server.live.count_for("local") == 0
         assert underway.listing(at.server.workspace.store) == []
 
 

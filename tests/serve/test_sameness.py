@@ -16,7 +16,7 @@ from notes import filled
 from serving import QUESTION, Served, served
 
 from assay.core.access import Principal
-from assay.serve.state import Serving
+from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
 
 NOBODYS = {
@@ -59,7 +59,7 @@ class Two:
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     folder = tmp_path_factory.mktemp("two") / "workspace"
     asyncio.run(filled(folder, {}))
-    with served(folder, serving=Serving(auth="keys")) as at:
+    with served(folder, serving=ServeOptions(auth="keys")) as at:
         editor, reader = signed(at, "editor"), signed(at, "reader")
         with editor, reader:
             yield Two(at, furnish(editor, at.server, Principal("editor"), base="private"), editor, reader)

@@ -129,9 +129,9 @@ def test_nothing_is_kept_for_a_reader_who_does_not_read(serve: Serve, monkeypatc
     reads: list[int] = []
     body = json.dumps({"words": "x" * 20_000})
 
-    def behind(workspace: Any, run_id: str, after: int, most: int) -> list[live.Frame]:
+    def behind(workspace: Any, run_id: str, after: int, most: int) -> list[live.EventFrame]:
         reads.append(after)
-        return [live.Frame(seq, "ToolRan", body) for seq in range(after + 1, min(after + 11, 5000))]
+        return [live.EventFrame(seq, "ToolRan", body) for seq in range(after + 1, min(after + 11, 5000))]
 
     with serve() as at, at.client() as client:
         run = asked(client)
@@ -192,13 +192,13 @@ def test_who_comes_back_before_a_run_is_taken_up_again_is_not_told_that_it_rests
     with ChatServer(slow(0.3)) as model:
         with served(folder, model, grace=0.0) as at, at.client() as client:
             run, other = asked(client), asked(client)
-        taken_up, go_on = live.Live.take_up, threading.Event()
+        taken_up, go_on = live.LiveRuns.take_up, threading.Event()
 
-        async def late(self: live.Live, *given: Any) -> int:
+        async def late(self: live.LiveRuns, *given: Any) -> int:
             await asyncio.to_thread(go_on.wait, 30)
             return await taken_up(self, *given)
 
-        monkeypatch.setattr(live.Live, "take_up", late)
+        monkeypatch.setattr(live.LiveRuns, "take_up", late)
         with served(folder, model) as at, at.client() as client:
             assert client.get(f"/api/runs/{run}").json()["state"] == "running"
             assert client.post(f"/api/runs/{other}/cancel").json()["state"] == "cancelled"

@@ -19,7 +19,7 @@ from furnished import Real, destroys, furnished, made, operations
 from serving import QUESTION, Served, until
 
 from assay.serve import app as whole
-from assay.serve.state import Mine
+from assay.serve.state import CurrentWorkspace
 
 LONGEST = 0.25  # seconds of the processor that one step on the loop may take
 TOUCHES = frozenset(
@@ -82,7 +82,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Real
     wrong = APIRouter()
 
     @wrong.get("/api/wrong/store", include_in_schema=False)
-    async def reads_the_store(mine: Mine) -> int:
+    async def reads_the_store(mine: CurrentWorkspace) -> int:
         return len(mine.scope().bases)
 
     @wrong.get("/api/wrong/work", include_in_schema=False)

@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Coroutine
 from datetime import date
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -21,6 +22,36 @@ if TYPE_CHECKING:
     from assay.core.events import SearchFilters
 
 T = TypeVar("T")
+
+
+class Mode(StrEnum):
+    quick = "quick"
+    balanced = "balanced"
+    thorough = "thorough"
+
+
+class Eagerness(StrEnum):
+    sparing = "sparing"
+    normal = "normal"
+    eager = "eager"
+
+
+class RouteChoice(StrEnum):
+    lookup = "lookup"
+    research = "research"
+
+
+class Stakes(StrEnum):
+    normal = "normal"
+    high = "high"
+
+
+class Checkpoint(StrEnum):
+    searches = "searches"
+    nothing = "nothing"
+    sources = "sources"
+    reading = "reading"
+
 
 Workspace = Annotated[
     Path | None,

@@ -16,9 +16,10 @@ from starlette.exceptions import HTTPException
 from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import review_webhook
-from assay.serve.guard import ERRORS
-from assay.serve.http_methods import HttpMethods, taken
+from assay.serve.guard import ERRORS, RequestGuard
+from assay.serve.http_methods import HttpMethodsMiddleware, allowed_methods
 from assay.serve.mcp import server as mcp
+from assay.serve.metrics import MetricsMiddleware, ServerMetrics
 from assay.serve.openai import chat_endpoint
 from assay.serve.routes import (
     access,
@@ -27,38 +28,32 @@ from assay.serve.routes import (
     bases,
     documents,
     forecast,
-    health,
     jobs,
-    metrics,
-    page,
     people,
-    pictures,
     reports,
     reruns,
     review,
     runs,
-    search,
     synthesis,
+    system,
     threads,
 )
-from assay.serve.state import BROKEN, Server
+from assay.serve.state import INTERNAL_ERROR, Server
 
 log = logging.getLogger("assay.serve")
 
 ROUTERS = (
-    health.router,
+    system.router,
     auth.router,
     people.router,
     access.router,  # before the bases: a base's name may hold a slash
     bases.router,
     documents.router,
-    pictures.router,
+    documents.search_router,
     jobs.router,
-    search.router,
     runs.router,
     reruns.router,
     reports.router,
-    metrics.router,
     audit.router,
     review.router,
     forecast.router,
@@ -77,7 +72,7 @@ def make_app(server: Server) -> FastAPI:
         async with audit.sealing(server):  # outermost: what runs record while they end is sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(_begin(server))
-                told = asyncio.create_task(server.engine.do(review_webhook.tell(server.workspace)))
+                told = asyncio.create_task(server.engine.do(review_webhook.notify_reviewers(server.workspace)))
                 yield
                 started.cancel()
                 told.cancel()
@@ -103,16 +98,16 @@ def make_app(server: Server) -> FastAPI:
         """Made when it is first asked for, in a thread: it takes a moment, which nobody else has to wait for."""
         return JSONResponse(app.openapi())
 
-    page.mount(app)
+    system.mount_page(app)
     app.add_exception_handler(AssayError, _assay_error)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(RequestValidationError, _invalid)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(HTTPException, _http_error)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(Exception, _broke_down)
-    app.add_middleware(HttpMethods)
-    app.add_middleware(auth.Guard, server=server)
+    app.add_middleware(HttpMethodsMiddleware)
+    app.add_middleware(RequestGuard, server=server)
     if server.workspace.settings.metrics:
-        server.meters = metrics.Meters(server)
-        app.add_middleware(metrics.Counted, meters=server.meters)  # outermost: what the door refuses is counted too
+        server.metrics = ServerMetrics(server.workspace.store)
+        app.add_middleware(MetricsMiddleware, metrics=server.metrics)  # outermost: what the door refuses is counted too
     return app
 
 
@@ -120,10 +115,10 @@ async def _begin(server: Server) -> None:
     """Make the heavy parts, and take up what an earlier process was cut off from."""
     await server.load()
     try:
-        await server.live.take_up(server.workspace.store, lambda principal: auth.as_now(server, principal))
+        await server.live.take_up(server.workspace.store, lambda principal: auth.current_workspace(server, principal))
     except Exception as error:  # files that were sent are read all the same
         log.error("not every run could be taken up", exc_info=error)
-    await jobs.take_up(server)
+    await jobs.start_worker(server)
 
 
 def problem(status: int, error: str, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -156,11 +151,11 @@ async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
 async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
     name = ERRORS.get(error.status_code, "http")
     headers = dict(error.headers or {})
-    if error.status_code == 405 and (methods := taken(request.app.routes, request.scope)):
+    if error.status_code == 405 and (methods := allowed_methods(request.app.routes, request.scope)):
         headers["Allow"] = ", ".join(methods)
     return problem(error.status_code, name, str(error.detail), headers)
 
 
 async def _broke_down(_: Request, error: Exception) -> JSONResponse:
     log.error("a request broke down", exc_info=error)
-    return problem(500, "broken", BROKEN)
+    return problem(500, "broken", INTERNAL_ERROR)

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 5.0  # seconds to wait for the last thread when it stops
+STOP_SECONDS = 5.0  # seconds to wait for the last thread when it stops
 THREADS = 32  # for what a loop waits for in a thread: mostly disks
 
 
-def roomy(loop: asyncio.AbstractEventLoop) -> None:
+def enlarge_thread_pool(loop: asyncio.AbstractEventLoop) -> None:
     """Enough threads that one long reading does not keep short ones waiting; by default there are four more than cores."""
     loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="assay"))
 
 
-class Engine:
+class BackgroundLoop:
     """Started once, stopped once. `do` is called from any event loop and waits there without blocking it."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Engine:
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self.loop)
-        roomy(self.loop)
+        enlarge_thread_pool(self.loop)
         self.loop.run_forever()
         self.loop.run_until_complete(self._let_go())
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
@@ -54,7 +54,7 @@ class Engine:
     def stop(self) -> None:
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(timeout=PATIENCE)
+            self._thread.join(timeout=STOP_SECONDS)
 
     @property
     def stuck(self) -> bool:

@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
-from assay.serve.limits import room_for_a_reply, too_many
-from assay.serve.state import BROKEN, NOBODY_ELSE, Person, Server
+from assay.serve.limits import reserve_request, too_many_requests
+from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.store.access import members, tokens
 from assay.store.database import Store
 
@@ -33,14 +33,14 @@ T = TypeVar("T")
 log = logging.getLogger("assay.serve")
 
 COOKIE = "assay_session"
-LOOK_AGAIN = 15.0  # seconds between two looks at whether the watcher of a stream may still be here
-LOOKING_UP = 8  # requests whose sender is looked up at the same time
+RECHECK_SECONDS = 15.0  # seconds between two looks at whether the watcher of a stream may still be here
+CONCURRENT_LOOKUPS = 8  # requests whose sender is looked up at the same time
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})  # for everybody; /static/ and signing in as well
 PROBES = frozenset({"/health", "/ready"})  # asked by machines, under whatever name they know
 MEGABYTE = 1_000_000
-MOST_BODY = MEGABYTE
-MOST_UPLOAD = 2_000 * MEGABYTE
+MAX_BODY = MEGABYTE
+MAX_UPLOAD = 2_000 * MEGABYTE
 UPLOAD = re.compile(r"/api/bases/.+/documents")  # a name may hold a slash
 
 PAGE_POLICY = (
@@ -48,7 +48,7 @@ PAGE_POLICY = (
     "connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 API_POLICY = "default-src 'none'; frame-ancestors 'none'"
-ALWAYS = {
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -71,13 +71,13 @@ ERRORS = {
 }
 
 
-class Guard:
+class RequestGuard:
     """ASGI middleware. `request.state.person` is set for every request that gets through to a route that needs one."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self.app, self.server = app, server
         self._threads = CapacityLimiter(
-            LOOKING_UP
+            CONCURRENT_LOOKUPS
         )  # of its own, so that no slow route keeps anybody waiting at the door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,20 +88,20 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        reply = Reply(send, scope["path"], lambda: self._signed_in(scope, headers))
+        reply = GuardedReply(send, scope["path"], lambda: self._signed_in(scope, headers))
         try:
-            same_place(self.server, scope, headers)
+            check_origin(self.server, scope, headers)
             person = await self._person(scope, headers)
             if person is not None:
                 scope.setdefault("state", {})["person"] = person
-            body = Body(receive, most_bytes(scope), headers)
+            body = LimitedBody(receive, body_limit(scope), headers)
             if person is None or self.server.serving.auth == "off":
                 await self.app(scope, body.receive, reply.send)
                 return
             reply.look_again()
-            with room_for_a_reply(person, self.server.limits):
+            with reserve_request(self.server.limits, person.principal.id):
                 await self.app(scope, body.receive, reply.send)
-        except ShownOut:
+        except AccessRevoked:
             log.info("%s ended: the person may not watch any more", scope["path"])
         except Exception as error:
             if reply.started:
@@ -112,24 +112,26 @@ class Guard:
         """Who asks. None where nobody needs to have signed in."""
         serving, path = self.server.serving, scope["path"]
         if path in OPEN or path.startswith("/static/"):
-            return NOBODY_ELSE if serving.auth == "off" else None
+            return LOCAL_PERSON if serving.auth == "off" else None
         try:
             person = await self._signed_in(scope, headers)
         except HTTPException:
-            self._count("address:" + address_of(self.server, scope, headers))
+            self._count("address:" + client_address(self.server, scope, headers))
             raise
-        self._count("user:" + person.principal.id if person else "address:" + address_of(self.server, scope, headers))
+        self._count(
+            "user:" + person.principal.id if person else "address:" + client_address(self.server, scope, headers)
+        )
         return person
 
     def _count(self, who: str) -> None:
         wait = self.server.limits.requests.take(who, self.server.workspace.settings.serve_requests_per_minute)
         if wait:
-            raise too_many("Too many requests in a short time. Wait a moment.", wait)
+            raise too_many_requests("Too many requests in a short time. Wait a moment.", wait)
 
     async def _signed_in(self, scope: Scope, headers: Headers) -> Person | None:
         match self.server.serving.auth:
             case "off":
-                return NOBODY_ELSE
+                return LOCAL_PERSON
             case "header":
                 return await self._named_by_proxy(scope, headers)
             case _:
@@ -157,10 +159,10 @@ class Guard:
 
     async def _named_by_proxy(self, scope: Scope, headers: Headers) -> Person:
         serving = self.server.serving
-        if not among(peer(scope), serving.proxies):
+        if not address_matches(peer_address(scope), serving.proxies):
             raise sign_in("Come through the proxy that signs people in.")
         names = headers.getlist(serving.user_header) if serving.user_header else []
-        name = as_text(names[0]).strip() if len(names) == 1 else ""
+        name = decode_header(names[0]).strip() if len(names) == 1 else ""
         if not members.fits(name):
             raise sign_in("The proxy has not said who you are.")
         member = await self._look_up(members.named, name)
@@ -169,17 +171,19 @@ class Guard:
         groups = member.groups if member else ()
         if serving.groups_header:
             given = (
-                as_text(group).strip() for line in headers.getlist(serving.groups_header) for group in line.split(",")
+                decode_header(group).strip()
+                for line in headers.getlist(serving.groups_header)
+                for group in line.split(",")
             )
             groups = tuple(group for group in given if members.fits_group(group))
         return Person(Principal(name, frozenset(groups)), admin=bool(member and member.admin))
 
 
-class ShownOut(Exception):
+class AccessRevoked(Exception):
     """Who watches a stream has no right to be here any more."""
 
 
-class Body:
+class LimitedBody:
     """A request's body, up to a length: what says that it is longer is refused unread, what is longer on the way."""
 
     def __init__(self, receive: Receive, most: int, headers: Headers) -> None:
@@ -201,7 +205,7 @@ class Body:
         return FastAPIHTTPException(413, f"That is too much at once: {self._most // MEGABYTE} MB are taken.")
 
 
-class Reply:
+class GuardedReply:
     """What goes back: every reply gets the headers that keep a browser to what this page may do."""
 
     def __init__(self, send: Send, path: str, still_in: Callable[[], Awaitable[object]]) -> None:
@@ -210,7 +214,7 @@ class Reply:
 
     def look_again(self) -> None:
         """A stream may last for hours, and its watcher be shut out meanwhile: see now and then."""
-        self._next_look = time.monotonic() + LOOK_AGAIN
+        self._next_look = time.monotonic() + RECHECK_SECONDS
 
     async def send(self, message: Message) -> None:
         if self.started and time.monotonic() >= self._next_look:
@@ -218,13 +222,13 @@ class Reply:
                 await self._still_in()
             except HTTPException as refusal:
                 await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-                raise ShownOut from refusal
+                raise AccessRevoked from refusal
             self.look_again()
         if message["type"] == "http.response.start":
             self.started = True
             headers = MutableHeaders(raw=list(message.get("headers", ())))
             page = self._path == "/" or self._path.startswith("/static/")
-            for name, value in ALWAYS.items():
+            for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Content-Security-Policy", PAGE_POLICY if page else API_POLICY)
             if not page:
@@ -244,14 +248,14 @@ def _said(scope: Scope, error: Exception) -> HTTPException:
     log.error("%s %s broke down", scope["method"], scope["path"], exc_info=error)
     if isinstance(error, AssayError):  # the store did not say who asks
         return HTTPException(503, str(error), {"Retry-After": "1"})
-    return HTTPException(500, BROKEN)
+    return HTTPException(500, INTERNAL_ERROR)
 
 
 def sign_in(detail: str) -> HTTPException:
     return HTTPException(401, detail, {"WWW-Authenticate": 'Bearer realm="assay"'})
 
 
-def same_place(server: Server, scope: Scope, headers: Headers) -> None:
+def check_origin(server: Server, scope: Scope, headers: Headers) -> None:
     """Refuse a page of somebody else's: one that goes by a name of its own to get at a server on this machine, or one that
     makes a browser send changes."""
     serving, hosts = server.serving, headers.getlist("host")
@@ -299,16 +303,16 @@ def _of_this_host(origin: str, host: str, names: Sequence[str]) -> bool:
     return own == host.removesuffix(":443").removesuffix(":80") or own in {name.lower() for name in names}
 
 
-def most_bytes(scope: Scope) -> int:
-    return MOST_UPLOAD if scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) else MOST_BODY
+def body_limit(scope: Scope) -> int:
+    return MAX_UPLOAD if scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) else MAX_BODY
 
 
-def peer(scope: Scope) -> str:
+def peer_address(scope: Scope) -> str:
     """The address at the other end of the connection; what a header says of it does not count."""
     return scope["client"][0] if scope.get("client") else ""
 
 
-def among(address: str, places: Sequence[str]) -> bool:
+def address_matches(address: str, places: Sequence[str]) -> bool:
     """Whether an address is one of these, or in one of these networks."""
     try:
         own = ipaddress.ip_address(address)
@@ -318,17 +322,17 @@ def among(address: str, places: Sequence[str]) -> bool:
         return address != "" and address in places
 
 
-def address_of(server: Server, scope: Scope, headers: Headers) -> str:
+def client_address(server: Server, scope: Scope, headers: Headers) -> str:
     """Where a request comes from: the last address in front of our own proxies."""
-    proxies, address = server.serving.proxies, peer(scope)
+    proxies, address = server.serving.proxies, peer_address(scope)
     for each in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
-        if not among(address, proxies) or not each.strip():
+        if not address_matches(address, proxies) or not each.strip():
             break
         address = each.strip()[:100]
     return address
 
 
-def as_text(value: str) -> str:
+def decode_header(value: str) -> str:
     """A header's value as its sender meant it: headers come as Latin-1, names are UTF-8."""
     try:
         return value.encode("latin-1").decode()

@@ -14,7 +14,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 RANGE = re.compile(rb"bytes=(\d{1,15})-(\d{0,15})|bytes=-\d{1,15}")  # one stretch; of several the whole is sent
 
 
-class HttpMethods:
+class HttpMethodsMiddleware:
     """ASGI middleware, within the guard."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -55,7 +55,7 @@ def _sound(value: bytes) -> bool:
     return found is not None and not (found[1] and found[2] and int(found[1]) > int(found[2]))
 
 
-def taken(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
+def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
     """The methods that a path takes, whichever route each has: the first that fits the path knows only its own."""
     routes = list(routes)
     found = [

@@ -21,7 +21,7 @@ from assay.core.events import Asked, AwaitingReview, Event, Failed, Withheld
 from assay.core.events.describe import record_line
 from assay.core.run import Run
 from assay.governance.review.visibility import for_asker
-from assay.serve.engine import Engine
+from assay.serve.engine import BackgroundLoop
 from assay.serve.schemas.run_schemas import RunState
 from assay.store import documents
 from assay.store.access import withheld
@@ -34,8 +34,10 @@ from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
-KEPT = 64  # events of a run under way that are at hand without a look at the disk
-AT_ONCE = 16  # events that are read from the disk for one watcher: so many are kept for somebody who does not read them
+BUFFERED_FRAMES = 64  # events of a run under way that are at hand without a look at the disk
+READ_BATCH = (
+    16  # events that are read from the disk for one watcher: so many are kept for somebody who does not read them
+)
 HEARTBEAT = 15.0  # seconds of silence after which a watcher gets a sign of life
 CANCELLED = "cancelled"  # what a run failed with, where the person who asked stopped it
 STOPPED = "Stopped by the person who asked."
@@ -46,7 +48,7 @@ Steps = AsyncIterator[tuple[Run, Event]]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class EventFrame:
     """One event as it is sent: `body` is an `EventShape` as JSON."""
 
     seq: int
@@ -55,27 +57,27 @@ class Frame:
 
 
 @dataclass
-class Under:
+class ActiveRun:
     """A run under way."""
 
     id: str
     who: str
     run: Run
     task: asyncio.Task[None] | None = None
-    frames: deque[Frame] = field(default_factory=lambda: deque(maxlen=KEPT))
+    frames: deque[EventFrame] = field(default_factory=lambda: deque(maxlen=BUFFERED_FRAMES))
     titles: dict[str, str] = field(default_factory=dict)
     parked: bool = False  # stopped with the server: it stays listed, for the one that starts next
 
 
-class Live:
+class LiveRuns:
     """The runs that this process carries on. Methods are called from the loop that serves; the work is in the engine."""
 
     def __init__(
-        self, engine: Engine, present: Callable[[Principal], Principal | None] = lambda principal: principal
+        self, engine: BackgroundLoop, present: Callable[[Principal], Principal | None] = lambda principal: principal
     ) -> None:
         self._engine = engine
         self._present = present  # a person as they are now: groups may be left while a run goes on; none was removed
-        self._under: dict[str, Under] = {}
+        self._under: dict[str, ActiveRun] = {}
         self._due: dict[str, Principal] = {}  # what an earlier server was cut off from, until it is taken up
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._lock = threading.Lock()
@@ -97,7 +99,7 @@ class Live:
         self._open()
         run, event = await anext(steps)
         underway.begin(workspace.store, run.id, workspace.principal)
-        own = Under(run.id, workspace.principal.id, run)
+        own = ActiveRun(run.id, workspace.principal.id, run)
         self._add(workspace, own, run, event)
         with self._lock:
             self._under[run.id] = own
@@ -108,7 +110,7 @@ class Live:
         if self.closing:
             raise StoreError("The server is closing. Try again in a moment.")
 
-    def _start(self, workspace: Workspace, own: Under, steps: Steps) -> None:
+    def _start(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
         """From here on the run is carried on. No await stands between its being listed and this, so that whoever finds it
         listed also finds its task."""
         own.task = asyncio.ensure_future(self._carry(workspace, own, steps))
@@ -138,7 +140,7 @@ class Live:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
         decided(run, choice, words, workspace.principal.id)  # says what does not fit
         underway.begin(workspace.store, run_id, workspace.principal)
-        own = Under(run_id, workspace.principal.id, run)
+        own = ActiveRun(run_id, workspace.principal.id, run)
         with self._lock:
             self._under[run_id] = own
             self._due.pop(run_id, None)
@@ -154,7 +156,7 @@ class Live:
             await asyncio.wait([own.task])
         await self._resume(workspace, run_id)
 
-    async def _carry(self, workspace: Workspace, own: Under, steps: Steps) -> None:
+    async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
         try:
             async for run, event in steps:
                 own.run = run
@@ -185,21 +187,21 @@ class Live:
             self._wake(own.id)
 
     @staticmethod
-    def _ended(workspace: Workspace, own: Under) -> None:
+    def _ended(workspace: Workspace, own: ActiveRun) -> None:
         try:
             underway.end(workspace.store, own.id)
         except AssayError as error:  # the next server finds it listed, and that there is nothing to carry on
             log.error("the end of run %s could not be noted: %s", own.id, error)
 
     @staticmethod
-    def _elsewhere(workspace: Workspace, own: Under) -> bool:
+    def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
         """Whether somebody else carries the run on, in a terminal perhaps: then its end is not ours to record."""
         try:
             return len(workspace.run(own.id).events) > len(own.run.events)
         except AssayError:
             return True
 
-    def _failed(self, workspace: Workspace, own: Under, error: str, detail: str) -> None:
+    def _failed(self, workspace: Workspace, own: ActiveRun, error: str, detail: str) -> None:
         """The run's ending, on record: what was recorded and not yet given out comes first."""
         try:
             budgets.lost(workspace.store, own.id)  # what was in flight may have been paid for
@@ -210,7 +212,7 @@ class Live:
         except AssayError:
             log.exception("the ending of run %s could not be recorded", own.id)
 
-    def _add(self, workspace: Workspace, own: Under, run: Run, event: Event) -> None:
+    def _add(self, workspace: Workspace, own: ActiveRun, run: Run, event: Event) -> None:
         """Have the event at hand for who watches. It is on disk: where nobody does, or somebody comes now, it is read there."""
         if own.id not in self._watchers:
             with self._lock:
@@ -218,7 +220,7 @@ class Live:
             return
         seq = len(run.events) - 1
         at, watched = records.moment(workspace.store, own.id, seq), review.watched(workspace, own.id)
-        frame = framed(workspace, seq, at, event, own.titles, watched=watched)
+        frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self._lock:
             own.frames.append(frame)
         self._wake(own.id)
@@ -242,7 +244,7 @@ class Live:
         with self._lock:
             due = self._due.pop(run_id, None)
         if due is not None:
-            own = Under(run_id, workspace.principal.id, run)
+            own = ActiveRun(run_id, workspace.principal.id, run)
             self._failed(workspace, own, CANCELLED, STOPPED)
             self._ended(workspace, own)
             self._wake(run_id)
@@ -254,7 +256,7 @@ class Live:
         with self._lock:
             return run_id in self._under or run_id in self._due
 
-    def of(self, who: str) -> int:
+    def count_for(self, who: str) -> int:
         """How many runs of a person are under way."""
         with self._lock:
             return sum(own.who == who for own in self._under.values())
@@ -318,7 +320,7 @@ class Live:
         for each in self._watchers.get(run_id, ()):
             each.set()
 
-    async def follow(self, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[Frame | None]:
+    async def follow(self, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[EventFrame | None]:
         """The events of a run from after this one on: each once, in order, as they come, until it ends or the server closes.
         Nothing is given out for a sign of life. How it ended is in the store."""
         woken = asyncio.Event()
@@ -347,9 +349,9 @@ class Live:
             if not own:
                 self._watchers.pop(run_id, None)
 
-    def _behind(self, workspace: Workspace, run_id: str, after: int) -> list[Frame]:
+    def _behind(self, workspace: Workspace, run_id: str, after: int) -> list[EventFrame]:
         self._as_now(workspace)
-        return behind(workspace, run_id, after, AT_ONCE)
+        return stored_frames(workspace, run_id, after, READ_BATCH)
 
     def _as_now(self, workspace: Workspace) -> None:
         """A stream may last for hours. Who was removed meanwhile is nobody, and reads nothing."""
@@ -360,7 +362,7 @@ class Live:
         self._as_now(workspace)
         return withheld.closed_since(workspace.store, run_id, workspace.scope()) is not None
 
-    def _at_hand(self, run_id: str, who: str, after: int) -> list[Frame] | None:
+    def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
         """The frames after this one, if all of them are in memory; none where the store has to be asked."""
         with self._lock:
             own = self._under.get(run_id)
@@ -372,7 +374,7 @@ class Live:
         return None
 
 
-def behind(workspace: Workspace, run_id: str, after: int, most: int = 200) -> list[Frame]:
+def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200) -> list[EventFrame]:
     """What a watcher has not seen, from the store, in the words that this person may read now."""
     scope = workspace.scope()
     texts = documents.texts_for(workspace.store, scope)
@@ -381,24 +383,24 @@ def behind(workspace: Workspace, run_id: str, after: int, most: int = 200) -> li
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
     watched = review.watched(workspace, run_id)
-    return [framed(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
+    return [build_frame(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
 
 
-def hidden(seq: int, at: str, event: Withheld) -> Frame:
+def withheld_frame(seq: int, at: str, event: Withheld) -> EventFrame:
     """What is left of an event that this person does not see: that there was one."""
     body = {"seq": seq, "kind": event.kind, "at": at, "line": event.why, "event": {}, "documents": {}}
-    return Frame(seq, event.kind, dumps(body))
+    return EventFrame(seq, event.kind, dumps(body))
 
 
-def framed(
+def build_frame(
     workspace: Workspace, seq: int, at: str, event: Event, titles: dict[str, str], *, watched: bool = False
-) -> Frame:
+) -> EventFrame:
     """An event as it is sent, with the titles of the documents that it speaks of. Where a reviewer has to look at the answer
     first, or may have to (`watched`), whoever asked is not sent its draft."""
     if watched:
         event = for_asker(event)
     if isinstance(event, Withheld):
-        return hidden(seq, at, event)
+        return withheld_frame(seq, at, event)
     if isinstance(event, Asked):  # knowledge bases that there were are told of only where they are there still
         names = {base.name for base in workspace.scope().bases}
         event = replace(event, about={name: said for name, said in event.about.items() if name in names})
@@ -417,7 +419,7 @@ def framed(
         "event": plain,
         "documents": {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]},
     }
-    return Frame(seq, kind, dumps(body))
+    return EventFrame(seq, kind, dumps(body))
 
 
 def _unscored(plain: dict[str, Any]) -> dict[str, Any]:
@@ -430,7 +432,7 @@ def _unscored(plain: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def state_of(run: Run, under_way: bool) -> RunState:
+def run_state(run: Run, under_way: bool) -> RunState:
     if run.delivered:
         return RunState.delivered
     if under_way:

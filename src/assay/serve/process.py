@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from assay.core.errors import UserError
 from assay.serve.state import Server
 
-LAST_WORDS = 3  # seconds that replies have to go out once runs are parked
+SHUTDOWN_SECONDS = 3  # seconds that replies have to go out once runs are parked
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -35,7 +35,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise UserError(f"Assay cannot listen at {host}:{port}: {error.strerror or error}.") from error
 
 
-class Process(uvicorn.Server):
+class ServerProcess(uvicorn.Server):
     """Serves until it is told to end. Then runs are parked and streams let go first, so that nothing is left to wait for."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Process(uvicorn.Server):
                 ws="none",
                 proxy_headers=False,  # who is at the other end is told by the connection and by nothing else
                 server_header=False,
-                timeout_graceful_shutdown=LAST_WORDS,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             )
         )
         self._assay = server
@@ -78,7 +78,7 @@ class Process(uvicorn.Server):
 # --- the log --------------------------------------------------------------------------------------------------------
 
 
-class Discreet(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """Where something broke and what kind of error it was; not its words, which may be those of a document or a question."""
 
     def formatException(
@@ -98,7 +98,7 @@ def without_query(record: logging.LogRecord) -> bool:
 
 def log_to_terminal(*, access: bool) -> None:
     lines = logging.StreamHandler()
-    lines.setFormatter(Discreet("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    lines.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger().addHandler(lines)
     logging.getLogger().setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what it has to say is said in our words

@@ -16,7 +16,7 @@ LONGEST = 300.0  # seconds between two tries at an address that does not take it
 SECONDS = 10.0  # that one message has
 
 
-async def tell(workspace: Workspace) -> None:
+async def notify_reviewers(workspace: Workspace) -> None:
     """Goes on until it is cancelled. What waits is in the store, so that nothing is lost with the process."""
     pause = LOOKS
     while workspace.settings.review_webhook:

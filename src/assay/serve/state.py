@@ -6,27 +6,26 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
 from assay.ingest.parsed import limits_from
-from assay.serve.engine import Engine, roomy
-from assay.serve.limits import Limits
-from assay.serve.live import Live
-from assay.serve.page_cache import Pages
-from assay.serve.uploading.worker import Worker
+from assay.serve.engine import BackgroundLoop, enlarge_thread_pool
+from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits
+from assay.serve.live import LiveRuns
+from assay.serve.metrics import ServerMetrics
+from assay.serve.page_images import PageImageCache
+from assay.serve.uploading.worker import UploadWorker
+from assay.store import jobs
 from assay.store.access import members
 from assay.workspace.facade import Workspace
 
-if TYPE_CHECKING:
-    from assay.serve.routes.metrics import Meters
-
 log = logging.getLogger("assay.serve")
 
-BROKEN = "Assay broke down; the log says where."
+INTERNAL_ERROR = "Assay broke down; the log says where."
 GRACE = 5.0  # seconds that runs have to end when the server stops
 
 
@@ -39,11 +38,11 @@ class Person:
     csrf: str = ""
 
 
-NOBODY_ELSE = Person(LOCAL, admin=True)  # the one person on a laptop
+LOCAL_PERSON = Person(LOCAL, admin=True)  # the one person on a laptop
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServeOptions:
     """How people are known: `off` (one local person), `keys` (names and passwords, API keys), or `header` (a proxy in front
     names them)."""
 
@@ -60,21 +59,21 @@ class Server:
     """One per process. The workspace is whole here; a request only ever gets it as its person sees it."""
 
     workspace: Workspace
-    serving: Serving = field(default_factory=Serving)
-    engine: Engine = field(default_factory=Engine)
-    live: Live = field(init=False)
-    worker: Worker = field(init=False)
-    pages: Pages = field(init=False)
-    limits: Limits = field(default_factory=Limits)
+    serving: ServeOptions = field(default_factory=ServeOptions)
+    engine: BackgroundLoop = field(default_factory=BackgroundLoop)
+    live: LiveRuns = field(init=False)
+    worker: UploadWorker = field(init=False)
+    pages: PageImageCache = field(init=False)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # what else stops with the server
     problems: tuple[str, ...] = ()  # why it is not ready, if it is not
     grace: float = GRACE
-    meters: Meters | None = None  # where the setting `metrics` is on
+    metrics: ServerMetrics | None = None  # where the setting `metrics` is on
 
     def __post_init__(self) -> None:
-        self.live = Live(self.engine, self.present)
-        self.worker = Worker(self.engine, self.workspace)
-        self.pages = Pages(limits_from(self.workspace.settings))
+        self.live = LiveRuns(self.engine, self.present)
+        self.worker = UploadWorker(self.engine, self.workspace)
+        self.pages = PageImageCache(limits_from(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]
 
     def present(self, principal: Principal) -> Principal | None:
@@ -92,9 +91,27 @@ class Server:
     def seen_by(self, principal: Principal) -> Workspace:
         return self.workspace.seen_by(principal)
 
+    def reserve_run(self, person: Person) -> Reservation:
+        """Room for one more run of this person; 429 where there is none. `with` it around the start of the run, so that runs
+        that start at the same time count too."""
+        who, most = person.principal.id, self.workspace.settings.serve_runs_per_person
+        full = f"{most} of your runs are in progress, which is the limit. Wait for one to end, or stop one."
+        reservation = Reservation(self.limits, f"run:{who}", most, lambda: self.live.count_for(who), full, RETRY_RUN)
+        reservation.check()
+        return reservation
+
+    def reserve_upload(self, person: Person) -> Reservation:
+        """The same for uploads. It reads the store, so call it in a thread."""
+        who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
+        open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
+        full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
+        reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
+        reservation.check()
+        return reservation
+
     async def start(self) -> None:
         self.engine.start()
-        roomy(asyncio.get_running_loop())
+        enlarge_thread_pool(asyncio.get_running_loop())
         self.live.serve_on(asyncio.get_running_loop())
         await asyncio.to_thread(self.live.expect, self.workspace.store)
 
@@ -108,7 +125,7 @@ class Server:
             self.problems = (str(error),)
             log.warning("not ready: %s", error)
         except Exception as error:
-            self.problems = (BROKEN,)
+            self.problems = (INTERNAL_ERROR,)
             log.error("not ready", exc_info=error)
 
     async def park(self) -> None:
@@ -139,6 +156,6 @@ async def workspace_of(request: Request) -> Workspace:
     return request.app.state.server.seen_by(request.state.person.principal)
 
 
-Here = Annotated[Server, Depends(server_of)]
-Who = Annotated[Person, Depends(person_of)]
-Mine = Annotated[Workspace, Depends(workspace_of)]  # the workspace as the person who asks sees it
+CurrentServer = Annotated[Server, Depends(server_of)]
+CurrentPerson = Annotated[Person, Depends(person_of)]
+CurrentWorkspace = Annotated[Workspace, Depends(workspace_of)]  # the workspace as the person who asks sees it

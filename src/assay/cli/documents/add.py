@@ -51,7 +51,7 @@ def add(
 
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
-    from assay.cli.questions.ask import show_outlook
+    from assay.cli.view.forecast import show_forecast
     from assay.ingest.sources import given, sources
     from assay.workspace import forecast as foreseeing
     from assay.workspace.facade import open_workspace
@@ -62,7 +62,7 @@ def add(
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
         outlook = foreseeing.of_files(opened, files, base)
         if forecast:
-            show_outlook(outlook, json=json)
+            show_forecast(outlook, json=json)
             return
         report = followed(
             lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json

@@ -2,73 +2,41 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.options import (
     Bases,
+    Checkpoint,
+    Eagerness,
     FourEyes,
     Json,
     MaxCost,
     MaxSeconds,
     MaxTokens,
     Meta,
+    Mode,
     Out,
     Quiet,
+    RouteChoice,
     Since,
     Sources,
+    Stakes,
     Types,
     Until,
     Workspace,
     again,
-    console,
-    plain,
-    print_json,
     synthesis_limits,
     where_of,
     whole,
 )
-from assay.cli.view.answer import Format
-from assay.cli.view.dialogue import say
-from assay.cli.view.follow import EXIT, Show, end, follow
+from assay.cli.view.answer_format import Format
+from assay.cli.view.follow import Show, end, follow
+from assay.cli.view.forecast import show_forecast, warn_about_prices
 
 if TYPE_CHECKING:
-    from assay.core.settings import Settings
-    from assay.workspace.forecast import Outlook
-
-__all__ = ["EXIT", "ask", "resume"]
-
-
-class Mode(StrEnum):
-    quick = "quick"
-    balanced = "balanced"
-    thorough = "thorough"
-
-
-class Eagerness(StrEnum):
-    sparing = "sparing"
-    normal = "normal"
-    eager = "eager"
-
-
-class Way(StrEnum):
-    lookup = "lookup"
-    research = "research"
-
-
-class Stakes(StrEnum):
-    normal = "normal"
-    high = "high"
-
-
-class Checkpoint(StrEnum):
-    searches = "searches"
-    nothing = "nothing"
-    sources = "sources"
-    reading = "reading"
-
+    pass
 
 Formatted = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")]
 
@@ -78,7 +46,7 @@ def ask(
     mode: Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")] = Mode.balanced,
     eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")] = None,
     route: Annotated[
-        Way | None, typer.Option(help="One look-up, or the whole research, without a model choosing which.")
+        RouteChoice | None, typer.Option(help="One look-up, or the whole research, without a model choosing which.")
     ] = None,
     checkpoint: Annotated[
         list[Checkpoint] | None,
@@ -130,11 +98,11 @@ def ask(
     limits = _limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, **limits, review_four_eyes=four_eyes or None) as opened:
         if forecast:
-            show_outlook(foreseeing.of_question(opened, how), json=json)
+            show_forecast(foreseeing.of_question(opened, how), json=json)
             return
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
-            say_what_has_no_price(opened.settings)
+            warn_about_prices(opened.settings)
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds))
         raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 
@@ -179,24 +147,3 @@ def resume(
 def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> dict[str, Any]:
     """The settings that these flags stand for."""
     return {"budget_run_money": max_cost, "budget_run_tokens": max_tokens, "budget_run_seconds": max_seconds}
-
-
-def show_outlook(outlook: Outlook, *, json: bool) -> None:
-    """A forecast by itself."""
-    from assay.workspace import forecast as foreseeing
-
-    if json:
-        print_json(outlook)
-        return
-    for line in foreseeing.lines(outlook):
-        console().print(plain(line), markup=False)
-
-
-def say_what_has_no_price(settings: Settings) -> None:
-    """A ceiling on money that cannot hold must not look as if it did."""
-    from assay.cli.setup.doctor_models import unpriced
-
-    if names := unpriced(settings):
-        say(
-            f"Note: no price is known for {', '.join(names)}, so that a ceiling on cost does not hold. Set `llm_prices`."
-        )

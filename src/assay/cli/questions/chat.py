@@ -11,11 +11,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.options import Bases, Json, Quiet, Workspace, again, console, plain, print_json, where_of, whole
-from assay.cli.questions.ask import Checkpoint, Eagerness, Mode, say_what_has_no_price
-from assay.cli.view.answer import Format
+from assay.cli.options import (
+    Bases,
+    Checkpoint,
+    Eagerness,
+    Json,
+    Mode,
+    Quiet,
+    Workspace,
+    again,
+    console,
+    plain,
+    print_json,
+    where_of,
+    whole,
+)
+from assay.cli.view.answer_format import Format
 from assay.cli.view.dialogue import line, say
 from assay.cli.view.follow import Show, Watched, end, follow
+from assay.cli.view.forecast import warn_about_prices
 
 if TYPE_CHECKING:
     from assay.cli.questions.chat_commands import Command
@@ -108,7 +122,7 @@ def chat(
                 talk.remark("\n".join(so_far))
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
-            say_what_has_no_price(opened.settings)
+            warn_about_prices(opened.settings)
         if question is not None:
             code = _turn(talk, question)
             talk.remark_on_thread()

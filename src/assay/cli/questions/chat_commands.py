@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.cli.view.live import place
+from assay.cli.view.run_view import place
 from assay.core.events import Decided
 from assay.core.events.describe import count_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Quiet, Workspace, again, aside, console, plain, print_json, wait_for
-from assay.cli.view.answer import Format, written
+from assay.cli.view.answer_format import Format, written
 from assay.cli.view.follow import EXIT, Show, end, follow
 
 if TYPE_CHECKING:

@@ -109,10 +109,10 @@ def synthesise(
 
     Exit code 0: all documents are told; 3: some are not, or a limit was reached; 4: nothing can be told.
     """
-    from assay.cli.questions import document_choice
+    from assay.cli.questions import document_selection
     from assay.cli.setup import consent
     from assay.cli.view import account
-    from assay.cli.view.answer import Format
+    from assay.cli.view.answer_format import Format
     from assay.cli.view.follow import Show, follow
     from assay.workspace import synthesise as synthesising
     from assay.workspace.facade import DEFAULT_BASE, open_workspace
@@ -127,9 +127,9 @@ def synthesise(
         )  # fmt: skip
         consent.settle(opened, model=wish.model)
         if paths:
-            found = document_choice.added(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
+            found = document_selection.added(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
         else:
-            found = document_choice.kept(opened, whole(base))
+            found = document_selection.kept(opened, whole(base))
         if not quiet and not json:
             for line in found.remarks:
                 say(line)
@@ -185,7 +185,7 @@ def _wish(
 
 def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json: bool, quiet: bool) -> None:
     """Say what it will take; ask where that is much, or refuse where nobody can be asked."""
-    from assay.cli.questions.ask import say_what_has_no_price
+    from assay.cli.view.forecast import warn_about_prices
     from assay.core.errors import UserError
     from assay.synthesis.forecast import in_words, is_large
 
@@ -197,7 +197,7 @@ def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json:
         for line in _ceilings(expected, settings):
             say(line)
         if expected.calls and settings.synthesis_money:
-            say_what_has_no_price(settings)
+            warn_about_prices(settings)
     if not asks:
         return
     try:

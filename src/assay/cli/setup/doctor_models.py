@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.cli.view.forecast import price_of
+
 if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.models.capability import Capability
@@ -71,27 +73,8 @@ def providers(settings: Settings) -> list[str]:
     return sorted({name.partition(":")[0] for name in names if is_provider(settings, name)})
 
 
-def unpriced(settings: Settings) -> list[str]:
-    """The models whose price nobody knows: a ceiling on money cannot hold for them."""
-    from assay.models.factory import models_named
-
-    names = sorted({name for named in models_named(settings).values() for name in named})
-    return [name for name in names if _price(settings, name) is None]
-
-
-def _price(settings: Settings, name: str) -> tuple[float, float] | None:
-    """Dollars per million tokens, in and out."""
-    from assay.core.types import Usage
-    from assay.models.prices import MILLION, price_of, read_prices
-
-    own = read_prices(settings.llm_prices)
-    come_in = price_of(name, Usage(tokens_in=MILLION), own)
-    come_out = price_of(name, Usage(tokens_out=MILLION), own)
-    return None if come_in is None or come_out is None else (come_in, come_out)
-
-
 def _priced(settings: Settings, name: str) -> Found:
-    price = _price(settings, name)
+    price = price_of(settings, name)
     if price is None:
         return (
             f"price of {name}",

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.options import MaxCost, MaxSeconds, MaxTokens, Workspace, whole
-from assay.cli.questions.ask import Checkpoint, Eagerness
-from assay.cli.setup import answers
-from assay.cli.setup.answers import Wishes
+from assay.cli.options import Checkpoint, Eagerness, MaxCost, MaxSeconds, MaxTokens, Workspace, whole
+from assay.cli.setup import init_questions
+from assay.cli.setup.init_questions import Wishes
 from assay.cli.view.dialogue import agrees, asked, at_terminal, say
 
 if TYPE_CHECKING:
@@ -83,10 +82,10 @@ def _given(
 
     try:
         found = {
-            "search_per_base": answers.per_base(search) if search else None,
-            "llm_base_url": answers.endpoint(whole(endpoint)) if endpoint else None,
-            "llm_model": answers.named(whole(model)) if model else None,
-            "llm_api_key": answers.key(whole(key)) if key else None,
+            "search_per_base": init_questions.per_base(search) if search else None,
+            "llm_base_url": init_questions.endpoint(whole(endpoint)) if endpoint else None,
+            "llm_model": init_questions.named(whole(model)) if model else None,
+            "llm_api_key": init_questions.key(whole(key)) if key else None,
             "eagerness": eagerness.value if eagerness else None,
             "budget_run_money": max_cost,
             "budget_run_tokens": max_tokens,
@@ -102,17 +101,17 @@ def _dialogue(folder: Path, given: Wishes, documents: list[Path] | None) -> tupl
     from assay.core.settings import FILE, keys_written_in, load_settings
 
     say(f"Workspace: {folder}. An empty answer keeps what stands in brackets; Ctrl-C stops, and nothing is written.")
-    paths = documents if documents is not None else asked("Folder or file to add", answers.NONE, _path)
+    paths = documents if documents is not None else asked("Folder or file to add", init_questions.NONE, _path)
     kept = "llm_api_key" in keys_written_in(folder)
     if kept:
         say(
             f"The key itself stands in {FILE} and stays there. An environment variable or a file would be the better place."
         )
-    return answers.ask_for(load_settings(folder), given, ask_key=not kept), paths
+    return init_questions.ask_for(load_settings(folder), given, ask_key=not kept), paths
 
 
 def _path(typed: str) -> list[Path]:
-    if typed.casefold() == answers.NONE:
+    if typed.casefold() == init_questions.NONE:
         return []
     path = Path(typed).expanduser()
     if not path.exists():
@@ -162,13 +161,13 @@ def _carried_out(folder: Path, wanted: Wishes, paths: list[Path], agreed: list[s
 
 
 def _write(folder: Path, wanted: Wishes) -> None:
-    from assay.cli.setup.toml import replace_file, with_settings
+    from assay.cli.setup.settings_file import replace_file, with_settings
     from assay.core.settings import FILE, PREFIX, Settings
 
     place = folder / FILE
     text = place.read_text(encoding="utf-8") if place.exists() else ""
     defaults = {name: field.default for name, field in Settings.model_fields.items()} | {"llm_api_key": ""}
-    changes = answers.to_write(wanted, defaults, tomllib.loads(text))
+    changes = init_questions.to_write(wanted, defaults, tomllib.loads(text))
     if changes:
         replace_file(place, with_settings(text, changes))
     say(f"{'Wrote' if changes else 'Nothing to change in'} {place}.")

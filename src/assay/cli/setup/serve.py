@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
-    from assay.serve.state import Serving
+    from assay.serve.state import ServeOptions
     from assay.workspace.facade import Workspace as Opened
 
 LOCK = ".serve.lock"
@@ -51,10 +51,10 @@ def serve(
 ) -> None:
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
     from assay.core.access import LOCAL
-    from assay.serve.state import Serving
+    from assay.serve.state import ServeOptions
     from assay.workspace.facade import open_workspace
 
-    serving = Serving(
+    serving = ServeOptions(
         auth="header" if trust_header else "keys" if auth else "off",
         user_header=trust_header,
         groups_header=trust_groups_header,
@@ -69,7 +69,7 @@ def serve(
         _run(opened, serving, host, port, flag, open=open, access_log=access_log)
 
 
-def _fits(serving: Serving, host: str, *, auth: bool) -> None:
+def _fits(serving: ServeOptions, host: str, *, auth: bool) -> None:
     from assay.core.errors import UserError
 
     if auth and serving.user_header:
@@ -107,9 +107,11 @@ def alone(folder: Path) -> BaseFileLock:
     return lock
 
 
-def _run(opened: Opened, serving: Serving, host: str, port: int, flag: str, *, open: bool, access_log: bool) -> None:
+def _run(
+    opened: Opened, serving: ServeOptions, host: str, port: int, flag: str, *, open: bool, access_log: bool
+) -> None:
     from assay.serve.app import make_app
-    from assay.serve.process import Process, listen, log_to_terminal
+    from assay.serve.process import ServerProcess, listen, log_to_terminal
     from assay.serve.state import Server
 
     log_to_terminal(access=access_log)
@@ -126,13 +128,13 @@ def _run(opened: Opened, serving: Serving, host: str, port: int, flag: str, *, o
             webbrowser.open(address)
 
     server = Server(opened, serving)
-    Process(make_app(server), server, access_log=access_log, ready=ready).run([listening])
+    ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. What was under way goes on when it is started again.")
     if server.engine.stuck:  # the interpreter would wait for that thread; what it was doing is taken up again
         os._exit(0)
 
 
-def told(opened: Opened, serving: Serving, address: str, flag: str = "") -> list[str]:
+def told(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
     """What somebody who has just started it needs to know; `flag` names the workspace in commands."""
     from assay.models.factory import has_model, reached_by_models
     from assay.store import facts

@@ -117,7 +117,7 @@ def _relations(account: Account) -> list[str]:
 
 
 def _contradictions(account: Account) -> list[str]:
-    from assay.cli.view.progress import related
+    from assay.cli.view.synthesis_view import related
     from assay.core.account import RelationType
     from assay.core.events.describe import count_of
 
@@ -131,7 +131,7 @@ def _contradictions(account: Account) -> list[str]:
 
 def took(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """What it took, beside what was expected."""
-    from assay.cli.view.live import spent
+    from assay.cli.view.run_view import spent
     from assay.store.runs import records
     from assay.synthesis.forecast import cost_in_words, lasting
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.cli.view.dialogue import line, one_of, say
-from assay.cli.view.live import place
+from assay.cli.view.run_view import place
 from assay.core.events import OTHER_WORDS, Checkpoint
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from assay.cli.options import aside, plain, print_json
-from assay.cli.view.answer import Format, written
+from assay.cli.view.answer_format import Format, written
 from assay.cli.view.dialogue import at_terminal, say
 
 if TYPE_CHECKING:
@@ -153,13 +153,13 @@ def _as_json(run: Run, event: Event) -> None:
 
 
 def _in_lines(run: Run, event: Event) -> None:
-    from assay.cli.view import progress
+    from assay.cli.view import synthesis_view
     from assay.core.events import Rephrased
     from assay.core.events.describe import live_line
 
     if isinstance(event, Rephrased) and event.question == run.asked.question:
         return  # it stands alone: nothing that its reader does not know
-    if line := progress.line(run, event) if run.asked.brief else live_line(event):
+    if line := synthesis_view.line(run, event) if run.asked.brief else live_line(event):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 
 
@@ -169,8 +169,8 @@ def _live(watched: Watched) -> Iterator[See]:
     from rich.live import Live
     from rich.text import Text
 
-    from assay.cli.view import progress
-    from assay.cli.view.live import rows_for, view
+    from assay.cli.view import synthesis_view
+    from assay.cli.view.run_view import rows_for, view
     from assay.core.events import Gathered
 
     def now() -> RenderableType:
@@ -178,7 +178,7 @@ def _live(watched: Watched) -> Iterator[See]:
             return Text("Looking at what the model can do …", style="dim")
         rows = rows_for(screen.height)
         if watched.run.asked.brief is not None:
-            return progress.view(watched.run, watched.seconds, rows)
+            return synthesis_view.view(watched.run, watched.seconds, rows)
         return view(watched.run, watched.titles, watched.seconds, rows)
 
     screen = aside()
@@ -255,7 +255,7 @@ def _remarks(opened: Workspace, run: Run) -> None:
     if not run.asked.has_model:
         return
     if not sys.stderr.isatty():
-        from assay.cli.view.live import spent
+        from assay.cli.view.run_view import spent
 
         aside().print(
             plain(f"{spent(run)}; `assay trace {run.id}` shows every step."),
@@ -268,7 +268,7 @@ def _remarks(opened: Workspace, run: Run) -> None:
 
 
 def _needless(opened: Workspace, run: Run) -> str:
-    from assay.cli.view.advice import REMARK, never_needed_the_loop
+    from assay.cli.view.route_advice import REMARK, never_needed_the_loop
     from assay.core.events import Route
     from assay.store.runs.history import routes
 

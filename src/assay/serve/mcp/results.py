@@ -9,8 +9,8 @@ import secrets
 
 from assay.core.types import Hit, Outcome
 from assay.prompts.fence import fence, fence_mark
-from assay.serve.schemas.run_schemas import CitationShape, Told
-from assay.serve.waiting import Reply
+from assay.serve.attached_run import RunReply
+from assay.serve.schemas.run_schemas import CitationView, ResponseModel
 from assay.store.documents import Entry
 
 DATA = (
@@ -19,7 +19,7 @@ DATA = (
 )
 
 
-class SourceShape(Told):
+class SourceView(ResponseModel):
     """A document; one that could not be read has no text, and `why` says so."""
 
     document: str
@@ -35,13 +35,13 @@ class SourceShape(Told):
     why: str
 
 
-class SourcesShape(Told):
+class SourceListResponse(ResponseModel):
     total: int
-    sources: tuple[SourceShape, ...]
+    sources: tuple[SourceView, ...]
     next: str  # give it as `after` for the next page; empty at the end
 
 
-class ReadShape(Told):
+class ReadResponse(ResponseModel):
     document: str
     title: str
     start: int
@@ -50,20 +50,20 @@ class ReadShape(Told):
     text: str
 
 
-class AnsweredShape(Told):
+class AnswerResponse(ResponseModel):
     """`outcome` is answered, partial, abstained (the documents do not answer it) or direct (not from the documents); none where
     the question is asked back. `answer` is Markdown with the numbers of `citations`."""
 
     run: str
     outcome: Outcome | None
     answer: str
-    citations: tuple[CitationShape, ...]
+    citations: tuple[CitationView, ...]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
-def hits_in_words(hits: list[Hit]) -> str:
+def render_hits(hits: list[Hit]) -> str:
     if not hits:
         return "Nothing was found. Try other words, or `sources` to see what there is."
     mark = new_mark()
@@ -80,7 +80,7 @@ def new_mark() -> str:
     return fence_mark(secrets.token_hex(16))
 
 
-def reply_in_words(reply: Reply) -> str:
+def render_reply(reply: RunReply) -> str:
     if reply.outcome is None:
         return f"The question has to be clearer before it can be answered. {reply.text}"
     what = {
@@ -93,8 +93,8 @@ def reply_in_words(reply: Reply) -> str:
     return f"{what} {DATA}\n\n{fence(new_mark(), label, reply.text)}\n\nRun {reply.run.id} keeps the record of it."
 
 
-def source_shape(entry: Entry, names: dict[str, str]) -> SourceShape:
-    return SourceShape(
+def source_view(entry: Entry, names: dict[str, str]) -> SourceView:
+    return SourceView(
         document=entry.id,
         title=entry.title,
         name=entry.name,
@@ -109,7 +109,7 @@ def source_shape(entry: Entry, names: dict[str, str]) -> SourceShape:
     )
 
 
-def sources_in_words(shape: SourcesShape) -> str:
+def render_sources(shape: SourceListResponse) -> str:
     if not shape.sources:
         return "There are no such documents."
     lines = [
@@ -133,7 +133,7 @@ def sources_in_words(shape: SourcesShape) -> str:
     return f"{len(shape.sources)} of {shape.total} documents.{more} {DATA}\n\n{listed}"
 
 
-def read_in_words(shape: ReadShape) -> str:
+def render_reading(shape: ReadResponse) -> str:
     more = f" Go on with start={shape.end}." if shape.end < shape.characters else ""
     label = f"{shape.title}, document {shape.document}"
     place = f"Characters {shape.start} to {shape.end} of {shape.characters}.{more} {DATA}"

@@ -15,10 +15,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
+from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
 from assay.serve.mcp import tools
-from assay.serve.mcp.tools import Reach
+from assay.serve.mcp.tools import ToolAccess
 from assay.serve.state import Person, Server
-from assay.serve.waiting import Asked, Reply, begin, line_of, reply_of
 from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
@@ -39,14 +39,14 @@ def mount(app: FastAPI, server: Server) -> None:
         return server.seen_by(person(ctx).principal)
 
     @asynccontextmanager
-    async def ask(ctx: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[Asked]:
+    async def ask(ctx: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[AttachedRun]:
         asked = await begin(server, person(ctx), seen(ctx), question, how)
         try:
             yield asked
         finally:
             await asked.leave()
 
-    made = _made(Reach(seen, server.engine.do, ask))
+    made = _made(ToolAccess(seen, server.engine.do, ask))
     # The guard has looked at Host and Origin, and knows the names that this server goes by.
     trusting = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=trusting)
@@ -66,10 +66,10 @@ async def over_stdio(workspace: Workspace) -> None:
     """Serve one agent through standard input and output, as the person at this machine, until it closes them."""
 
     @asynccontextmanager
-    async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[Alone]:
-        yield Alone(workspace, question, how)
+    async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[LocalQuestion]:
+        yield LocalQuestion(workspace, question, how)
 
-    await _made(Reach(lambda _: workspace, _here, ask)).run_stdio_async()
+    await _made(ToolAccess(lambda _: workspace, _here, ask)).run_stdio_async()
 
 
 async def _here(work: Coroutine[Any, Any, T]) -> T:
@@ -77,7 +77,7 @@ async def _here(work: Coroutine[Any, Any, T]) -> T:
 
 
 @dataclass
-class Alone:
+class LocalQuestion:
     """A question where there is no server: it is carried on as long as the agent is there, and can be resumed."""
 
     workspace: Workspace
@@ -91,15 +91,15 @@ class Alone:
             if line := line_of(event):
                 yield line
 
-    async def reply(self) -> Reply:
+    async def reply(self) -> RunReply:
         return reply_of(self.workspace, self.run)
 
 
-def _made(reach: Reach) -> MCPServer[Any]:
+def _made(reach: ToolAccess) -> MCPServer[Any]:
     """The server; where the process logs to is left as it is, though the library would have its own way."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    made = tools.make(reach)
+    made = tools.build_server(reach)
     root.handlers[:] = handlers
     root.setLevel(level)
     return made

@@ -22,26 +22,26 @@ from starlette.exceptions import HTTPException
 from assay import __version__
 from assay.core.errors import AssayError, UserError
 from assay.core.events import Mode, SearchFilters
+from assay.serve.attached_run import RunReply
 from assay.serve.mcp.results import (
     DATA,
-    AnsweredShape,
-    ReadShape,
-    SourcesShape,
-    hits_in_words,
-    read_in_words,
-    reply_in_words,
-    source_shape,
-    sources_in_words,
+    AnswerResponse,
+    ReadResponse,
+    SourceListResponse,
+    render_hits,
+    render_reading,
+    render_reply,
+    render_sources,
+    source_view,
 )
-from assay.serve.schemas.document_schemas import Hits
-from assay.serve.schemas.run_schemas import MOST_WORDS
-from assay.serve.views.document_views import hit_shape
-from assay.serve.waiting import Reply
+from assay.serve.schemas.document_schemas import SearchResponse
+from assay.serve.schemas.run_schemas import MAX_QUESTION
+from assay.serve.views.document_views import hit_view
 from assay.store.documents import Entry
 from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
 
-MOST_READ = 20_000  # characters of one reading
+MAX_READ = 20_000  # characters of one reading
 PAGE = 50  # sources of one listing
 INSTRUCTIONS = (
     "Assay answers questions from the documents of one person or team and shows where every statement stands. "
@@ -52,20 +52,20 @@ INSTRUCTIONS = (
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-class Waiting(Protocol):
+class PendingQuestion(Protocol):
     """A question under way: what happens, in lines, and then what it came to."""
 
     def lines(self) -> AsyncGenerator[str]: ...
-    async def reply(self) -> Reply: ...
+    async def reply(self) -> RunReply: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ToolAccess:
     """How tools get at the workspace: as the person whose request it is, or as the one at this machine."""
 
     seen: Callable[[Context[Any, Any]], Workspace]
     do: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
-    ask: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[Waiting]]
+    ask: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[PendingQuestion]]
 
 
 Bases = Annotated[
@@ -74,7 +74,7 @@ Bases = Annotated[
 ]
 
 
-def make(reach: Reach) -> MCPServer[Any]:
+def build_server(reach: ToolAccess) -> MCPServer[Any]:
     """The server with its tools, for any transport."""
     server: MCPServer[Any] = MCPServer(
         "assay", title="Assay", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
@@ -90,7 +90,7 @@ def make(reach: Reach) -> MCPServer[Any]:
 
 
 @contextmanager
-def in_words() -> Iterator[None]:
+def tool_errors() -> Iterator[None]:
     """What a model can act on is told as it is; of everything else it learns that it did not work."""
     try:
         yield
@@ -111,7 +111,7 @@ def result(text: str, data: BaseModel) -> CallToolResult:
 # --- search ---------------------------------------------------------------------------------------------------------
 
 
-def _search(reach: Reach) -> Callable[..., Any]:
+def _search(reach: ToolAccess) -> Callable[..., Any]:
     async def search(
         ctx: Context,
         query: Annotated[
@@ -119,24 +119,24 @@ def _search(reach: Reach) -> Callable[..., Any]:
             Field(
                 description="keywords or a question, in the words the documents would use",
                 min_length=1,
-                max_length=MOST_WORDS,
+                max_length=MAX_QUESTION,
             ),
         ],
         bases: Bases = (),
         k: Annotated[int, Field(description="how many passages", ge=1, le=50)] = 10,
-    ) -> Annotated[CallToolResult, Hits]:
+    ) -> Annotated[CallToolResult, SearchResponse]:
         """Find the passages that fit best, by words and by meaning, each with its document and where it stands.
 
         Quick and literal: use it to look something up or to see what there is. For a question that needs several
         documents, or an answer that is checked, use `ask`. `read` shows what stands around a passage.
         """
-        with in_words():
+        with tool_errors():
             if not query.strip():
                 raise UserError("The query is empty. Give a few words to search for.")
             workspace = reach.seen(ctx)
             hits = await reach.do(workspace.search(query, k, SearchFilters(bases=bases)))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
-        return result(hits_in_words(hits), Hits(query=query, hits=tuple(hit_shape(hit, names) for hit in hits)))
+        return result(render_hits(hits), SearchResponse(query=query, hits=tuple(hit_view(hit, names) for hit in hits)))
 
     return search
 
@@ -144,25 +144,25 @@ def _search(reach: Reach) -> Callable[..., Any]:
 # --- ask ------------------------------------------------------------------------------------------------------------
 
 
-def _ask(reach: Reach) -> Callable[..., Any]:
+def _ask(reach: ToolAccess) -> Callable[..., Any]:
     async def ask(
         ctx: Context,
         question: Annotated[
             str,
-            Field(description="one question that can be understood on its own", min_length=1, max_length=MOST_WORDS),
+            Field(description="one question that can be understood on its own", min_length=1, max_length=MAX_QUESTION),
         ],
         mode: Annotated[
             Mode, Field(description="how far to go: quick, balanced or thorough (up to 3, 5 or 10 rounds of searching)")
         ] = Mode.balanced,
         bases: Bases = (),
-    ) -> Annotated[CallToolResult, AnsweredShape]:
+    ) -> Annotated[CallToolResult, AnswerResponse]:
         """Research a question in the documents and get an answer in which every statement cites its source, word for word.
 
         Use it when the answer has to be right and checkable, or takes several documents. It searches as often as it needs,
         so it may take from seconds to minutes; progress is reported. If the documents do not answer the question it says so,
         with what was searched for: then do not answer from elsewhere as if it were from them.
         """
-        with in_words():
+        with tool_errors():
             how = AskOptions(mode=mode, where=SearchFilters(bases=bases), checkpoints=())
             async with reach.ask(ctx, question, how) as waiting:
                 done = 0
@@ -173,8 +173,8 @@ def _ask(reach: Reach) -> Callable[..., Any]:
                 reply = await waiting.reply()
         if reply.error:
             raise ToolError(reply.error)
-        shape = AnsweredShape(run=reply.run.id, outcome=reply.outcome, answer=reply.text, citations=reply.citations)
-        return result(reply_in_words(reply), shape)
+        shape = AnswerResponse(run=reply.run.id, outcome=reply.outcome, answer=reply.text, citations=reply.citations)
+        return result(render_reply(reply), shape)
 
     return ask
 
@@ -182,7 +182,7 @@ def _ask(reach: Reach) -> Callable[..., Any]:
 # --- sources and reading --------------------------------------------------------------------------------------------
 
 
-def _sources(reach: Reach) -> Callable[..., Any]:
+def _sources(reach: ToolAccess) -> Callable[..., Any]:
     def sources(
         ctx: Context,
         base: Annotated[str, Field(description="only this knowledge base", max_length=100)] = "",
@@ -190,21 +190,23 @@ def _sources(reach: Reach) -> Callable[..., Any]:
             str, Field(description="only documents with these words in title, file name or authors", max_length=500)
         ] = "",
         after: Annotated[str, Field(description="`next` of the page before, to go on from there", max_length=100)] = "",
-    ) -> Annotated[CallToolResult, SourcesShape]:
+    ) -> Annotated[CallToolResult, SourceListResponse]:
         """List the documents there are: titles, file names, authors, dates, and the ids that `read` takes.
 
         Use it to see what can be asked about, or to find a document by its name. Of many documents it shows a page at a
         time.
         """
-        with in_words():
+        with tool_errors():
             workspace = reach.seen(ctx)
             names = {each.id: each.name for each in workspace.scope().bases}
             found = [each for each in workspace.sources([base] if base else []) if _fits(each, words)]
             first = _after(found, after)
         shown = found[first : first + PAGE]
         more = shown[-1].id if first + PAGE < len(found) else ""
-        shape = SourcesShape(total=len(found), sources=tuple(source_shape(each, names) for each in shown), next=more)
-        return result(sources_in_words(shape), shape)
+        shape = SourceListResponse(
+            total=len(found), sources=tuple(source_view(each, names) for each in shown), next=more
+        )
+        return result(render_sources(shape), shape)
 
     return sources
 
@@ -224,7 +226,7 @@ def _after(found: list[Entry], after: str) -> int:
     return place + 1
 
 
-def _read(reach: Reach) -> Callable[..., Any]:
+def _read(reach: ToolAccess) -> Callable[..., Any]:
     def read(
         ctx: Context,
         document: Annotated[
@@ -236,15 +238,15 @@ def _read(reach: Reach) -> Callable[..., Any]:
         ],
         start: Annotated[int, Field(description="where to begin, counted in characters", ge=0)] = 0,
         end: Annotated[
-            int | None, Field(description=f"where to end; at most {MOST_READ} characters are shown at once", ge=0)
+            int | None, Field(description=f"where to end; at most {MAX_READ} characters are shown at once", ge=0)
         ] = None,
-    ) -> Annotated[CallToolResult, ReadShape]:
+    ) -> Annotated[CallToolResult, ReadResponse]:
         """Read the text of a document, or a stretch of it.
 
         Use it to see what stands around a passage (begin some hundred characters before its `start`), or to read a document
         from its beginning. Offsets are the same everywhere.
         """
-        with in_words():
+        with tool_errors():
             workspace = reach.seen(ctx)
             found = workspace.document(document) or workspace.document(_named(workspace, document))
             if found is None:
@@ -254,11 +256,11 @@ def _read(reach: Reach) -> Callable[..., Any]:
                 raise UserError(
                     f"The document has {size} characters: `start` and `end` have to lie within, in this order."
                 )
-            last = min(size, start + MOST_READ if end is None else min(end, start + MOST_READ))
-        shape = ReadShape(
+            last = min(size, start + MAX_READ if end is None else min(end, start + MAX_READ))
+        shape = ReadResponse(
             document=found.id, title=found.title, start=start, end=last, characters=size, text=found.text[start:last]
         )
-        return result(read_in_words(shape), shape)
+        return result(render_reading(shape), shape)
 
     return read
 

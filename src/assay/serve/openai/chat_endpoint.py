@@ -20,29 +20,29 @@ from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.models.factory import has_model
-from assay.serve.openai.errors import SERVER, InOpenAIsWords, Unanswered
-from assay.serve.openai.messages import as_typed, turns
+from assay.serve.attached_run import AttachedRun, RunReply, begin
+from assay.serve.openai.errors import SERVER, OpenAIErrorRoute, RunWithoutAnswer
+from assay.serve.openai.messages import keep_as_typed, split_messages
 from assay.serve.openai.openai_schemas import (
     Annotation,
-    Assistant,
+    AssayExtension,
+    AssistantMessage,
     ChatCompletion,
     ChatRequest,
-    Choice,
+    CompletionChoice,
+    CompletionUsage,
     Delta,
-    Fault,
-    Faulty,
-    Models,
-    ModelShape,
-    Own,
-    Tokens,
+    ModelListResponse,
+    ModelView,
+    OpenAIError,
+    OpenAIErrorResponse,
     UrlCitation,
     chunk,
 )
-from assay.serve.schemas.run_schemas import Problem
-from assay.serve.state import Here, Mine, Who
+from assay.serve.schemas.run_schemas import ErrorResponse
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
-from assay.serve.views.chat_markdown import marks
-from assay.serve.waiting import Asked, Reply, begin
+from assay.serve.views.chat_markdown import citation_marks
 from assay.workspace.ask import AskOptions
 
 T = TypeVar("T")
@@ -51,14 +51,14 @@ MODES = {"assay": Mode.balanced, "assay-quick": Mode.quick, "assay-thorough": Mo
 GONE = 499  # nobody is there to read it
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    **{code: {"model": Faulty} for code in (400, 404, 422, 500, 502, 503)},
-    **{code: {"model": Faulty | Problem} for code in (401, 403, 413, 429)},  # the latter at the door
+    **{code: {"model": OpenAIErrorResponse} for code in (400, 404, 422, 500, 502, 503)},
+    **{code: {"model": OpenAIErrorResponse | ErrorResponse} for code in (401, 403, 413, 429)},  # the latter at the door
 }
 
 router = APIRouter(
     prefix="/v1",
     tags=["openai"],
-    route_class=InOpenAIsWords,
+    route_class=OpenAIErrorRoute,
     responses=ERRORS,
 )
 
@@ -66,30 +66,30 @@ router = APIRouter(
 # --- models ---------------------------------------------------------------------------------------------------------
 
 
-@router.get("/models", response_model=Models)
-def models(mine: Mine) -> Models:
+@router.get("/models", response_model=ModelListResponse)
+def models(mine: CurrentWorkspace) -> ModelListResponse:
     """What can be named as a `model`: each mode over all knowledge bases, and over each."""
-    return Models(data=tuple(_models(mine.scope())))
+    return ModelListResponse(data=tuple(_models(mine.scope())))
 
 
-@router.get("/models/{model:path}", response_model=ModelShape)
-def model(model: str, mine: Mine) -> ModelShape:
+@router.get("/models/{model:path}", response_model=ModelView)
+def model(model: str, mine: CurrentWorkspace) -> ModelView:
     """One of them. A knowledge base that is not there and one that is not yours look the same."""
-    mode, base = chosen(model, mine.scope())
+    mode, base = parse_model_name(model, mine.scope())
     return _shape(model, mode, base)
 
 
-def _models(scope: Scope) -> Iterator[ModelShape]:
+def _models(scope: Scope) -> Iterator[ModelView]:
     for base in ("", *(each.name for each in scope.bases)):
         for name, mode in MODES.items():
             yield _shape(f"{name}/{base}" if base else name, mode, base)
 
 
-def _shape(model: str, mode: Mode, base: str) -> ModelShape:
-    return ModelShape(id=model, name=f"Assay, {mode}: {base or 'all documents'}")
+def _shape(model: str, mode: Mode, base: str) -> ModelView:
+    return ModelView(id=model, name=f"Assay, {mode}: {base or 'all documents'}")
 
 
-def chosen(model: str, scope: Scope) -> tuple[Mode, str]:
+def parse_model_name(model: str, scope: Scope) -> tuple[Mode, str]:
     """The mode and the knowledge base that a model's name stands for; the base's own name may hold anything."""
     name, slash, base = model.partition("/")
     if name not in MODES or (slash and base not in {each.name for each in scope.bases}):
@@ -105,13 +105,17 @@ def chosen(model: str, scope: Scope) -> tuple[Mode, str]:
     response_model=ChatCompletion,
     responses={200: {"content": SSE, "description": "The answer, or (`stream`) its pieces as they come."}},
 )
-async def completions(wish: ChatRequest, request: Request, mine: Mine, who: Who, server: Here) -> Response:
+async def completions(
+    wish: ChatRequest, request: Request, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> Response:
     """Answer the last message from the documents. Who hangs up stops the run."""
     if wish.n not in (None, 1):
         raise UserError("Only one answer is given to a question: leave `n` at 1.")
-    mode, base = await asyncio.to_thread(lambda: chosen(wish.model, mine.scope()))
+    mode, base = await asyncio.to_thread(lambda: parse_model_name(wish.model, mine.scope()))
     # In a thread: to put fifty long follow-ups in their own words takes a while.
-    question, history = await asyncio.to_thread(turns, wish.messages, as_typed if has_model(mine.settings) else _alone)
+    question, history = await asyncio.to_thread(
+        split_messages, wish.messages, keep_as_typed if has_model(mine.settings) else _alone
+    )
     how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
     asked = await begin(server, who, mine, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
@@ -127,7 +131,7 @@ async def completions(wish: ChatRequest, request: Request, mine: Mine, who: Who,
     if reply is None:
         return Response(status_code=GONE)
     if reply.error:
-        raise Unanswered(reply.error)
+        raise RunWithoutAnswer(reply.error)
     return JSONResponse(_completion(reply, wish.model, page).model_dump(mode="json"))
 
 
@@ -135,7 +139,7 @@ def _alone(question: str, before: Any) -> str:
     return by_rule(question, before).question
 
 
-async def _ended(asked: Asked) -> Reply:
+async def _ended(asked: AttachedRun) -> RunReply:
     async with aclosing(asked.lines()) as lines:
         async for _ in lines:
             pass
@@ -159,18 +163,18 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _completion(reply: Reply, model: str, page: str) -> ChatCompletion:
-    message = Assistant(content=reply.text, annotations=pointed(reply, page), assay=_own(reply))
+def _completion(reply: RunReply, model: str, page: str) -> ChatCompletion:
+    message = AssistantMessage(content=reply.text, annotations=annotations_for(reply, page), assay=_own(reply))
     return ChatCompletion(
         id=f"chatcmpl-{reply.run.id}",
         created=int(time.time()),
         model=model,
-        choices=(Choice(message=message),),
+        choices=(CompletionChoice(message=message),),
         usage=_tokens(reply),
     )
 
 
-async def _streamed(asked: Asked, model: str, page: str, with_usage: bool) -> AsyncIterator[str]:
+async def _streamed(asked: AttachedRun, model: str, page: str, with_usage: bool) -> AsyncIterator[str]:
     """Who speaks; what is being done, as reasoning; and, once it is delivered, the answer, a paragraph at a time."""
     created = int(time.time())
     empty = {"usage": None} if with_usage else {}
@@ -186,11 +190,11 @@ async def _streamed(asked: Asked, model: str, page: str, with_usage: bool) -> As
             yield piece(reasoning_content=f"{line}\n") if line else HEARTBEAT
     reply = await asked.reply()
     if reply.error:
-        yield _event({"error": Fault(message=reply.error, type=SERVER).model_dump()})
+        yield _event({"error": OpenAIError(message=reply.error, type=SERVER).model_dump()})
         return
     for part in reply.text.splitlines(keepends=True):
         yield piece(content=part)
-    yield piece("stop", annotations=pointed(reply, page), assay=_own(reply))
+    yield piece("stop", annotations=annotations_for(reply, page), assay=_own(reply))
     if with_usage:
         yield _event(chunk(asked.run, created, model, choices=[], usage=_tokens(reply).model_dump()))
     yield "data: [DONE]\n\n"
@@ -200,7 +204,7 @@ def _event(data: dict[str, Any]) -> str:
     return f"data: {json.dumps(data)}\n\n"
 
 
-def pointed(reply: Reply, page: str) -> tuple[Annotation, ...]:
+def annotations_for(reply: RunReply, page: str) -> tuple[Annotation, ...]:
     """Each number in the text, with the title of what it cites and where its words are shown."""
     cited = {each.number: each for each in reply.citations}
     return tuple(
@@ -212,16 +216,16 @@ def pointed(reply: Reply, page: str) -> tuple[Annotation, ...]:
                 url=f"{page}#/document/{quote(found.document)}?start={found.start}&end={found.end}",
             )
         )
-        for mark in marks(reply.text)
+        for mark in citation_marks(reply.text)
         if (found := cited.get(mark.number)) is not None
     )
 
 
-def _own(reply: Reply) -> Own:
-    return Own(run=reply.run.id, outcome=reply.outcome, citations=reply.citations)
+def _own(reply: RunReply) -> AssayExtension:
+    return AssayExtension(run=reply.run.id, outcome=reply.outcome, citations=reply.citations)
 
 
-def _tokens(reply: Reply) -> Tokens:
+def _tokens(reply: RunReply) -> CompletionUsage:
     spent = reply.run.usage
     total = spent.tokens_in + spent.tokens_out
-    return Tokens(prompt_tokens=spent.tokens_in, completion_tokens=spent.tokens_out, total_tokens=total)
+    return CompletionUsage(prompt_tokens=spent.tokens_in, completion_tokens=spent.tokens_out, total_tokens=total)

@@ -13,21 +13,21 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
-from assay.serve.openai.openai_schemas import Fault
-from assay.serve.state import BROKEN
+from assay.serve.openai.openai_schemas import OpenAIError
+from assay.serve.state import INTERNAL_ERROR
 
 log = logging.getLogger("assay.serve")
 
 INVALID, SERVER = "invalid_request_error", "server_error"
 TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-ONCE = {"X-Should-Retry": "false"}  # a client that tries again would have everything done again
+NO_RETRY = {"X-Should-Retry": "false"}  # a client that tries again would have everything done again
 
 
-class Unanswered(Exception):
+class RunWithoutAnswer(Exception):
     """A run that ended without an answer."""
 
 
-class InOpenAIsWords(APIRoute):
+class OpenAIErrorRoute(APIRoute):
     """A route whose errors are told as OpenAI would."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -37,42 +37,44 @@ class InOpenAIsWords(APIRoute):
             try:
                 return await handle(request)
             except Exception as error:
-                return told(error)
+                return error_response(error)
 
         return handled
 
 
-def fault(
+def openai_error(
     status: int, kind: str, message: str, code: str | None = None, headers: dict[str, str] | None = None
 ) -> Response:
-    body = {"error": Fault(message=message, type=kind, code=code).model_dump()}
+    body = {"error": OpenAIError(message=message, type=kind, code=code).model_dump()}
     return JSONResponse(body, status, headers)
 
 
-def told(error: Exception) -> Response:
+def error_response(error: Exception) -> Response:
     match error:
         case RequestValidationError():
             first = error.errors()[0]
             place = ".".join(str(each) for each in first["loc"] if each != "body")
-            return fault(400, INVALID, f"{place}: {first['msg']}" if place else str(first["msg"]))
+            return openai_error(400, INVALID, f"{place}: {first['msg']}" if place else str(first["msg"]))
         case HTTPException(status_code=status, detail=detail, headers=headers):
             kind = TYPES.get(status, INVALID if status < 500 else SERVER)
             code = "rate_limit_exceeded" if status == 429 else None
-            return fault(status, kind, str(detail), code, dict(headers or {}))
+            return openai_error(status, kind, str(detail), code, dict(headers or {}))
         case Missing():
-            return fault(404, INVALID, str(error), "model_not_found")
+            return openai_error(404, INVALID, str(error), "model_not_found")
         case UserError():
-            return fault(400, INVALID, str(error))
-        case Unanswered():
-            return fault(502, SERVER, str(error), headers=ONCE)
+            return openai_error(400, INVALID, str(error))
+        case RunWithoutAnswer():
+            return openai_error(502, SERVER, str(error), headers=NO_RETRY)
         case ModelError():
             log.warning("a question could not begin: %s", error)
-            return fault(502, SERVER, "The language model did not answer as it should. The log says why.", headers=ONCE)
+            return openai_error(
+                502, SERVER, "The language model did not answer as it should. The log says why.", headers=NO_RETRY
+            )
         case StoreError():
             log.error("%s", error)
-            return fault(503, SERVER, str(error), headers={"Retry-After": "1"})
+            return openai_error(503, SERVER, str(error), headers={"Retry-After": "1"})
         case AssayError():
-            return fault(500, SERVER, str(error), headers=ONCE)
+            return openai_error(500, SERVER, str(error), headers=NO_RETRY)
         case _:
             log.error("a request broke down", exc_info=error)
-            return fault(500, SERVER, BROKEN, headers=ONCE)
+            return openai_error(500, SERVER, INTERNAL_ERROR, headers=NO_RETRY)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from assay.core.errors import UserError
 from assay.core.types import Exchange
-from assay.serve.openai.openai_schemas import Message
-from assay.serve.schemas.run_schemas import MOST_WORDS
-from assay.serve.views.chat_markdown import without_notes
+from assay.serve.openai.openai_schemas import ChatMessage
+from assay.serve.schemas.run_schemas import MAX_QUESTION
+from assay.serve.views.chat_markdown import strip_notes
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 
 ASKED = 2000  # characters of an earlier question that are remembered
@@ -21,19 +21,21 @@ UNANSWERED = "(not answered)"
 StandsAlone = Callable[[str, Sequence[Exchange]], str]
 
 
-def as_typed(question: str, before: Sequence[Exchange]) -> str:
+def keep_as_typed(question: str, before: Sequence[Exchange]) -> str:
     return question
 
 
-def turns(messages: Sequence[Message], alone: StandsAlone = as_typed) -> tuple[str, tuple[Exchange, ...]]:
+def split_messages(
+    messages: Sequence[ChatMessage], alone: StandsAlone = keep_as_typed
+) -> tuple[str, tuple[Exchange, ...]]:
     """The question, and the turns before it, oldest first. `alone` says what an earlier question meant in its place."""
     spoken = [each for each in messages if each.role in ("user", "assistant")]
     if not spoken or spoken[-1].role != "user":
         raise UserError("The last message has to be the user's: it is the question.")
-    question = asked(spoken[-1])
+    question = extract_question(spoken[-1])
     pairs: list[tuple[str, str]] = []
     for message in spoken[:-1]:
-        words = " ".join(without_notes(words_of(message)).split())
+        words = " ".join(strip_notes(message_text(message)).split())
         if message.role == "user":
             pairs.append((words, ""))
         elif pairs and words:
@@ -46,7 +48,7 @@ def turns(messages: Sequence[Message], alone: StandsAlone = as_typed) -> tuple[s
     return question, tuple(before)
 
 
-def asked(message: Message) -> str:
+def extract_question(message: ChatMessage) -> str:
     """The question's words. What is in a picture or a file cannot be searched for."""
     if not isinstance(message.content, str) and (
         strange := [part.type for part in message.content or () if part.type != "text"]
@@ -55,18 +57,18 @@ def asked(message: Message) -> str:
             f"A question can only be text, and this one has a part of type {strange[0]!r}. "
             "Add the file to a knowledge base and ask about it."
         )
-    question = words_of(message).strip()
+    question = message_text(message).strip()
     if not question:
         raise UserError("The question is empty. Ask something.")
-    if len(question) > MOST_WORDS:
+    if len(question) > MAX_QUESTION:
         raise UserError(
-            f"The question has {len(question)} characters, and {MOST_WORDS} is the most. "
+            f"The question has {len(question)} characters, and {MAX_QUESTION} is the most. "
             "Add long texts to a knowledge base and ask about them."
         )
     return question
 
 
-def words_of(message: Message) -> str:
+def message_text(message: ChatMessage) -> str:
     content = message.content
     words = (
         content if isinstance(content, str) else "\n".join(each.text for each in content or () if each.type == "text")

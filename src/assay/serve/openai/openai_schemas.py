@@ -8,44 +8,44 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from assay.core.types import Outcome
-from assay.serve.schemas.run_schemas import CitationShape, Told
+from assay.serve.schemas.run_schemas import CitationView, ResponseModel
 
-MOST_MESSAGES = 2000
+MAX_MESSAGES = 2000
 
 
-class Sent(BaseModel):
+class OpenAIRequestModel(BaseModel):
     """What a client sends; fields that mean nothing here are passed over."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Part(Sent):
+class MessagePart(OpenAIRequestModel):
     """A part of a message: `text` has words, the others (pictures, sound, files) have none that could be searched for."""
 
     type: str
     text: str = ""
 
 
-class Message(Sent):
+class ChatMessage(OpenAIRequestModel):
     role: str
-    content: str | tuple[Part, ...] | None = None
+    content: str | tuple[MessagePart, ...] | None = None
 
 
-class StreamOptions(Sent):
+class StreamOptions(OpenAIRequestModel):
     include_usage: bool | None = False
 
 
-class ChatRequest(Sent):
+class ChatRequest(OpenAIRequestModel):
     """A conversation, of which the last message is the question. `model` is one of those that `/v1/models` lists."""
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=300)]
-    messages: Annotated[tuple[Message, ...], Field(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MAX_MESSAGES)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = 1
 
 
-class ModelShape(Told):
+class ModelView(ResponseModel):
     """A way of being asked: a mode, over every knowledge base or one."""
 
     id: str
@@ -55,12 +55,12 @@ class ModelShape(Told):
     name: str  # as people would say it; some front ends show it
 
 
-class Models(Told):
+class ModelListResponse(ResponseModel):
     object: Literal["list"] = "list"
-    data: tuple[ModelShape, ...]
+    data: tuple[ModelView, ...]
 
 
-class UrlCitation(Told):
+class UrlCitation(ResponseModel):
     """`content[start_index:end_index]` is the number in brackets; `url` leads to the words on this server's page."""
 
     start_index: int
@@ -69,35 +69,35 @@ class UrlCitation(Told):
     url: str
 
 
-class Annotation(Told):
+class Annotation(ResponseModel):
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
 
 
-class Own(Told):
+class AssayExtension(ResponseModel):
     """What Assay adds to a message: the run, and each citation with its document, its place and its words."""
 
     run: str
     outcome: Outcome | None
-    citations: tuple[CitationShape, ...]
+    citations: tuple[CitationView, ...]
 
 
-class Assistant(Told):
+class AssistantMessage(ResponseModel):
     role: Literal["assistant"] = "assistant"
     content: str
     refusal: None = None
     annotations: tuple[Annotation, ...]
-    assay: Own
+    assay: AssayExtension
 
 
-class Choice(Told):
+class CompletionChoice(ResponseModel):
     index: int = 0
-    message: Assistant
+    message: AssistantMessage
     logprobs: None = None
     finish_reason: Literal["stop"] = "stop"
 
 
-class Tokens(Told):
+class CompletionUsage(ResponseModel):
     """What the language model behind Assay was sent and has written for this answer; nothing, where there is none."""
 
     prompt_tokens: int
@@ -105,36 +105,36 @@ class Tokens(Told):
     total_tokens: int
 
 
-class ChatCompletion(Told):
+class ChatCompletion(ResponseModel):
     id: str
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
-    choices: tuple[Choice, ...]
-    usage: Tokens
+    choices: tuple[CompletionChoice, ...]
+    usage: CompletionUsage
 
 
-class Delta(Told):
+class Delta(ResponseModel):
     """What is new. `reasoning_content` tells what is being done, in lines; it is no part of the answer."""
 
     role: Literal["assistant"] | None = None
     content: str | None = None
     reasoning_content: str | None = None
     annotations: tuple[Annotation, ...] | None = None
-    assay: Own | None = None
+    assay: AssayExtension | None = None
 
 
-class Fault(Told):
+class OpenAIError(ResponseModel):
     message: str
     type: str
     param: str | None = None
     code: str | None = None
 
 
-class Faulty(Told):
+class OpenAIErrorResponse(ResponseModel):
     """An error as OpenAI writes it."""
 
-    error: Fault
+    error: OpenAIError
 
 
 def chunk(run: str, created: int, model: str, **given: Any) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from fastapi import APIRouter, HTTPException, Path
 
 from assay.core.access import Base
 from assay.serve.routes.documents import DocumentId
-from assay.serve.schemas.access_schemas import AccessShape, BackupShape, ChangedAccess, ErasedShape
-from assay.serve.schemas.run_schemas import Problem
-from assay.serve.state import Here, Mine
-from assay.serve.uploading.ingest_job import unfilled
+from assay.serve.schemas.access_schemas import AccessView, BackupView, ChangeAccessRequest, ErasedResponse
+from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
+from assay.serve.state import CurrentServer, CurrentWorkspace
+from assay.serve.uploading.ingest_job import check_unlocked
 from assay.store.documents import Entry
 from assay.workspace import share
 from assay.workspace.erase import Gone, erase
@@ -26,14 +26,14 @@ T = TypeVar("T")
 router = APIRouter(
     prefix="/api",
     tags=["access"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 503)},
+    responses=error_responses(413),
 )
 
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 
 
-def shape(access: Access) -> AccessShape:
-    return AccessShape(
+def shape(access: Access) -> AccessView:
+    return AccessView(
         what=access.what,
         id=access.id,
         owner=access.owner,
@@ -43,32 +43,34 @@ def shape(access: Access) -> AccessShape:
     )
 
 
-@router.get("/bases/{name:path}/access", response_model=AccessShape)
-def base_access(name: BaseName, mine: Mine) -> AccessShape:
+@router.get("/bases/{name:path}/access", response_model=AccessView)
+def base_access(name: BaseName, mine: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
     return shape(share.of_base(mine, name))
 
 
-@router.post("/bases/{name:path}/access", response_model=AccessShape)
-async def change_base_access(name: BaseName, changed: ChangedAccess, mine: Mine) -> AccessShape:
+@router.post("/bases/{name:path}/access", response_model=AccessView)
+async def change_base_access(name: BaseName, changed: ChangeAccessRequest, mine: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
     return shape(await asyncio.to_thread(_run, share.change_base(mine, name, changed.name, changed.may)))
 
 
-@router.get("/documents/{document}/access", response_model=AccessShape)
-def document_access(document: DocumentId, mine: Mine) -> AccessShape:
+@router.get("/documents/{document}/access", response_model=AccessView)
+def document_access(document: DocumentId, mine: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
     return shape(share.of_document(mine, document))
 
 
-@router.post("/documents/{document}/access", response_model=AccessShape)
-async def change_document_access(document: DocumentId, changed: ChangedAccess, mine: Mine) -> AccessShape:
+@router.post("/documents/{document}/access", response_model=AccessView)
+async def change_document_access(
+    document: DocumentId, changed: ChangeAccessRequest, mine: CurrentWorkspace
+) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
     return shape(await asyncio.to_thread(_run, share.change_document(mine, document, changed.name, changed.may)))
 
 
-@router.delete("/documents/{document}/access", response_model=AccessShape)
-async def reset_document_access(document: DocumentId, mine: Mine) -> AccessShape:
+@router.delete("/documents/{document}/access", response_model=AccessView)
+async def reset_document_access(document: DocumentId, mine: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
     return shape(await asyncio.to_thread(_run, share.reset_document(mine, document)))
 
@@ -78,8 +80,8 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-@router.post("/documents/{document}/erase", response_model=ErasedShape, responses={409: {"model": Problem}})
-async def erase_document(document: DocumentId, mine: Mine, here: Here) -> ErasedShape:
+@router.post("/documents/{document}/erase", response_model=ErasedResponse, responses={409: {"model": ErrorResponse}})
+async def erase_document(document: DocumentId, mine: CurrentWorkspace, here: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
     base, entry = await asyncio.to_thread(share.owned_document, mine, document)
@@ -89,10 +91,10 @@ async def erase_document(document: DocumentId, mine: Mine, here: Here) -> Erased
         )
     gone = await asyncio.to_thread(_run, _erased(mine, entry, base))
     await here.pages.forget()
-    backups = tuple(BackupShape(path=each.path, at=each.at) for each in gone.backups)
-    return ErasedShape(records=gone.records, backups=backups)
+    backups = tuple(BackupView(path=each.path, at=each.at) for each in gone.backups)
+    return ErasedResponse(records=gone.records, backups=backups)
 
 
 async def _erased(mine: Workspace, entry: Entry, base: Base) -> Gone:
-    await unfilled(mine, base)
+    await check_unlocked(mine, base)
     return await erase(mine, [entry], mine.scope([base.name]))

@@ -17,8 +17,8 @@ from assay.governance.audit.retention import erase_old
 from assay.governance.audit.seal import notary_of, seal
 from assay.governance.audit.verify import verify
 from assay.governance.review.visibility import as_asked
-from assay.serve.schemas.run_schemas import Problem, Told
-from assay.serve.state import Here, Mine, Server, Who
+from assay.serve.schemas.run_schemas import ResponseModel, error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.workspace.review import watched
 
 log = logging.getLogger("assay.serve")
@@ -26,32 +26,32 @@ log = logging.getLogger("assay.serve")
 router = APIRouter(
     prefix="/api",
     tags=["audit"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+    responses=error_responses(),
 )
 
 DAY = 86_400.0  # seconds between two looks for what is too old
 SERVER = "the server"  # by whom that is erased
 
 
-class FaultShape(Told):
+class FaultView(ResponseModel):
     record: str
     what: str
 
 
-class SealedShape(Told):
+class SealView(ResponseModel):
     n: int
     at: str
     where: str
 
 
-class VerifiedShape(Told):
+class VerificationResponse(ResponseModel):
     """Whether the record is whole; if not, what is wrong with it, the first bad record first."""
 
     whole: bool
     records: int
     seconds: float
-    faults: tuple[FaultShape, ...]
-    sealed: SealedShape | None
+    faults: tuple[FaultView, ...]
+    sealed: SealView | None
     since: int  # records after the last signed head
 
 
@@ -60,7 +60,7 @@ class VerifiedShape(Told):
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}},
 )
-def run_bundle(run: Annotated[str, Path(max_length=100)], mine: Mine) -> Response:
+def run_bundle(run: Annotated[str, Path(max_length=100)], mine: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
     seen = as_asked(mine.run(run), watched=watched(mine, run))
     made = bundled(mine.store, mine.path, mine.settings, seen, mine.scope())
@@ -68,20 +68,20 @@ def run_bundle(run: Annotated[str, Path(max_length=100)], mine: Mine) -> Respons
     return Response(made, media_type="application/zip", headers=headers)
 
 
-@router.get("/verify", response_model=VerifiedShape)
-def verify_all(who: Who, server: Here) -> VerifiedShape:
+@router.get("/verify", response_model=VerificationResponse)
+def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationResponse:
     """Check every record, as `assay verify` does. For administrators."""
     if not who.admin:
         raise HTTPException(404, "Not Found")
     opened = server.workspace
     found = verify(opened.store, witness.place_of(opened.settings.audit_copy, opened.path))
     sealed = found.sealed
-    return VerifiedShape(
+    return VerificationResponse(
         whole=found.whole,
         records=found.records,
         seconds=found.seconds,
-        faults=tuple(FaultShape(record=each.record, what=each.words) for each in found.faults),
-        sealed=SealedShape(n=sealed.n, at=sealed.at, where=sealed.where) if sealed else None,
+        faults=tuple(FaultView(record=each.record, what=each.words) for each in found.faults),
+        sealed=SealView(n=sealed.n, at=sealed.at, where=sealed.where) if sealed else None,
         since=found.since,
     )
 

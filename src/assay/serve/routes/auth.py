@@ -13,21 +13,19 @@ from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Checkpoint, Mode
 from assay.models.factory import has_model, reached
-from assay.serve.guard import COOKIE, Guard, address_of
-from assay.serve.schemas.run_schemas import Login, Me, Problem
-from assay.serve.state import Here, Person, Server, Who
+from assay.serve.guard import COOKIE, client_address
+from assay.serve.schemas.run_schemas import ErrorResponse, LoginRequest, MeResponse
+from assay.serve.state import CurrentPerson, CurrentServer, Person, Server
 from assay.store import facts
 from assay.store.access import members, tokens
 from assay.workspace.facade import Workspace
 
-__all__ = ["Guard", "as_now", "router"]
-
 router = APIRouter(
-    tags=["people"], responses={status: {"model": Problem} for status in (400, 401, 403, 413, 422, 429, 503)}
+    tags=["people"], responses={status: {"model": ErrorResponse} for status in (400, 401, 403, 413, 422, 429, 503)}
 )
 
 
-def as_now(server: Server, principal: Principal) -> Workspace:
+def current_workspace(server: Server, principal: Principal) -> Workspace:
     """The workspace for somebody who asked earlier, as they are now: groups that they have left show them nothing."""
     now = server.present(principal)
     if now is None:
@@ -35,15 +33,15 @@ def as_now(server: Server, principal: Principal) -> Workspace:
     return server.seen_by(now)
 
 
-@router.get("/api/me", response_model=Me)
-def me(here: Here, who: Who) -> Me:
+@router.get("/api/me", response_model=MeResponse)
+def me(here: CurrentServer, who: CurrentPerson) -> MeResponse:
     """The person who asks, and what they can choose from."""
     return _me(here, who)
 
 
-def _me(server: Server, person: Person) -> Me:
+def _me(server: Server, person: Person) -> MeResponse:
     settings, store = server.workspace.settings, server.workspace.store
-    return Me(
+    return MeResponse(
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
         admin=person.admin,
@@ -58,12 +56,12 @@ def _me(server: Server, person: Person) -> Me:
     )
 
 
-@router.post("/api/session", response_model=Me)
-async def sign_in(given: Login, request: Request, response: Response, here: Here) -> Me:
+@router.post("/api/session", response_model=MeResponse)
+async def sign_in(given: LoginRequest, request: Request, response: Response, here: CurrentServer) -> MeResponse:
     """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
     if here.serving.auth != "keys":
         raise UserError("Nobody signs in here with a password: this server knows people in another way.")
-    store, address = here.workspace.store, address_of(here, request.scope, request.headers)
+    store, address = here.workspace.store, client_address(here, request.scope, request.headers)
     here.limits.tries.begin(given.name, address)
     async with here.limits.signing_in:
         member = await asyncio.to_thread(members.check_password, store, given.name, given.password)
@@ -79,7 +77,7 @@ async def sign_in(given: Login, request: Request, response: Response, here: Here
 
 
 @router.delete("/api/session", status_code=204)
-def sign_out(request: Request, here: Here, who: Who) -> Response:
+def sign_out(request: Request, here: CurrentServer, who: CurrentPerson) -> Response:
     """Sign out: the session ends here and in the browser."""
     if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
         tokens.end(here.workspace.store, token)

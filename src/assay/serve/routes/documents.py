@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import pathlib
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi import APIRouter, Header, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
 
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
+from assay.ingest.pdf.ocr import MARK
 from assay.ingest.pipeline import original_path
-from assay.serve.schemas.document_schemas import Documents, DocumentWhole, Removed, Text
-from assay.serve.schemas.run_schemas import Problem, Some
-from assay.serve.state import Here, Mine
-from assay.serve.uploading.ingest_job import unfilled
-from assay.serve.views.document_views import document_line
+from assay.serve.schemas.document_schemas import (
+    BoxesResponse,
+    BoxView,
+    DocumentListResponse,
+    DocumentView,
+    RemovedResponse,
+    SearchRequest,
+    SearchResponse,
+    TextResponse,
+)
+from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, error_responses
+from assay.serve.state import CurrentServer, CurrentWorkspace
+from assay.serve.uploading.ingest_job import check_unlocked
+from assay.serve.views.document_views import document_summary, hit_view
+from assay.serve.views.request_options import search_filters
 from assay.store import document_list
-from assay.store.document_list import SHOWN
+from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
 from assay.workspace.facade import ORIGINALS, Workspace
 
 router = APIRouter(
     prefix="/api/documents",
     tags=["documents"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+    responses=error_responses(),
+)
+
+search_router = APIRouter(
+    prefix="/api",
+    tags=["search"],
+    responses=error_responses(502),
 )
 
 DocumentId = Annotated[str, Path(max_length=100)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
-LONGEST = 200_000  # characters of a reply
+MAX_TEXT = 200_000  # characters of a reply
 NO_SNIFFING = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -40,38 +58,38 @@ NO_SNIFFING = {
 }
 
 
-class State(StrEnum):
+class DocumentState(StrEnum):
     ready = "ready"
     pending = "pending"
     unreadable = "unreadable"
 
 
-@router.get("", response_model=Documents)
+@router.get("", response_model=DocumentListResponse)
 def list_documents(
-    mine: Mine,
+    mine: CurrentWorkspace,
     base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
     q: Annotated[str, Query(max_length=200, description="Words in the title, the name or among the authors.")] = "",
-    state: State | None = None,
+    state: DocumentState | None = None,
     after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
-    limit: Some = 50,
-) -> Documents:
+    limit: PageSize = 50,
+) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = mine.scope([base] if base else [])
     page = document_list.page(mine.store, scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
-    lines = tuple(document_line(entry, names) for entry in page.entries)
-    return Documents(documents=lines, total=page.total, next=page.next)
+    lines = tuple(document_summary(entry, names) for entry in page.entries)
+    return DocumentListResponse(documents=lines, total=page.total, next=page.next)
 
 
-@router.get("/{document}", response_model=DocumentWhole)
-def one_document(document: DocumentId, mine: Mine) -> DocumentWhole:
+@router.get("/{document}", response_model=DocumentView)
+def one_document(document: DocumentId, mine: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = mine.scope()
     head = document_list.head(mine.store, document, scope)
     if head is None:
-        raise missing(document)
-    line = document_line(head.entry, {base.id: base.name for base in scope.bases})
-    return DocumentWhole(
+        raise document_missing(document)
+    line = document_summary(head.entry, {base.id: base.name for base in scope.bases})
+    return DocumentView(
         **line.model_dump(),
         abstract=head.abstract,
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
@@ -81,8 +99,8 @@ def one_document(document: DocumentId, mine: Mine) -> DocumentWhole:
     )
 
 
-@router.delete("/{document}", response_model=Removed, responses={409: {"model": Problem}})
-async def remove_document(document: DocumentId, mine: Mine, here: Here) -> Removed:
+@router.delete("/{document}", response_model=RemovedResponse, responses={409: {"model": ErrorResponse}})
+async def remove_document(document: DocumentId, mine: CurrentWorkspace, here: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, mine, document)
     if here.worker.fills(base):
@@ -92,11 +110,11 @@ async def remove_document(document: DocumentId, mine: Mine, here: Here) -> Remov
     # Not in the engine: to take a book's vectors away it is split again, and nobody should wait for that.
     removed = await asyncio.to_thread(asyncio.run, _removed(mine, entry, base))
     await here.pages.forget()
-    return Removed(removed=tuple(each.id for each in removed))
+    return RemovedResponse(removed=tuple(each.id for each in removed))
 
 
 async def _removed(mine: Workspace, entry: Entry, base: Base) -> list[Entry]:
-    await unfilled(mine, base)
+    await check_unlocked(mine, base)
     return await mine.remove([entry.id], base.name)
 
 
@@ -105,20 +123,20 @@ def _to_remove(mine: Workspace, document: str) -> tuple[Entry, Base]:
     scope = mine.scope()
     entry = document_list.entry(mine.store, document, scope)
     if entry is None or entry.state == REPLACED:
-        raise missing(document)
+        raise document_missing(document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
-@router.get("/{document}/text", response_model=Text)
-def text_of(document: DocumentId, mine: Mine, start: Offset = 0, end: Offset | None = None) -> Text:
+@router.get("/{document}/text", response_model=TextResponse)
+def text_of(document: DocumentId, mine: CurrentWorkspace, start: Offset = 0, end: Offset | None = None) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
-    last = min(start + LONGEST, end if end is not None else start + LONGEST)
+    last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
     found = document_list.stretch(mine.store, document, mine.scope(), start, last)
     if found is None:
-        raise missing(document)
+        raise document_missing(document)
     text, whole = found
     start = min(start, whole)
-    return Text(document=document, start=start, end=start + len(text), characters=whole, text=text)
+    return TextResponse(document=document, start=start, end=start + len(text), characters=whole, text=text)
 
 
 @router.get(
@@ -131,7 +149,7 @@ def text_of(document: DocumentId, mine: Mine, start: Offset = 0, end: Offset | N
         }
     },
 )
-def original_of(document: DocumentId, mine: Mine) -> FileResponse:
+def original_of(document: DocumentId, mine: CurrentWorkspace) -> FileResponse:
     entry = document_list.entry(mine.store, document, mine.scope())
     place = original_path(mine.path / ORIGINALS, entry.digest) if entry and entry.digest else None
     if entry is None or place is None or not place.is_file():
@@ -141,5 +159,84 @@ def original_of(document: DocumentId, mine: Mine) -> FileResponse:
     return FileResponse(place, media_type="application/octet-stream", headers=NO_SNIFFING | shown)
 
 
-def missing(document: str) -> Missing:
+def document_missing(document: str) -> Missing:
     return Missing(f"There is no document with the id {document!r}.")
+
+
+# --- pages of PDFs -------------------------------------------------------------------------------------------------
+
+MAX_SPAN = 20_000  # characters of a span that is looked for
+PRIVATE_CACHE = "private, max-age=600"
+
+
+@router.get(
+    "/{document}/pages/{n}",
+    response_class=Response,
+    responses={
+        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."},
+        304: {"description": "The same as before."},
+    },
+)
+async def page_of(
+    document: DocumentId,
+    n: Annotated[int, Path(ge=1, le=100_000)],
+    mine: CurrentWorkspace,
+    here: CurrentServer,
+    width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 1100,
+    if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
+) -> Response:
+    """A page of a PDF as a picture."""
+    head, original = await asyncio.to_thread(_original, mine, document)
+    if original is None:
+        raise Missing(f"Document {document!r} has no pages that can be shown. Its text can.")
+    tag = f'"{head.entry.digest[:32]}-{n}-{width}"'
+    headers = {"ETag": tag, "Cache-Control": PRIVATE_CACHE}
+    if if_none_match and tag in if_none_match:
+        return Response(status_code=304, headers=headers)
+    picture = await here.pages.picture(head.entry.digest, original, n, width)
+    return Response(picture, media_type="image/png", headers=headers)
+
+
+@router.get("/{document}/boxes", response_model=BoxesResponse)
+async def boxes_of(
+    document: DocumentId, mine: CurrentWorkspace, here: CurrentServer, start: Offset, end: Offset
+) -> BoxesResponse:
+    """Where a stretch of the text stands on the pages of a PDF; nothing for documents without pages of their own."""
+    head, original = await asyncio.to_thread(_original, mine, document)
+    end = min(end, start + MAX_SPAN, head.entry.characters)
+    if original is None or end <= start:
+        return BoxesResponse(document=document, boxes=())
+    if MARK in head.meta:
+        found = await here.engine.do(mine.boxes(document, start, end))
+    else:
+        words = await asyncio.to_thread(_words, mine, document, start, end)
+        found = await here.pages.boxes(head.entry.digest, original, start, end, words, head.pages)
+    return BoxesResponse(
+        document=document,
+        boxes=tuple(BoxView(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1) for box in found),
+    )
+
+
+def _words(mine: Workspace, document: str, start: int, end: int) -> str:
+    return (document_list.stretch(mine.store, document, mine.scope(), start, end) or ("", 0))[0]
+
+
+def _original(mine: Workspace, document: str) -> tuple[Head, pathlib.Path | None]:
+    """The document, if this person may read it, and its bytes, if they are pages."""
+    head = document_list.head(mine.store, document, mine.scope())
+    if head is None:
+        raise document_missing(document)
+    place = original_path(mine.path / ORIGINALS, head.entry.digest) if head.entry.kind == "pdf" else None
+    return head, place if place and place.is_file() else None
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+@search_router.post("/search", response_model=SearchResponse)
+async def search(wanted: SearchRequest, mine: CurrentWorkspace, here: CurrentServer) -> SearchResponse:
+    """Find passages by words and by meaning."""
+    where = search_filters(wanted)
+    hits = await here.engine.do(mine.search(wanted.query, wanted.k, where))
+    names = {base.id: base.name for base in (await asyncio.to_thread(mine.scope)).bases}
+    return SearchResponse(query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits))

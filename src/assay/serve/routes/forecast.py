@@ -6,21 +6,21 @@ import asyncio
 
 from fastapi import APIRouter
 
-from assay.serve.schemas.document_schemas import RangeShape, RangesShape
-from assay.serve.schemas.run_schemas import Ask, Problem, Told
-from assay.serve.state import Mine
-from assay.serve.views.request_options import how_of
+from assay.serve.schemas.document_schemas import RangesView, RangeView
+from assay.serve.schemas.run_schemas import AskRequest, ResponseModel, error_responses
+from assay.serve.state import CurrentWorkspace
+from assay.serve.views.request_options import ask_options
 from assay.store.runs.forecasts import Foreseen, Range
 from assay.workspace import forecast as foreseeing
 
 router = APIRouter(
     prefix="/api",
     tags=["runs"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 503)},
+    responses=error_responses(413),
 )
 
 
-class CeilingShape(Told):
+class CeilingView(ResponseModel):
     """The ceiling that would cut it short: `probably`, or else only if it takes more than is likely."""
 
     setting: str
@@ -30,38 +30,38 @@ class CeilingShape(Told):
     probably: bool
 
 
-class ErrorShape(Told):
+class ForecastErrorView(ResponseModel):
     """Of earlier forecasts: the share inside their range, and the middle of what it took by what was likely."""
 
     inside: float
     ratio: float
 
 
-class Outlook(RangesShape):
+class ForecastResponse(RangesView):
     """What a question will take, as far as that can be told."""
 
     kind: str
     from_runs: int  # earlier questions of yours that the ranges rest on
     documents: int
     passages: int
-    ceiling: CeilingShape | None
-    error: dict[str, ErrorShape] | None
+    ceiling: CeilingView | None
+    error: dict[str, ForecastErrorView] | None
     lines: tuple[str, ...]  # the same in words
 
 
-@router.post("/forecast", response_model=Outlook)
-async def forecast(wish: Ask, mine: Mine) -> Outlook:
+@router.post("/forecast", response_model=ForecastResponse)
+async def forecast(wish: AskRequest, mine: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(foreseeing.of_question, mine, how_of(wish))
+    found = await asyncio.to_thread(foreseeing.of_question, mine, ask_options(wish))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
-    return Outlook(
+    return ForecastResponse(
         kind=found.kind,
         **dict(ranges(expected)),
         from_runs=expected.from_runs,
         documents=expected.counts["documents"],
         passages=expected.counts["passages"],
-        ceiling=CeilingShape(
+        ceiling=CeilingView(
             setting=met.ceiling.setting,
             what=met.ceiling.what,
             of=met.ceiling.whose,
@@ -70,13 +70,14 @@ async def forecast(wish: Ask, mine: Mine) -> Outlook:
         )
         if met
         else None,
-        error={name: ErrorShape(inside=each.inside, ratio=each.ratio) for name, each in found.errors.items()} or None,
+        error={name: ForecastErrorView(inside=each.inside, ratio=each.ratio) for name, each in found.errors.items()}
+        or None,
         lines=tuple(foreseeing.lines(found)),
     )
 
 
-def ranges(expected: Foreseen) -> RangesShape:
-    return RangesShape(
+def ranges(expected: Foreseen) -> RangesView:
+    return RangesView(
         calls=_range(expected.calls),
         tokens=_range(expected.tokens),
         money=None if expected.money is None else _range(expected.money),
@@ -84,5 +85,5 @@ def ranges(expected: Foreseen) -> RangesShape:
     )
 
 
-def _range(found: Range) -> RangeShape:
-    return RangeShape(low=round(found.low, 6), likely=round(found.likely, 6), high=round(found.high, 6))
+def _range(found: Range) -> RangeView:
+    return RangeView(low=round(found.low, 6), likely=round(found.likely, 6), high=round(found.high, 6))

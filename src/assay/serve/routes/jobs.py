@@ -11,11 +11,11 @@ from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
 from assay.serve.routes import auth
-from assay.serve.schemas.document_schemas import JobShape
-from assay.serve.schemas.run_schemas import Problem
-from assay.serve.state import Here, Mine, Server
-from assay.serve.stream import AGAIN, HEADERS, HEARTBEAT, SSE, sse
-from assay.serve.views.document_views import job_shape
+from assay.serve.schemas.document_schemas import JobView
+from assay.serve.schemas.run_schemas import error_responses
+from assay.serve.state import CurrentServer, CurrentWorkspace, Server
+from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
+from assay.serve.views.document_views import job_view
 from assay.store import jobs
 from assay.store.jobs import Job
 from assay.workspace.facade import Workspace
@@ -23,7 +23,7 @@ from assay.workspace.facade import Workspace
 router = APIRouter(
     prefix="/api/jobs",
     tags=["jobs"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+    responses=error_responses(),
 )
 
 JobId = Annotated[str, Path(max_length=100)]
@@ -31,25 +31,25 @@ REPORTS = 200  # files of a job that are told of
 LISTED = 20  # jobs in the list
 
 
-async def take_up(server: Server) -> None:
+async def start_worker(server: Server) -> None:
     """Read what was sent, from now on; first what an earlier process was cut off from."""
-    await server.worker.take_up(lambda principal: auth.as_now(server, principal))
+    await server.worker.take_up(lambda principal: auth.current_workspace(server, principal))
 
 
-def job_of(mine: Workspace, job: str) -> JobShape:
+def job_of(mine: Workspace, job: str) -> JobView:
     """A job of this person's as it stands."""
-    return job_shape(jobs.get(mine.store, job, mine.principal.id), jobs.files(mine.store, job, REPORTS))
+    return job_view(jobs.get(mine.store, job, mine.principal.id), jobs.files(mine.store, job, REPORTS))
 
 
-@router.get("", response_model=list[JobShape])
-def list_jobs(mine: Mine) -> list[JobShape]:
+@router.get("", response_model=list[JobView])
+def list_jobs(mine: CurrentWorkspace) -> list[JobView]:
     """Your latest jobs, the newest first."""
     found = jobs.listing(mine.store, mine.principal.id, LISTED)
-    return [job_shape(job, jobs.files(mine.store, job.id, REPORTS)) for job in found]
+    return [job_view(job, jobs.files(mine.store, job.id, REPORTS)) for job in found]
 
 
-@router.get("/{job}", response_model=JobShape)
-def one_job(job: JobId, mine: Mine) -> JobShape:
+@router.get("/{job}", response_model=JobView)
+def one_job(job: JobId, mine: CurrentWorkspace) -> JobView:
     return job_of(mine, job)
 
 
@@ -60,7 +60,7 @@ def one_job(job: JobId, mine: Mine) -> JobShape:
         200: {"content": SSE, "description": "`event: job` with the job as data, until it ends; then `event: end`."}
     },
 )
-async def follow_job(job: JobId, mine: Mine, here: Here) -> StreamingResponse:
+async def follow_job(job: JobId, mine: CurrentWorkspace, here: CurrentServer) -> StreamingResponse:
     """The job whenever something has changed, as server-sent events, until it ends."""
     await asyncio.to_thread(job_of, mine, job)  # says that there is none, before anything is sent
     return StreamingResponse(_events(here, mine, job), media_type="text/event-stream", headers=HEADERS)
@@ -68,13 +68,13 @@ async def follow_job(job: JobId, mine: Mine, here: Here) -> StreamingResponse:
 
 async def _events(here: Server, mine: Workspace, job: str) -> AsyncIterator[str]:
     last: Job | None = None
-    yield f"retry: {AGAIN}\n\n"
+    yield f"retry: {RETRY_MILLISECONDS}\n\n"
     async for now in here.worker.follow(job, mine.principal.id):
         if now is None:
             yield HEARTBEAT
         else:
             files = await asyncio.to_thread(jobs.files, mine.store, job, REPORTS)
-            yield sse("job", job_shape(now, files).model_dump_json())
+            yield sse("job", job_view(now, files).model_dump_json())
             last = now
     if last is not None and not last.going:
         yield sse("end", json.dumps({"state": last.state}))
@@ -82,8 +82,8 @@ async def _events(here: Server, mine: Workspace, job: str) -> AsyncIterator[str]
         yield sse("parked", "{}")
 
 
-@router.post("/{job}/cancel", response_model=JobShape)
-async def cancel_job(job: JobId, mine: Mine, here: Here) -> JobShape:
+@router.post("/{job}/cancel", response_model=JobView)
+async def cancel_job(job: JobId, mine: CurrentWorkspace, here: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
     found = await asyncio.to_thread(jobs.get, mine.store, job, mine.principal.id)
     await here.worker.cancel(found)

@@ -8,24 +8,24 @@ from fastapi import APIRouter, HTTPException, Path, Response
 
 from assay.core.errors import Missing, UserError
 from assay.serve.schemas.access_schemas import (
-    ChangedPerson,
-    Keys,
-    KeyShape,
-    MadeKey,
-    NewKey,
-    NewPerson,
-    People,
-    PersonShape,
+    CreatedKeyResponse,
+    CreateKeyRequest,
+    CreatePersonRequest,
+    KeysResponse,
+    KeyView,
+    PeopleResponse,
+    PersonView,
+    UpdatePersonRequest,
 )
-from assay.serve.schemas.run_schemas import Problem
-from assay.serve.state import Here, Person, Who
+from assay.serve.schemas.run_schemas import error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, Person
 from assay.store.access import members, tokens
 from assay.store.access.members import Member
 
 router = APIRouter(
     prefix="/api",
     tags=["people"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 503)},
+    responses=error_responses(413),
 )
 
 PersonName = Annotated[str, Path(max_length=100)]
@@ -37,26 +37,28 @@ def _administrator(who: Person) -> None:
         raise HTTPException(404, "Not Found")
 
 
-def _shape(member: Member) -> PersonShape:
-    return PersonShape(name=member.name, groups=member.groups, admin=member.admin, created=member.created)
+def _shape(member: Member) -> PersonView:
+    return PersonView(name=member.name, groups=member.groups, admin=member.admin, created=member.created)
 
 
-@router.get("/people", response_model=People)
-def list_people(here: Here, who: Who) -> People:
+@router.get("/people", response_model=PeopleResponse)
+def list_people(here: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
     _administrator(who)
-    return People(people=tuple(map(_shape, members.listing(here.workspace.store))))
+    return PeopleResponse(people=tuple(map(_shape, members.listing(here.workspace.store))))
 
 
-@router.post("/people", status_code=201, response_model=PersonShape)
-def add_person(new: NewPerson, here: Here, who: Who) -> PersonShape:
+@router.post("/people", status_code=201, response_model=PersonView)
+def add_person(new: CreatePersonRequest, here: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
     _administrator(who)
     return _shape(members.add(here.workspace.store, new.name, new.groups, admin=new.admin, password=new.password))
 
 
-@router.patch("/people/{name}", response_model=PersonShape)
-def change_person(name: PersonName, changed: ChangedPerson, here: Here, who: Who) -> PersonShape:
+@router.patch("/people/{name}", response_model=PersonView)
+def change_person(
+    name: PersonName, changed: UpdatePersonRequest, here: CurrentServer, who: CurrentPerson
+) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on."""
     _administrator(who)
     store = here.workspace.store
@@ -73,7 +75,7 @@ def change_person(name: PersonName, changed: ChangedPerson, here: Here, who: Who
 
 
 @router.delete("/people/{name}", status_code=204)
-def remove_person(name: PersonName, here: Here, who: Who) -> Response:
+def remove_person(name: PersonName, here: CurrentServer, who: CurrentPerson) -> Response:
     """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays."""
     _administrator(who)
     if name == who.principal.id:
@@ -82,25 +84,27 @@ def remove_person(name: PersonName, here: Here, who: Who) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/keys", response_model=Keys)
-def list_keys(here: Here, who: Who) -> Keys:
+@router.get("/keys", response_model=KeysResponse)
+def list_keys(here: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
     own = tokens.listing(here.workspace.store, who.principal.id)
-    return Keys(keys=tuple(KeyShape(id=key.id, label=key.label, created=key.created, used=key.used) for key in own))
+    return KeysResponse(
+        keys=tuple(KeyView(id=key.id, label=key.label, created=key.created, used=key.used) for key in own)
+    )
 
 
-@router.post("/keys", status_code=201, response_model=MadeKey)
-def make_key(new: NewKey, here: Here, who: Who) -> MadeKey:
+@router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
+def make_key(new: CreateKeyRequest, here: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
     store = here.workspace.store
     before = {key.id for key in tokens.listing(store, who.principal.id)}
     secret = tokens.new_key(store, who.principal.id, new.label)
     made = next(key for key in tokens.listing(store, who.principal.id) if key.id not in before)
-    return MadeKey(id=made.id, key=secret)
+    return CreatedKeyResponse(id=made.id, key=secret)
 
 
 @router.delete("/keys/{key}", status_code=204)
-def remove_key(key: KeyId, here: Here, who: Who) -> Response:
+def remove_key(key: KeyId, here: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
     store = here.workspace.store
     if key not in {each.id for each in tokens.listing(store, who.principal.id)}:

@@ -12,57 +12,57 @@ from assay.core.errors import UserError
 from assay.governance.reports import catalogue
 from assay.governance.reports.report import Report, as_csv
 from assay.governance.review.visibility import as_asked
-from assay.serve.schemas.run_schemas import Date, Problem, Told
-from assay.serve.state import Mine, Who
+from assay.serve.schemas.run_schemas import Date, ResponseModel, error_responses
+from assay.serve.state import CurrentPerson, CurrentWorkspace
 from assay.workspace.review import watched
 
 router = APIRouter(
     prefix="/api/reports",
     tags=["reports"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)},
+    responses=error_responses(),
 )
 
 
-class Form(StrEnum):
+class ReportFormat(StrEnum):
     json = "json"
     csv = "csv"
 
 
-class ColumnShape(Told):
+class ColumnView(ResponseModel):
     name: str
     about: str
 
 
-class SeriesShape(Told):
+class SeriesView(ResponseModel):
     name: str
     y: tuple[float | None, ...]
 
 
-class ChartShape(Told):
+class ChartView(ResponseModel):
     title: str
     kind: str  # bar, line
     x: tuple[str, ...]
-    series: tuple[SeriesShape, ...]
+    series: tuple[SeriesView, ...]
     threshold: float | None  # where an alarm would be raised
 
 
-class ReportShape(Told):
+class ReportResponse(ResponseModel):
     title: str
     about: str
-    columns: tuple[ColumnShape, ...]
+    columns: tuple[ColumnView, ...]
     rows: tuple[tuple[str | int | float | None, ...], ...]
-    charts: tuple[ChartShape, ...]
+    charts: tuple[ChartView, ...]
 
 
-@router.get("/{kind}", response_model=ReportShape, responses={200: {"content": {"text/csv": {}}}})
+@router.get("/{kind}", response_model=ReportResponse, responses={200: {"content": {"text/csv": {}}}})
 def report(
     kind: catalogue.Kind,
-    mine: Mine,
-    who: Who,
+    mine: CurrentWorkspace,
+    who: CurrentPerson,
     since: Date | None = None,
     until: Date | None = None,
     run: Annotated[str, Query(max_length=100)] = "",
-    format: Form = Form.json,
+    format: ReportFormat = ReportFormat.json,
 ) -> Any:
     """A report on the runs that were begun in a time, both days included; of `runs`, also the account of one of yours."""
     if run and kind is not catalogue.Kind.runs:
@@ -72,24 +72,24 @@ def report(
     else:
         whose = None if who.admin else mine.principal.id
         made = catalogue.made(mine.store, kind, since or "", until or "", whose)
-    if format is Form.csv:
+    if format is ReportFormat.csv:
         name = {"Content-Disposition": f'attachment; filename="assay-{kind.value}.csv"'}
         return PlainTextResponse(as_csv(made), media_type="text/csv", headers=name)
     return shape(made)
 
 
-def shape(made: Report) -> ReportShape:
-    return ReportShape(
+def shape(made: Report) -> ReportResponse:
+    return ReportResponse(
         title=made.title,
         about=made.about,
-        columns=tuple(ColumnShape(name=each.name, about=each.about) for each in made.columns),
+        columns=tuple(ColumnView(name=each.name, about=each.about) for each in made.columns),
         rows=made.rows,
         charts=tuple(
-            ChartShape(
+            ChartView(
                 title=each.title,
                 kind=each.kind,
                 x=each.x,
-                series=tuple(SeriesShape(name=own.name, y=own.y) for own in each.series),
+                series=tuple(SeriesView(name=own.name, y=own.y) for own in each.series),
                 threshold=each.threshold,
             )
             for each in made.charts

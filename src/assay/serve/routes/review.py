@@ -8,20 +8,20 @@ from fastapi import APIRouter, Path, Query
 
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit
-from assay.serve.live import framed
-from assay.serve.routes.runs import chained
+from assay.serve.live import build_frame
+from assay.serve.routes.runs import chain_entry
 from assay.serve.schemas.review_schemas import (
-    Decided,
-    DecisionGiven,
-    DraftClaim,
-    EditShape,
-    ReviewLine,
-    Reviews,
-    ReviewWhole,
-    Which,
+    DecisionRequest,
+    DecisionView,
+    DraftClaimView,
+    EditView,
+    ReviewFilter,
+    ReviewListResponse,
+    ReviewSummary,
+    ReviewView,
 )
-from assay.serve.schemas.run_schemas import EventShape, Problem, Some, Trace
-from assay.serve.state import Here, Mine, Person, Server, Who
+from assay.serve.schemas.run_schemas import EventView, PageSize, TraceResponse, error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.views import run_views
 from assay.store.runs import budgets, records, underway
 from assay.workspace import review as reviewing
@@ -31,7 +31,7 @@ from assay.workspace.review import Line, ReviewContext, Sheet, Written
 router = APIRouter(
     prefix="/api/reviews",
     tags=["reviews"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 503)},
+    responses=error_responses(413),
 )
 
 RunId = Annotated[str, Path(max_length=100)]
@@ -47,51 +47,53 @@ def bench_of(server: Server, mine: Workspace, who: Person) -> ReviewContext:
     return ReviewContext(mine, who.admin, present)
 
 
-@router.get("", response_model=Reviews)
+@router.get("", response_model=ReviewListResponse)
 def reviews(
-    mine: Mine,
-    who: Who,
-    here: Here,
-    state: Which = Which.waiting,
+    mine: CurrentWorkspace,
+    who: CurrentPerson,
+    here: CurrentServer,
+    state: ReviewFilter = ReviewFilter.waiting,
     after: Annotated[str, Query(max_length=100)] = "",
-    limit: Some = 50,
-) -> Reviews:
+    limit: PageSize = 50,
+) -> ReviewListResponse:
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
     bench = bench_of(here, mine, who)
-    lines, more = reviewing.queue(bench, waiting=state is Which.waiting, after=after, limit=limit)
-    return Reviews(reviews=tuple(map(_line, lines)), next=more)
+    lines, more = reviewing.queue(bench, waiting=state is ReviewFilter.waiting, after=after, limit=limit)
+    return ReviewListResponse(reviews=tuple(map(_line, lines)), next=more)
 
 
-@router.get("/{run}", response_model=ReviewWhole)
-def review(run: RunId, mine: Mine, who: Who, here: Here) -> ReviewWhole:
+@router.get("/{run}", response_model=ReviewView)
+def review(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
     return _whole(mine, reviewing.shown(bench_of(here, mine, who), run))
 
 
-@router.get("/{run}/trace", response_model=Trace)
-def trace(run: RunId, mine: Mine, who: Who, here: Here) -> Trace:
+@router.get("/{run}/trace", response_model=TraceResponse)
+def trace(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
     found = reviewing.trace(bench_of(here, mine, who), run)
     titles: dict[str, str] = {}
-    frames = [framed(mine, record.seq, record.at, event, titles) for record, event in found]
-    return Trace(
+    frames = [build_frame(mine, record.seq, record.at, event, titles) for record, event in found]
+    return TraceResponse(
         run=run,
-        events=tuple(EventShape.model_validate_json(frame.body) for frame in frames),
-        chain=tuple(chained(record) for record, _ in found),
+        events=tuple(EventView.model_validate_json(frame.body) for frame in frames),
+        chain=tuple(chain_entry(record) for record, _ in found),
         faults=tuple(records.faults(mine.store, run)),
-        usage=run_views.usage(budgets.spent_by_run(mine.store, run)),
+        usage=run_views.usage_view(budgets.spent_by_run(mine.store, run)),
         seconds=records.active_seconds(mine.store, run),
     )
 
 
-@router.post("/{run}/decision", response_model=ReviewWhole)
-async def decide(run: RunId, given: DecisionGiven, mine: Mine, who: Who, here: Here) -> ReviewWhole:
+@router.post("/{run}/decision", response_model=ReviewView)
+async def decide(
+    run: RunId, given: DecisionRequest, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer
+) -> ReviewView:
     """Approve, edit or reject the answer with this seal. What is approved is delivered, and what is edited is checked and waits
     again, without anybody doing more."""
     return await here.engine.do(_decided(here, mine, who, run, given))
 
 
-async def _decided(server: Server, mine: Workspace, who: Person, run: str, given: DecisionGiven) -> ReviewWhole:
+async def _decided(server: Server, mine: Workspace, who: Person, run: str, given: DecisionRequest) -> ReviewView:
     bench = bench_of(server, mine, who)
     edits = [Edit(each.place, each.text) for each in given.edits]
     made = reviewing.decide(bench, run, given.decision, given.seal, given.note, edits)
@@ -104,8 +106,8 @@ async def _decided(server: Server, mine: Workspace, who: Person, run: str, given
     return told
 
 
-def _line(line: Line) -> ReviewLine:
-    return ReviewLine(**_told(line))
+def _line(line: Line) -> ReviewSummary:
+    return ReviewSummary(**_told(line))
 
 
 def _told(line: Line) -> dict[str, Any]:
@@ -126,30 +128,30 @@ def _told(line: Line) -> dict[str, Any]:
     }
 
 
-def _whole(mine: Workspace, sheet: Sheet) -> ReviewWhole:
+def _whole(mine: Workspace, sheet: Sheet) -> ReviewView:
     told = _told(sheet.line)
-    return ReviewWhole(
+    return ReviewView(
         **told,
         seal=sheet.seal,
-        answer=run_views.answer(sheet.answer, sheet.evidence, mine.document) if sheet.open else None,
+        answer=run_views.answer_view(sheet.answer, sheet.evidence, mine.document) if sheet.open else None,
         claims=tuple(map(_claim, sheet.claims)),
-        evidence=run_views.evidence(sheet.evidence, sheet.answer.cited_keys, mine.document),
+        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, mine.document),
         history=tuple(
-            Decided(
+            DecisionView(
                 decision=each.decision,
                 by=each.by,
                 note=each.note,
                 seal=each.seal,
-                edits=tuple(EditShape(place=edit.place, text=edit.text) for edit in each.edits),
+                edits=tuple(EditView(place=edit.place, text=edit.text) for edit in each.edits),
             )
             for each in sheet.history
         ),
     )
 
 
-def _claim(written: Written) -> DraftClaim:
+def _claim(written: Written) -> DraftClaimView:
     claim = written.claim
-    return DraftClaim(
+    return DraftClaimView(
         place=written.place,
         text=claim.words,
         verdict=claim.verdict,

@@ -16,26 +16,25 @@ from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.serve import stream
-from assay.serve.limits import room_for_a_run
-from assay.serve.live import behind
+from assay.serve.live import stored_frames
 from assay.serve.schemas.run_schemas import (
-    Ask,
-    AskNow,
-    Begun,
-    Choice,
-    EventShape,
-    Problem,
-    Replayed,
-    RunLine,
-    Runs,
-    RunWhole,
-    Some,
-    Told,
-    Trace,
+    AskAndWaitRequest,
+    AskRequest,
+    ChoiceRequest,
+    EventView,
+    PageSize,
+    ReplayResponse,
+    ResponseModel,
+    RunListResponse,
+    RunStartedResponse,
+    RunSummary,
+    RunView,
+    TraceResponse,
+    error_responses,
 )
-from assay.serve.state import Here, Mine, Person, Server, Who
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.views import run_views
-from assay.serve.views.request_options import how_of
+from assay.serve.views.request_options import ask_options
 from assay.store.access import withheld
 from assay.store.runs import budgets, history, records
 from assay.store.runs.records import Record
@@ -44,22 +43,22 @@ from assay.workspace.facade import Workspace
 router = APIRouter(
     prefix="/api",
     tags=["runs"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 413, 422, 429, 502, 503)},
+    responses=error_responses(413, 502),
 )
 
 RunId = Annotated[str, Path(max_length=100)]
 
 
-class Events(Told):
-    events: tuple[EventShape, ...]
+class EventListResponse(ResponseModel):
+    events: tuple[EventView, ...]
 
 
-class Kind(StrEnum):
+class RunKind(StrEnum):
     question = "question"
     synthesis = "synthesis"
 
 
-class Form(StrEnum):
+class AnswerFormat(StrEnum):
     text = "text"
     markdown = "markdown"
     html = "html"
@@ -67,19 +66,19 @@ class Form(StrEnum):
     bibtex = "bibtex"
 
 
-FORMS = {
-    Form.text: "text/plain",
-    Form.markdown: "text/markdown",
-    Form.html: "text/html",
-    Form.json: "application/json",
-    Form.bibtex: "application/x-bibtex",
+MEDIA_TYPES = {
+    AnswerFormat.text: "text/plain",
+    AnswerFormat.markdown: "text/markdown",
+    AnswerFormat.html: "text/html",
+    AnswerFormat.json: "application/json",
+    AnswerFormat.bibtex: "application/x-bibtex",
 }
 
 
-OTHERS = ("n", "link")  # of a record: its place among everybody's, which says how much others do
+HIDDEN_FIELDS = ("n", "link")  # of a record: its place among everybody's, which says how much others do
 
 
-class Streamed(StrEnum):
+class EventFormat(StrEnum):
     sse = "sse"
     json = "json"
 
@@ -87,69 +86,75 @@ class Streamed(StrEnum):
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
-@router.post("/runs", status_code=201, response_model=Begun)
-async def begin_run(wish: Ask, mine: Mine, who: Who, server: Here) -> Begun:
+@router.post("/runs", status_code=201, response_model=RunStartedResponse)
+async def begin_run(
+    wish: AskRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> RunStartedResponse:
     """Ask. The run goes on whoever leaves, and after a restart; it is followed where `events` says."""
     run = await _begun(server, who, mine, wish)
-    return begun(run.id, run.asked.thread)
+    return run_started(run.id, run.asked.thread)
 
 
 @router.post(
-    "/ask", response_model=RunWhole, responses={200: {"content": stream.SSE, "description": "The run, or its events."}}
+    "/ask", response_model=RunView, responses={200: {"content": stream.SSE, "description": "The run, or its events."}}
 )
-async def ask(wish: AskNow, mine: Mine, who: Who, server: Here) -> Any:
+async def ask(wish: AskAndWaitRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> Any:
     """Ask and wait: for the run, once it has ended or waits for a choice, or (`stream`) for its events as they come."""
     run = await _begun(server, who, mine, wish)
     if wish.stream:
-        return stream.streamed(server.live, mine, run.id)
-    await stream.ended(server.live, mine, run.id)
+        return stream.stream_response(server.live, mine, run.id)
+    await stream.wait_until_ended(server.live, mine, run.id)
     return await server.engine.do(_told(server, mine, run.id))
 
 
-async def _begun(server: Server, who: Person, mine: Workspace, wish: Ask) -> Run:
-    how = how_of(wish)
+async def _begun(server: Server, who: Person, mine: Workspace, wish: AskRequest) -> Run:
+    how = ask_options(wish)
     talks = bool(wish.thread or wish.talk)
     steps = mine.chat(wish.question, wish.thread, how) if talks else mine.ask(wish.question, how)
-    with room_for_a_run(server, who):
+    with server.reserve_run(who):
         return await server.live.begin(mine, steps)
 
 
-def begun(run: str, thread: str) -> Begun:
-    return Begun(run=run, thread=thread, events=f"/api/runs/{run}/events")
+def run_started(run: str, thread: str) -> RunStartedResponse:
+    return RunStartedResponse(run=run, thread=thread, events=f"/api/runs/{run}/events")
 
 
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-@router.get("/runs", response_model=Runs)
-def list_runs(mine: Mine, server: Here, after: str = "", limit: Some = 50, kind: Kind | None = None) -> Runs:
+@router.get("/runs", response_model=RunListResponse)
+def list_runs(
+    mine: CurrentWorkspace, server: CurrentServer, after: str = "", limit: PageSize = 50, kind: RunKind | None = None
+) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
-    only = None if kind is None else kind is Kind.synthesis
+    only = None if kind is None else kind is RunKind.synthesis
     found, more = history.page(mine.store, mine.principal.id, mine.scope(), after, limit, only)
-    return Runs(runs=tuple(run_views.line(each, server.live.under_way(each.id)) for each in found), next=more)
+    return RunListResponse(
+        runs=tuple(run_views.run_summary(each, server.live.under_way(each.id)) for each in found), next=more
+    )
 
 
-@router.get("/runs/{run}", response_model=RunWhole)
-def one_run(run: RunId, mine: Mine, server: Here) -> RunWhole:
+@router.get("/runs/{run}", response_model=RunView)
+def one_run(run: RunId, mine: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
     return _whole(server, mine, run)
 
 
-def _whole(server: Server, mine: Workspace, run_id: str) -> RunWhole:
+def _whole(server: Server, mine: Workspace, run_id: str) -> RunView:
     under_way = server.live.under_way(run_id)  # asked before reading: what has ended by then is on record
-    return run_views.whole(mine, mine.run(run_id), under_way)
+    return run_views.run_view(mine, mine.run(run_id), under_way)
 
 
 @router.get(
     "/runs/{run}/events",
-    response_model=Events,
+    response_model=EventListResponse,
     responses={200: {"content": stream.SSE, "description": "Server-sent events, or all there are so far as JSON."}},
 )
 def run_events(
     run: RunId,
-    mine: Mine,
-    server: Here,
-    format: Streamed = Streamed.sse,
+    mine: CurrentWorkspace,
+    server: CurrentServer,
+    format: EventFormat = EventFormat.sse,
     after: Annotated[int, Query(ge=-1, le=2**31)] = -1,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Any:
@@ -158,37 +163,37 @@ def run_events(
     # Says that there is none, while that can still be said.
     history.standing(mine.store, run, mine.principal.id, mine.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
-    if format is Streamed.json:
-        return Events(events=_events(mine, run, seen))
-    return stream.streamed(server.live, mine, run, seen)
+    if format is EventFormat.json:
+        return EventListResponse(events=_events(mine, run, seen))
+    return stream.stream_response(server.live, mine, run, seen)
 
 
-def _events(mine: Workspace, run: str, after: int = -1) -> tuple[EventShape, ...]:
-    found: list[EventShape] = []
-    while frames := behind(mine, run, after):
-        found += [EventShape.model_validate_json(frame.body) for frame in frames]
+def _events(mine: Workspace, run: str, after: int = -1) -> tuple[EventView, ...]:
+    found: list[EventView] = []
+    while frames := stored_frames(mine, run, after):
+        found += [EventView.model_validate_json(frame.body) for frame in frames]
         after = frames[-1].seq
     return tuple(found)
 
 
-def chained(record: Record) -> dict[str, Any]:
+def chain_entry(record: Record) -> dict[str, Any]:
     """A record in the chain of its run."""
-    return {name: told for name, told in to_json(record).items() if name not in OTHERS}
+    return {name: told for name, told in to_json(record).items() if name not in HIDDEN_FIELDS}
 
 
-@router.get("/runs/{run}/trace", response_model=Trace)
-def run_trace(run: RunId, mine: Mine, response: Response, download: bool = False) -> Trace:
+@router.get("/runs/{run}/trace", response_model=TraceResponse)
+def run_trace(run: RunId, mine: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
     chain = records.chain(mine.store, run, mine.principal.id)
     told = _events(mine, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
-    return Trace(
+    return TraceResponse(
         run=run,
         events=told,
-        chain=tuple(map(chained, chain)),
+        chain=tuple(map(chain_entry, chain)),
         faults=tuple(records.faults(mine.store, run)),
-        usage=run_views.usage(budgets.spent_by_run(mine.store, run)),
+        usage=run_views.usage_view(budgets.spent_by_run(mine.store, run)),
         seconds=records.active_seconds(mine.store, run),
     )
 
@@ -199,11 +204,11 @@ def run_trace(run: RunId, mine: Mine, response: Response, download: bool = False
     responses={
         200: {
             "description": "The answer in the format asked for.",
-            "content": {kind: {} for kind in FORMS.values()},
+            "content": {kind: {} for kind in MEDIA_TYPES.values()},
         }
     },
 )
-def run_answer(run: RunId, mine: Mine, format: Form = Form.text) -> Response:
+def run_answer(run: RunId, mine: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
     found = mine.run(run)
     if found.withheld:
@@ -212,13 +217,13 @@ def run_answer(run: RunId, mine: Mine, format: Form = Form.text) -> Response:
         raise UserError(f"Run {run} has no answer yet.")
     cited = render.citations(found.answer, found.evidence, mine.document)
     match format:
-        case Form.markdown:
-            return PlainTextResponse(render.as_markdown(found.answer, cited), media_type=FORMS[format])
-        case Form.html:
+        case AnswerFormat.markdown:
+            return PlainTextResponse(render.as_markdown(found.answer, cited), media_type=MEDIA_TYPES[format])
+        case AnswerFormat.html:
             return HTMLResponse(render.as_html(found.answer, cited), headers={"Content-Security-Policy": CSP})
-        case Form.bibtex:
-            return PlainTextResponse(render.as_bibtex(cited), media_type=FORMS[format])
-        case Form.json:
+        case AnswerFormat.bibtex:
+            return PlainTextResponse(render.as_bibtex(cited), media_type=MEDIA_TYPES[format])
+        case AnswerFormat.json:
             return JSONResponse({"run": run, **render.as_json(found.answer, cited)})
         case _:
             return PlainTextResponse(render.as_text(found.answer, cited))
@@ -239,49 +244,53 @@ CSP = (
 # --- carrying on and stopping ---------------------------------------------------------------------------------------
 
 
-@router.post("/runs/{run}/choice", status_code=202, response_model=Begun)
-async def choose(run: RunId, given: Choice, mine: Mine, who: Who, server: Here) -> Begun:
+@router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)
+async def choose(
+    run: RunId, given: ChoiceRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
-    with room_for_a_run(server, who):
+    with server.reserve_run(who):
         await server.live.resume(mine, run, given.choice, given.words)
-    return begun(run, await _thread(server, mine, run))
+    return run_started(run, await _thread(server, mine, run))
 
 
-@router.post("/runs/{run}/resume", status_code=202, response_model=Begun)
-async def resume_run(run: RunId, mine: Mine, who: Who, server: Here) -> Begun:
+@router.post("/runs/{run}/resume", status_code=202, response_model=RunStartedResponse)
+async def resume_run(
+    run: RunId, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
-    with room_for_a_run(server, who):
+    with server.reserve_run(who):
         await server.live.resume(mine, run)
-    return begun(run, await _thread(server, mine, run))
+    return run_started(run, await _thread(server, mine, run))
 
 
-@router.post("/runs/{run}/cancel", response_model=RunLine)
-async def cancel_run(run: RunId, mine: Mine, server: Here) -> RunLine:
+@router.post("/runs/{run}/cancel", response_model=RunSummary)
+async def cancel_run(run: RunId, mine: CurrentWorkspace, server: CurrentServer) -> RunSummary:
     """Stop a run now. What it did is kept, and it can be carried on."""
     await server.live.cancel(mine, run)
     return await server.engine.do(_line(server, mine, run))
 
 
-@router.post("/runs/{run}/replay", response_model=Replayed)
-async def replay_run(run: RunId, mine: Mine, who: Who, server: Here) -> Replayed:
+@router.post("/runs/{run}/replay", response_model=ReplayResponse)
+async def replay_run(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
-    with room_for_a_run(server, who):
+    with server.reserve_run(who):
         return await server.engine.do(_replayed(mine, run))
 
 
-async def _replayed(mine: Workspace, run_id: str) -> Replayed:
+async def _replayed(mine: Workspace, run_id: str) -> ReplayResponse:
     from assay.workspace.rerun import replayed
 
     again = await replayed(mine, mine.run(run_id))
-    return Replayed(run=run_id, same=again.same and not again.differences, differences=again.differences)
+    return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
-async def _told(server: Server, mine: Workspace, run: str) -> RunWhole:
+async def _told(server: Server, mine: Workspace, run: str) -> RunView:
     return _whole(server, mine, run)
 
 
-async def _line(server: Server, mine: Workspace, run: str) -> RunLine:
-    return run_views.line(
+async def _line(server: Server, mine: Workspace, run: str) -> RunSummary:
+    return run_views.run_summary(
         history.standing(mine.store, run, mine.principal.id, mine.scope()), server.live.under_way(run)
     )
 

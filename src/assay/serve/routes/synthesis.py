@@ -10,11 +10,10 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.limits import room_for_a_run
 from assay.serve.routes.forecast import ranges
-from assay.serve.schemas.document_schemas import ForecastShape, Synthesise
-from assay.serve.schemas.run_schemas import Begun, Problem
-from assay.serve.state import Here, Mine, Who
+from assay.serve.schemas.document_schemas import CreateSynthesisRequest, SynthesisForecastResponse
+from assay.serve.schemas.run_schemas import RunStartedResponse, error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
 from assay.synthesis.forecast import in_words, is_large
 from assay.synthesis.output import render
@@ -25,18 +24,20 @@ from assay.workspace.synthesise import SynthesisRequest
 router = APIRouter(
     prefix="/api/synthesis",
     tags=["synthesis"],
-    responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 502, 503)},
+    responses=error_responses(502),
 )
 
 RunId = Annotated[str, Path(max_length=100)]
 
 
-@router.post("/forecast", response_model=ForecastShape)
-async def forecast(wanted: Synthesise, mine: Mine, here: Here) -> ForecastShape:
+@router.post("/forecast", response_model=SynthesisForecastResponse)
+async def forecast(
+    wanted: CreateSynthesisRequest, mine: CurrentWorkspace, here: CurrentServer
+) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
     ids = await asyncio.to_thread(chosen, mine, wanted)
     expected = await here.engine.do(synthesise.plan(mine, ids, _wish(wanted)))
-    return ForecastShape(
+    return SynthesisForecastResponse(
         documents=expected.documents,
         questions=expected.questions,
         calls=expected.calls,
@@ -50,36 +51,38 @@ async def forecast(wanted: Synthesise, mine: Mine, here: Here) -> ForecastShape:
     )
 
 
-@router.post("", response_model=Begun, status_code=201)
-async def begin(wanted: Synthesise, mine: Mine, who: Who, here: Here) -> Begun:
+@router.post("", response_model=RunStartedResponse, status_code=201)
+async def begin(
+    wanted: CreateSynthesisRequest, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer
+) -> RunStartedResponse:
     """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
     ids = await asyncio.to_thread(chosen, mine, wanted)
-    with room_for_a_run(here, who):
+    with here.reserve_run(who):
         run = await here.live.begin(mine, mine.synthesise(ids, _wish(wanted)))
-    return Begun(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
+    return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
 
 
 @router.get("/{run}", response_model=dict[str, Any])
-def account_of(run: RunId, mine: Mine) -> Any:
+def account_of(run: RunId, mine: CurrentWorkspace) -> Any:
     """The account of a synthesis that is done, in the words of the documents that you may still read."""
     return to_json(mine.account(run))
 
 
 @router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
-def page_of(run: RunId, mine: Mine) -> HTMLResponse:
+def page_of(run: RunId, mine: CurrentWorkspace) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
     policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
     return HTMLResponse(render.html(mine.account(run)), headers={"Content-Security-Policy": policy})
 
 
 @router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
-def markdown_of(run: RunId, mine: Mine) -> PlainTextResponse:
+def markdown_of(run: RunId, mine: CurrentWorkspace) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
     return PlainTextResponse(render.markdown(mine.account(run)), media_type="text/markdown", headers=name)
 
 
-def _wish(wanted: Synthesise) -> SynthesisRequest:
+def _wish(wanted: CreateSynthesisRequest) -> SynthesisRequest:
     return SynthesisRequest(
         pipeline=wanted.pipeline,
         focus=wanted.focus,
@@ -90,7 +93,7 @@ def _wish(wanted: Synthesise) -> SynthesisRequest:
     )
 
 
-def chosen(mine: Workspace, wanted: Synthesise) -> list[str]:
+def chosen(mine: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
     """Those that are named, and every one of the bases that are named; where nothing is, all that can be read."""
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from assay.serve.schemas.run_schemas import Flag, Given, Name, Told
+from assay.serve.schemas.run_schemas import Name, RequestModel, ResponseModel, StrictFlag
 
-Who = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
+Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Groups = Annotated[tuple[Name, ...], Field(max_length=200)]
 
 
-class AccessShape(Told):
+class AccessView(ResponseModel):
     """Who may read a knowledge base or a document. `own`: it has a list of its own, else its base's counts. The owner comes
     first, and is always on it."""
 
@@ -25,67 +25,67 @@ class AccessShape(Told):
     mine: bool
 
 
-class ChangedAccess(Given):
+class ChangeAccessRequest(RequestModel):
     """Somebody who may read it from now on, or may not any more."""
 
-    name: Who
-    may: Flag
+    name: Grantee
+    may: StrictFlag
 
 
-class BackupShape(Told):
+class BackupView(ResponseModel):
     """A copy of the workspace that was made before: whatever is erased here is still in it."""
 
     path: str
     at: str
 
 
-class ErasedShape(Told):
+class ErasedResponse(ResponseModel):
     """What went: how many records say nothing any more. The copies that were made before still hold it."""
 
     records: int
-    backups: tuple[BackupShape, ...]
+    backups: tuple[BackupView, ...]
 
 
-class PersonShape(Told):
+class PersonView(ResponseModel):
     name: str
     groups: tuple[str, ...]
     admin: bool
     created: str
 
 
-class People(Told):
-    people: tuple[PersonShape, ...]
+class PeopleResponse(ResponseModel):
+    people: tuple[PersonView, ...]
 
 
-class NewPerson(Given):
+class CreatePersonRequest(RequestModel):
     name: Name
     groups: Groups = ()
-    admin: Flag = False
+    admin: StrictFlag = False
     password: Password | None = None
 
 
-class ChangedPerson(Given):
+class UpdatePersonRequest(RequestModel):
     groups: Groups | None = None
-    admin: Flag | None = None
+    admin: StrictFlag | None = None
     password: Password | None = None
 
 
-class KeyShape(Told):
+class KeyView(ResponseModel):
     id: str
     label: str
     created: str
     used: str
 
 
-class Keys(Told):
-    keys: tuple[KeyShape, ...]
+class KeysResponse(ResponseModel):
+    keys: tuple[KeyView, ...]
 
 
-class NewKey(Given):
+class CreateKeyRequest(RequestModel):
     label: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)] = ""
 
 
-class MadeKey(Told):
+class CreatedKeyResponse(ResponseModel):
     """The key is shown this once: only a digest of it is kept."""
 
     id: str

@@ -9,22 +9,32 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from assay.core.account import Approach, Pipeline
-from assay.serve.schemas.run_schemas import Flag, Given, Id, Limited, Name, Names, Told, Words, number
+from assay.serve.schemas.run_schemas import (
+    Id,
+    Name,
+    Names,
+    QuestionText,
+    RequestModel,
+    ResponseModel,
+    SearchLimits,
+    StrictFlag,
+    require_number,
+)
 
 # --- knowledge bases and documents ----------------------------------------------------------------------------------
 
 
-class NewBase(Given):
+class CreateBaseRequest(RequestModel):
     name: Name
     description: Annotated[str, StringConstraints(max_length=2000)] = ""
     group: Id = ""  # whose members may fill it; empty: the person alone
 
 
-class ChangedBase(Given):
+class UpdateBaseRequest(RequestModel):
     description: Annotated[str, StringConstraints(max_length=2000)]
 
 
-class BaseLine(Told):
+class BaseView(ResponseModel):
     """A knowledge base at a glance."""
 
     name: str
@@ -37,7 +47,7 @@ class BaseLine(Told):
     passages: int
 
 
-class DocumentLine(Told):
+class DocumentSummary(ResponseModel):
     """A document, or a file that could not be read (`state` unreadable, and `why`)."""
 
     id: str
@@ -59,22 +69,22 @@ class DocumentLine(Told):
     added: str
 
 
-class Documents(Told):
+class DocumentListResponse(ResponseModel):
     """A page of a listing; `next` goes on from here, and is empty at the end."""
 
-    documents: tuple[DocumentLine, ...]
+    documents: tuple[DocumentSummary, ...]
     total: int
     next: str
 
 
-class DocumentWhole(DocumentLine):
+class DocumentView(DocumentSummary):
     abstract: str
     sections: tuple[dict[str, Any], ...]  # title, level, start
     page_starts: tuple[int, ...]  # where each page begins in the text; empty where there are no pages
     pictures: bool  # whether pages can be shown as pictures
 
 
-class Text(Told):
+class TextResponse(ResponseModel):
     """A stretch of a document's text: `start` and `end` are offsets into the whole, which has `characters`."""
 
     document: str
@@ -84,7 +94,7 @@ class Text(Told):
     text: str
 
 
-class BoxShape(Told):
+class BoxView(ResponseModel):
     """A stretch of one line on a page; edges are fractions of the page as shown, from its top left corner."""
 
     page: int
@@ -94,12 +104,12 @@ class BoxShape(Told):
     y1: float
 
 
-class Boxes(Told):
+class BoxesResponse(ResponseModel):
     document: str
-    boxes: tuple[BoxShape, ...]
+    boxes: tuple[BoxView, ...]
 
 
-class FileReport(Told):
+class FileReportView(ResponseModel):
     """How a file ended: added, replaced, unchanged, moved, duplicate, finished, or failed; empty while it waits."""
 
     name: str
@@ -120,7 +130,7 @@ class JobState(StrEnum):
     cancelled = "cancelled"
 
 
-class JobShape(Told):
+class JobView(ResponseModel):
     """Work that goes on when the client leaves and after a restart: files that are being read."""
 
     id: str
@@ -134,10 +144,10 @@ class JobShape(Told):
     left: float | None  # seconds, as far as that can be told
     error: str
     created: str
-    reports: tuple[FileReport, ...]  # of those that have ended, and those that wait; the first 200
+    reports: tuple[FileReportView, ...]  # of those that have ended, and those that wait; the first 200
 
 
-class ReadinessShape(Told):
+class BaseReadinessResponse(ResponseModel):
     base: str
     readable: int
     unreadable: int
@@ -147,22 +157,22 @@ class ReadinessShape(Told):
     passages: int
     languages: dict[str, int]
     warnings: tuple[str, ...]
-    problems: tuple[DocumentLine, ...]  # files that could not be read, and why; the first 200
+    problems: tuple[DocumentSummary, ...]  # files that could not be read, and why; the first 200
 
 
-class Removed(Told):
+class RemovedResponse(ResponseModel):
     removed: tuple[str, ...]
 
 
 # --- searching ------------------------------------------------------------------------------------------------------
 
 
-class Search(Limited):
-    query: Words
-    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(number)] = 10
+class SearchRequest(SearchLimits):
+    query: QuestionText
+    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(require_number)] = 10
 
 
-class HitShape(Told):
+class HitView(ResponseModel):
     rank: int
     document: str
     title: str
@@ -174,28 +184,28 @@ class HitShape(Told):
     text: str
 
 
-class Hits(Told):
+class SearchResponse(ResponseModel):
     query: str
-    hits: tuple[HitShape, ...]
+    hits: tuple[HitView, ...]
 
 
 # --- synthesis ------------------------------------------------------------------------------------------------------
 
 
-class Synthesise(Given):
+class CreateSynthesisRequest(RequestModel):
     """Which documents, by id, or every one of these bases; and what is to be made of them."""
 
     documents: Annotated[tuple[Id, ...], Field(max_length=2000)] = ()
     bases: Names = ()
     pipeline: Pipeline = Pipeline.synthesis
     focus: Annotated[str, StringConstraints(max_length=2000)] = ""
-    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(number)] = 3
+    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(require_number)] = 3
     audiences: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     approach: Approach = Approach.search
-    model: Flag = True
+    model: StrictFlag = True
 
 
-class RangeShape(Told):
+class RangeView(ResponseModel):
     """Four of five should come to something between `low` and `high`."""
 
     low: float
@@ -203,14 +213,14 @@ class RangeShape(Told):
     high: float
 
 
-class RangesShape(Told):
-    calls: RangeShape
-    tokens: RangeShape
-    money: RangeShape | None  # USD; none where nobody knows the price
-    seconds: RangeShape
+class RangesView(ResponseModel):
+    calls: RangeView
+    tokens: RangeView
+    money: RangeView | None  # USD; none where nobody knows the price
+    seconds: RangeView
 
 
-class ForecastShape(Told):
+class SynthesisForecastResponse(ResponseModel):
     """What a synthesis will take, as far as that can be told before it begins."""
 
     documents: int
@@ -221,5 +231,5 @@ class ForecastShape(Told):
     seconds: float
     large: bool
     lines: tuple[str, ...]  # the same in words
-    ranges: RangesShape | None  # low, likely, high
+    ranges: RangesView | None  # low, likely, high
     from_runs: int  # earlier ones that the ranges rest on

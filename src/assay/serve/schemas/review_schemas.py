@@ -9,18 +9,18 @@ from pydantic import Field, StringConstraints
 
 from assay.core.events import Decision
 from assay.core.types import Verdict
-from assay.serve.schemas.run_schemas import AnswerShape, EvidenceShape, Given, Told
+from assay.serve.schemas.run_schemas import AnswerView, EvidenceView, RequestModel, ResponseModel
 from assay.workspace.review import LONGEST
 
-Said = Annotated[str, StringConstraints(max_length=LONGEST)]
+ReviewText = Annotated[str, StringConstraints(max_length=LONGEST)]
 
 
-class Which(StrEnum):
+class ReviewFilter(StrEnum):
     waiting = "waiting"
     decided = "decided"
 
 
-class ReviewLine(Told):
+class ReviewSummary(ResponseModel):
     """An answer that waits, or waited, for a reviewer. `why_not` says why the person who looks cannot decide on it."""
 
     run: str
@@ -37,12 +37,12 @@ class ReviewLine(Told):
     why_not: str
 
 
-class Reviews(Told):
-    reviews: tuple[ReviewLine, ...]
+class ReviewListResponse(ResponseModel):
+    reviews: tuple[ReviewSummary, ...]
     next: str
 
 
-class DraftClaim(Told):
+class DraftClaimView(ResponseModel):
     """A claim of the draft by its place. `cites` are keys of the evidence; one whose verdict is not `supported` is not told."""
 
     place: int
@@ -55,39 +55,39 @@ class DraftClaim(Told):
     editable: bool
 
 
-class EditShape(Told):
+class EditView(ResponseModel):
     place: int
     text: str
 
 
-class Decided(Told):
+class DecisionView(ResponseModel):
     decision: Decision
     by: str
     note: str
     seal: str
-    edits: tuple[EditShape, ...]
+    edits: tuple[EditView, ...]
 
 
-class ReviewWhole(ReviewLine):
+class ReviewView(ReviewSummary):
     """All that is needed to decide. `seal` stands for exactly this answer, and has to come back with the decision. With four
     eyes there is no `answer` for whoever asked."""
 
     seal: str
-    answer: AnswerShape | None
-    claims: tuple[DraftClaim, ...]
-    evidence: tuple[EvidenceShape, ...]
-    history: tuple[Decided, ...]
+    answer: AnswerView | None
+    claims: tuple[DraftClaimView, ...]
+    evidence: tuple[EvidenceView, ...]
+    history: tuple[DecisionView, ...]
 
 
-class EditGiven(Given):
+class EditRequest(RequestModel):
     """A claim as it is to read; without words it is dropped."""
 
     place: Annotated[int, Field(ge=0, le=10_000, strict=True)]
-    text: Said = ""
+    text: ReviewText = ""
 
 
-class DecisionGiven(Given):
+class DecisionRequest(RequestModel):
     decision: Decision
     seal: Annotated[str, StringConstraints(min_length=1, max_length=100)]
-    note: Said = ""
-    edits: Annotated[tuple[EditGiven, ...], Field(max_length=200)] = ()
+    note: ReviewText = ""
+    edits: Annotated[tuple[EditRequest, ...], Field(max_length=200)] = ()

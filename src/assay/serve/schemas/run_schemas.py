@@ -10,50 +10,57 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from assay.core.events import Checkpoint, Eagerness, Mode, Route, Stakes
 from assay.core.types import Outcome, Shape, Verdict
 
-MOST_WORDS = 20_000  # characters of a question; a document belongs into a knowledge base
+MAX_QUESTION = 20_000  # characters of a question; a document belongs into a knowledge base
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """What a client sends: nothing that is not known is let through unsaid."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Told(BaseModel):
+class ResponseModel(BaseModel):
     """What a client is told."""
 
     model_config = ConfigDict(frozen=True)
 
 
-def number(value: object) -> object:
+def require_number(value: object) -> object:
     """A number, as the document says, and nothing that could be taken for one."""
     if isinstance(value, bool | str):
         raise ValueError("a number is wanted")
     return value
 
 
-SOMETHING = r"\S"  # more than empty space
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_WORDS, pattern=SOMETHING)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=SOMETHING)]
+NOT_BLANK = r"\S"  # more than empty space
+QuestionText = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION, pattern=NOT_BLANK)
+]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=NOT_BLANK)]
 Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked for
-Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=SOMETHING)]
+Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=NOT_BLANK)]
 Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
-Some = Annotated[int, Field(ge=1, le=200)]
+PageSize = Annotated[int, Field(ge=1, le=200)]
 Id = Annotated[str, StringConstraints(max_length=100)]
-Flag = Annotated[bool, Field(strict=True)]  # true or false, and no number or word that could be taken for one
+StrictFlag = Annotated[bool, Field(strict=True)]  # true or false, and no number or word that could be taken for one
 
 
-class Problem(Told):
+class ErrorResponse(ResponseModel):
     """Every error has this form: what is wrong and what to do, in a line a person can read."""
 
     error: str
     detail: str
 
 
+def error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The error replies of a router, for the OpenAPI document."""
+    return {code: {"model": ErrorResponse} for code in (400, 401, 403, 404, 422, 429, 503, *codes)}
+
+
 # --- who asks -------------------------------------------------------------------------------------------------------
 
 
-class Me(Told):
+class MeResponse(ResponseModel):
     """The person, and what they can choose from. `csrf` has to come back as the header X-CSRF-Token with every change that
     is made with a session's cookie; it is empty where none is needed."""
 
@@ -70,7 +77,7 @@ class Me(Told):
     upload_megabytes: int  # the largest file that is read
 
 
-class Login(Given):
+class LoginRequest(RequestModel):
     name: Name
     password: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
@@ -78,7 +85,7 @@ class Login(Given):
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
-class Limited(Given):
+class SearchLimits(RequestModel):
     """What a search or a question is limited to."""
 
     bases: Names = ()
@@ -88,27 +95,27 @@ class Limited(Given):
     until: Date | None = None
 
 
-class Ask(Limited):
+class AskRequest(SearchLimits):
     """A question and how it is to be dealt with. `thread` goes on with a conversation, `talk` begins one."""
 
-    question: Words
+    question: QuestionText
     mode: Mode = Mode.balanced
     eagerness: Eagerness | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
     route: Literal[Route.lookup, Route.research] | None = None  # whether the documents are left out is not asked for
-    model: Flag = True
+    model: StrictFlag = True
     stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
     thread: Id = ""
-    talk: Flag = False
+    talk: StrictFlag = False
 
 
-class AskNow(Ask):
-    stream: Flag = False
+class AskAndWaitRequest(AskRequest):
+    stream: StrictFlag = False
 
 
-class Choice(Given):
+class ChoiceRequest(RequestModel):
     choice: Annotated[str, StringConstraints(max_length=1000)] = ""
-    words: Annotated[str, StringConstraints(max_length=MOST_WORDS)] = ""
+    words: Annotated[str, StringConstraints(max_length=MAX_QUESTION)] = ""
 
 
 class RunState(StrEnum):
@@ -122,7 +129,7 @@ class RunState(StrEnum):
     delivered = "delivered"
 
 
-class UsageShape(Told):
+class UsageView(ResponseModel):
     calls: int
     tokens_in: int
     tokens_out: int
@@ -130,13 +137,13 @@ class UsageShape(Told):
     seconds: float
 
 
-class Begun(Told):
+class RunStartedResponse(ResponseModel):
     run: str
     thread: str
     events: str  # where the run can be followed
 
 
-class RunLine(Told):
+class RunSummary(ResponseModel):
     id: str
     kind: str  # question, synthesis
     question: str
@@ -147,45 +154,45 @@ class RunLine(Told):
     thread: str
 
 
-class Runs(Told):
-    runs: tuple[RunLine, ...]
+class RunListResponse(ResponseModel):
+    runs: tuple[RunSummary, ...]
     next: str
 
 
-class Waiting(Told):
+class CheckpointView(ResponseModel):
     at: str
     question: str
     options: tuple[str, ...]
 
 
-class Failure(Told):
+class FailureView(ResponseModel):
     error: str
     detail: str
 
 
-class HeldShape(Told):
+class PendingReviewView(ResponseModel):
     """Why the answer waits for a reviewer, and since when; whoever asked sees it when it is approved."""
 
     reasons: tuple[str, ...]
     since: str
 
 
-class Rejection(Told):
+class RejectionView(ResponseModel):
     by: str
     note: str
 
 
-class Approval(Told):
+class ApprovalView(ResponseModel):
     """Who let the answer through, and what they said of it."""
 
     by: str
     note: str
 
 
-class CitationShape(Told):
+class CitationView(ResponseModel):
     """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
 
-    number: int
+    require_number: int
     key: str
     document: str
     title: str
@@ -199,7 +206,7 @@ class CitationShape(Told):
     flagged: bool  # the passage reads like an instruction to a model
 
 
-class ClaimShape(Told):
+class ClaimView(ResponseModel):
     text: str
     quotation: bool  # the claim is nothing but a quotation
     verdict: Verdict | None
@@ -209,31 +216,31 @@ class ClaimShape(Told):
     rests_on_flagged: bool  # on nothing but passages that read like an instruction to a model
 
 
-class BlockShape(Told):
+class BlockView(ResponseModel):
     heading: str
     opinion: bool
-    claims: tuple[ClaimShape, ...]
+    claims: tuple[ClaimView, ...]
 
 
-class ConflictShape(Told):
+class ConflictView(ResponseModel):
     about: str
     left: int  # numbers of citations
     right: int
 
 
-class SearchedShape(Told):
+class SearchView(ResponseModel):
     query: str
     found: int
     kept: int
 
 
-class ExaminedShape(Told):
+class ExaminedView(ResponseModel):
     documents: int
     passages: int
     left: int
 
 
-class AnswerShape(Told):
+class AnswerView(ResponseModel):
     """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said; `remarks` are what
     has to be said beside the claims, in words."""
 
@@ -242,22 +249,22 @@ class AnswerShape(Told):
     label: str
     shape: Shape
     said: str
-    blocks: tuple[BlockShape, ...]
-    near: tuple[ClaimShape, ...]
-    citations: tuple[CitationShape, ...]
-    conflicts: tuple[ConflictShape, ...]
+    blocks: tuple[BlockView, ...]
+    near: tuple[ClaimView, ...]
+    citations: tuple[CitationView, ...]
+    conflicts: tuple[ConflictView, ...]
     gaps: tuple[str, ...]
-    searched: tuple[SearchedShape, ...]
+    searched: tuple[SearchView, ...]
     stopped: str  # why the search ended, in words
     unread: tuple[str, ...]
     readings: tuple[str, ...]
-    examined: ExaminedShape | None
+    examined: ExaminedView | None
     since: str | None
     until: str | None
     remarks: tuple[str, ...]
 
 
-class EvidenceShape(Told):
+class EvidenceView(ResponseModel):
     """A piece of the evidence library: what was found to bear on the question, with its score from 0 to 10."""
 
     key: str
@@ -279,7 +286,7 @@ class EvidenceShape(Told):
     cited: bool
 
 
-class RunWhole(RunLine):
+class RunView(RunSummary):
     """A run as it stands. `asked` is the question as it was typed, `question` as it stands alone in its conversation."""
 
     asked: str
@@ -287,19 +294,19 @@ class RunWhole(RunLine):
     models: tuple[str, ...]
     events: int
     rounds: int
-    usage: UsageShape
+    usage: UsageView
     seconds: float  # at work
-    waiting: Waiting | None
-    failure: Failure | None
-    held: HeldShape | None
-    rejected: Rejection | None
-    reviewed: Approval | None  # of an answer that was delivered after a review
-    answer: AnswerShape | None
-    evidence: tuple[EvidenceShape, ...]
+    waiting: CheckpointView | None
+    failure: FailureView | None
+    held: PendingReviewView | None
+    rejected: RejectionView | None
+    reviewed: ApprovalView | None  # of an answer that was delivered after a review
+    answer: AnswerView | None
+    evidence: tuple[EvidenceView, ...]
     withheld: str = ""  # why there is no answer to see, where one was delivered
 
 
-class EventShape(Told):
+class EventView(ResponseModel):
     """One event of a run. `line` says it in words; `event` is what happened, as `docs/reference/events.md` has it;
     `documents` are the titles of the documents that it speaks of, by id."""
 
@@ -311,18 +318,18 @@ class EventShape(Told):
     documents: dict[str, str]
 
 
-class Trace(Told):
+class TraceResponse(ResponseModel):
     """A run's whole record: the events, and the chain of digests that shows that none was changed."""
 
     run: str
-    events: tuple[EventShape, ...]
+    events: tuple[EventView, ...]
     chain: tuple[dict[str, Any], ...]
     faults: tuple[str, ...]  # what is wrong with the chain; nothing when it is whole
-    usage: UsageShape
+    usage: UsageView
     seconds: float
 
 
-class Replayed(Told):
+class ReplayResponse(ResponseModel):
     """The run done again from its record, without a model: `same` if it comes to the same answer."""
 
     run: str
@@ -330,7 +337,7 @@ class Replayed(Told):
     differences: tuple[str, ...]
 
 
-class ThreadLine(Told):
+class ThreadSummary(ResponseModel):
     id: str
     title: str
     created: str
@@ -338,26 +345,26 @@ class ThreadLine(Told):
     turns: int
 
 
-class Threads(Told):
-    threads: tuple[ThreadLine, ...]
+class ThreadListResponse(ResponseModel):
+    threads: tuple[ThreadSummary, ...]
     next: str
 
 
-class ThreadWhole(ThreadLine):
-    runs: tuple[RunWhole, ...]
+class ThreadView(ThreadSummary):
+    runs: tuple[RunView, ...]
 
 
-class Renamed(Given):
-    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=SOMETHING)]
+class RenameThreadRequest(RequestModel):
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NOT_BLANK)]
 
 
 # --- health ---------------------------------------------------------------------------------------------------------
 
 
-class Health(Told):
+class HealthResponse(ResponseModel):
     status: str
 
 
-class Ready(Told):
+class ReadyResponse(ResponseModel):
     ready: bool
     problems: tuple[str, ...]

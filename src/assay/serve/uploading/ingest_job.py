@@ -26,12 +26,12 @@ BROKEN = "Assay broke down while it read these files; the log says where."
 PATIENCE = 5.0  # seconds to wait for another process that fills the same base
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """Somebody has called the job off, or the server closes."""
 
 
 @dataclass
-class Work:
+class RunningJob:
     """A job being done: what has happened since it was last written down."""
 
     job: Job
@@ -63,7 +63,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Until:
+class StoppableReader:
     """A reader that gives up at once when it is told to: the file it was at is left as it was."""
 
     reader: Reader
@@ -75,14 +75,14 @@ class Until:
         try:
             await asyncio.wait([reading, stopping], return_when=asyncio.FIRST_COMPLETED)
             if self.stop.is_set():
-                raise Stopped
+                raise JobStopped
             return reading.result()
         finally:
             stopping.cancel()
             reading.cancel()
 
 
-def fillable(workspace: Workspace, name: str) -> Base:
+def writable_base(workspace: Workspace, name: str) -> Base:
     """The base of that name, if it is there and this person may fill it."""
     base = workspace.scope().named(name)
     if not workspace.principal.owns(base):
@@ -90,16 +90,16 @@ def fillable(workspace: Workspace, name: str) -> Base:
     return base
 
 
-async def unfilled(workspace: Workspace, base: Base) -> None:
+async def check_unlocked(workspace: Workspace, base: Base) -> None:
     """Say so where another process fills the base: it may do so for an hour, and a reply does not wait that long."""
     async with workspace.only_writer(base, PATIENCE):
         pass
 
 
-async def read(workspace: Workspace, work: Work, folder: Path) -> None:
+async def read(workspace: Workspace, work: RunningJob, folder: Path) -> None:
     """Read what is left of a job; the files lie in `folder` under their numbers."""
     job = work.job
-    await asyncio.to_thread(fillable, workspace, job.base)
+    await asyncio.to_thread(writable_base, workspace, job.base)
     sources: list[Source] = []
     for each in await asyncio.to_thread(jobs.files, workspace.store, job.id):
         if not each.outcome:
@@ -109,16 +109,16 @@ async def read(workspace: Workspace, work: Work, folder: Path) -> None:
     sandbox = Sandbox(limits=limits_from(settings))
     reader = ocr.Reader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
     try:
-        await workspace.add_sources(sources, job.base, say=work.hear, reader=Until(reader, work.stop))
+        await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work.stop))
     finally:
         await asyncio.to_thread(sandbox.close)
 
 
-def leave_out(workspace: Workspace, work: Work) -> None:
+def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     """What was called off before it could be found is not kept; what stood in its place before stays."""
     from assay.ingest.forget import forget_originals
 
-    base = fillable(workspace, work.job.base)
+    base = writable_base(workspace, work.job.base)
     begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
     documents.remove(workspace.store, [entry.id for entry in begun], base)
     forget_originals(workspace.store, workspace.path / ORIGINALS, {entry.digest for entry in begun})
@@ -131,11 +131,11 @@ def causes(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def stopped(error: BaseException) -> bool:
-    return all(isinstance(each, Stopped | asyncio.CancelledError) for each in causes(error))
+def is_stopped(error: BaseException) -> bool:
+    return all(isinstance(each, JobStopped | asyncio.CancelledError) for each in causes(error))
 
 
-def why(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """For the person who sent the files."""
     for each in causes(error):
         if isinstance(each, AssayError):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from assay.core.access import Base, Principal
 from assay.core.errors import AssayError
-from assay.serve.engine import Engine
+from assay.serve.engine import BackgroundLoop
 from assay.serve.uploading import ingest_job
-from assay.serve.uploading.ingest_job import Work
+from assay.serve.uploading.ingest_job import RunningJob
 from assay.store import jobs
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job
 from assay.workspace.facade import Workspace
@@ -32,14 +32,14 @@ HEARTBEAT = 15.0
 SeenBy = Callable[[Principal], Workspace]
 
 
-class Worker:
+class UploadWorker:
     """One per server. Methods are called from the loop that serves, the work is in the engine."""
 
-    def __init__(self, engine: Engine, workspace: Workspace) -> None:
+    def __init__(self, engine: BackgroundLoop, workspace: Workspace) -> None:
         self._engine = engine
         self._workspace = workspace
         self._seen_by: SeenBy | None = None
-        self._works: dict[str, Work] = {}  # by job; only the engine changes it
+        self._works: dict[str, RunningJob] = {}  # by job; only the engine changes it
         self._lock = threading.Lock()
         self._arriving: set[str] = set()
         self._serving: asyncio.AbstractEventLoop | None = None
@@ -101,7 +101,7 @@ class Worker:
             if self.closing or len(filled) >= BASES_AT_ONCE:
                 return
             if base not in filled and job.id not in self._works:
-                work = self._works[job.id] = Work(job, base, passages=job.passages)
+                work = self._works[job.id] = RunningJob(job, base, passages=job.passages)
                 work.task = asyncio.ensure_future(self._do(work))
 
     def _waiting(self) -> list[tuple[Job, str]]:
@@ -115,7 +115,7 @@ class Worker:
         except AssayError:
             return f"{job.who}/{job.base}"  # gone, or not theirs any more: the job will say so
 
-    async def _do(self, work: Work) -> None:
+    async def _do(self, work: RunningJob) -> None:
         """One job from beginning to end. However it ends, that is written down, and the next one begins."""
         job, store = work.job, self._workspace.store
         try:
@@ -134,7 +134,7 @@ class Worker:
             if not self.closing:
                 await self._begin()
 
-    async def _ended(self, work: Work) -> tuple[str, str]:
+    async def _ended(self, work: RunningJob) -> tuple[str, str]:
         """How the job ended; no state where it is left for the server that starts next."""
         try:
             assert self._seen_by is not None
@@ -144,15 +144,15 @@ class Worker:
             work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.folder / work.job.id))
             await self._watched(work, work.adding)
             if work.cancelled and work.left:
-                await asyncio.to_thread(ingest_job.leave_out, workspace, work)
+                await asyncio.to_thread(ingest_job.discard_unfinished, workspace, work)
         except Exception as error:
             log.warning("job %s failed", work.job.id, exc_info=error)
-            return FAILED, ingest_job.why(error)
+            return FAILED, ingest_job.describe_failure(error)
         if work.stop.is_set() and work.left:
             return (CANCELLED, "") if work.cancelled else ("", "")
         return DONE, ""
 
-    async def _watched(self, work: Work, adding: asyncio.Task[None]) -> None:
+    async def _watched(self, work: RunningJob, adding: asyncio.Task[None]) -> None:
         """Wait for the files to be read, and write down now and then how far that is. That it was stopped is no failure."""
         passages, at = 0, work.seconds
         while True:
@@ -166,7 +166,7 @@ class Worker:
             if adding.done():
                 break
         error = asyncio.CancelledError() if adding.cancelled() else adding.exception()
-        if error is not None and not (work.stop.is_set() and ingest_job.stopped(error)):
+        if error is not None and not (work.stop.is_set() and ingest_job.is_stopped(error)):
             raise error
 
     # Stopping
@@ -186,7 +186,7 @@ class Worker:
         await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
         self._wake(job.id)
 
-    async def _stop(self, works: list[Work]) -> None:
+    async def _stop(self, works: list[RunningJob]) -> None:
         for work in works:
             work.stop.set()
         tasks = {work.task: work for work in works if work.task is not None}

@@ -12,7 +12,7 @@ MARK = re.compile(r"\[(\d+)\]")  # and so are brackets
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CitationMark:
     """A number in the text: `text[start:end]` is `[3]`."""
 
     number: int
@@ -20,7 +20,7 @@ class Mark:
     end: int
 
 
-def with_notes(markdown: str) -> str:
+def number_notes(markdown: str) -> str:
     """What `render.as_markdown` writes, without the question, and with plain numbers: few chats know footnotes."""
     body = markdown.partition("\n")[2].strip("\n")
     first = LISTED.search(body)
@@ -29,11 +29,11 @@ def with_notes(markdown: str) -> str:
     return told + LIST + LISTED.sub(r"- [\1] ", notes) if notes else told
 
 
-def without_notes(text: str) -> str:
+def strip_notes(text: str) -> str:
     """What is said, without the list at the end."""
     return text.partition(LIST)[0]
 
 
-def marks(text: str) -> tuple[Mark, ...]:
+def citation_marks(text: str) -> tuple[CitationMark, ...]:
     """The numbers in what is said, in order; those of the list at the end are not among them."""
-    return tuple(Mark(int(match[1]), match.start(), match.end()) for match in MARK.finditer(without_notes(text)))
+    return tuple(CitationMark(int(match[1]), match.start(), match.end()) for match in MARK.finditer(strip_notes(text)))

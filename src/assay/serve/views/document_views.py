@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.core.access import Base, Principal
 from assay.core.types import UPLOAD, Hit
-from assay.serve.schemas.document_schemas import BaseLine, DocumentLine, FileReport, HitShape, JobShape, JobState
+from assay.serve.schemas.document_schemas import BaseView, DocumentSummary, FileReportView, HitView, JobState, JobView
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import File, Job
@@ -14,9 +14,9 @@ from assay.store.jobs import File, Job
 FEW = 3  # files that have to be done before anybody can tell how long the others will take
 
 
-def base_line(base: Base, counted: Counted | None, principal: Principal) -> BaseLine:
+def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
     held = counted or Counted()
-    return BaseLine(
+    return BaseView(
         name=base.name,
         description=base.description,
         owner=base.owner,
@@ -28,9 +28,9 @@ def base_line(base: Base, counted: Counted | None, principal: Principal) -> Base
     )
 
 
-def document_line(entry: Entry, bases: Mapping[str, str]) -> DocumentLine:
+def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
     """`bases` are names by id."""
-    return DocumentLine(
+    return DocumentSummary(
         id=entry.id,
         base=bases.get(entry.base, ""),
         name=entry.name,
@@ -53,10 +53,10 @@ def document_line(entry: Entry, bases: Mapping[str, str]) -> DocumentLine:
     )
 
 
-def hit_shape(hit: Hit, bases: Mapping[str, str]) -> HitShape:
+def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
     """`bases` are names by id."""
     passage = hit.passage
-    return HitShape(
+    return HitView(
         rank=hit.rank,
         document=passage.doc_id,
         title=hit.title,
@@ -69,8 +69,8 @@ def hit_shape(hit: Hit, bases: Mapping[str, str]) -> HitShape:
     )
 
 
-def job_shape(job: Job, files: Sequence[File]) -> JobShape:
-    return JobShape(
+def job_view(job: Job, files: Sequence[File]) -> JobView:
+    return JobView(
         id=job.id,
         kind="ingest",
         base=job.base,
@@ -93,9 +93,9 @@ def _left(job: Job) -> float | None:
     return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
 
 
-def file_report(file: File) -> FileReport:
+def file_report(file: File) -> FileReportView:
     told = file.report
-    return FileReport(
+    return FileReportView(
         name=file.name,
         bytes=file.bytes,
         outcome=file.outcome,

@@ -9,11 +9,11 @@ from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.index.search_filter import types_named
 from assay.language.dates import first_day, last_day
-from assay.serve.schemas.run_schemas import Ask, Limited
+from assay.serve.schemas.run_schemas import AskRequest, SearchLimits
 from assay.workspace.ask import AskOptions
 
 
-def where_of(limited: Limited) -> SearchFilters:
+def search_filters(limited: SearchLimits) -> SearchFilters:
     """The limits of a search. A year or a month stands for its first day, or its last."""
     today = date.today().isoformat()
     first = first_day(limited.since, today) if limited.since else None
@@ -29,10 +29,10 @@ def where_of(limited: Limited) -> SearchFilters:
     )
 
 
-def how_of(wish: Ask) -> AskOptions:
+def ask_options(wish: AskRequest) -> AskOptions:
     return AskOptions(
         mode=wish.mode,
-        where=where_of(wish),
+        where=search_filters(wish),
         eagerness=wish.eagerness,
         checkpoints=wish.checkpoints,
         route=wish.route,

@@ -10,25 +10,25 @@ from assay.core.events import Mode
 from assay.core.run import Run
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.governance.review.visibility import as_asked
-from assay.serve.live import CANCELLED, state_of
+from assay.serve.live import CANCELLED, run_state
 from assay.serve.schemas.run_schemas import (
-    AnswerShape,
-    Approval,
-    BlockShape,
-    CitationShape,
-    ClaimShape,
-    ConflictShape,
-    EvidenceShape,
-    ExaminedShape,
-    Failure,
-    HeldShape,
-    Rejection,
-    RunLine,
+    AnswerView,
+    ApprovalView,
+    BlockView,
+    CheckpointView,
+    CitationView,
+    ClaimView,
+    ConflictView,
+    EvidenceView,
+    ExaminedView,
+    FailureView,
+    PendingReviewView,
+    RejectionView,
     RunState,
-    RunWhole,
-    SearchedShape,
-    UsageShape,
-    Waiting,
+    RunSummary,
+    RunView,
+    SearchView,
+    UsageView,
 )
 from assay.store.access import withheld
 from assay.store.runs import budgets, history, records
@@ -39,10 +39,10 @@ from assay.workspace.facade import Workspace
 Library = Callable[[str], Document | None]
 
 
-def line(standing: Standing, under_way: bool) -> RunLine:
+def run_summary(standing: Standing, under_way: bool) -> RunSummary:
     """A run at a glance."""
     asked = standing.asked
-    return RunLine(
+    return RunSummary(
         id=standing.id,
         kind="synthesis" if asked and asked.brief else "question",
         question=asked.question if asked else "",
@@ -73,19 +73,19 @@ def _state(standing: Standing, under_way: bool) -> RunState:
             return RunState.parked
 
 
-def whole(workspace: Workspace, run: Run, under_way: bool) -> RunWhole:
+def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """A run as it stands, with its answer and its evidence in the words of the documents that may be read now."""
     library: Library = cache(workspace.document)
     run = as_asked(run, watched=review.watched(workspace, run.id))
     asked, waiting, failed = run.asked, run.waiting, run.failed
     scope = workspace.scope()
     standing = history.standing(workspace.store, run.id, workspace.principal.id, scope)
-    return RunWhole(
+    return RunView(
         id=run.id,
         kind="synthesis" if asked.brief else "question",
         question=run.question,
         started=standing.started,
-        state=state_of(run, under_way),
+        state=run_state(run, under_way),
         outcome=run.answer.outcome if run.answer else None,
         mode=asked.mode,
         thread=asked.thread,
@@ -94,35 +94,37 @@ def whole(workspace: Workspace, run: Run, under_way: bool) -> RunWhole:
         models=tuple(dict.fromkeys(seat.model for seat in asked.seats)),
         events=len(run.events),
         rounds=run.rounds,
-        usage=usage(budgets.spent_by_run(workspace.store, run.id)),
+        usage=usage_view(budgets.spent_by_run(workspace.store, run.id)),
         seconds=records.active_seconds(workspace.store, run.id),
-        waiting=Waiting(at=waiting.at, question=waiting.question, options=waiting.options) if waiting else None,
-        failure=Failure(error=failed.error, detail=failed.detail) if failed else None,
+        waiting=CheckpointView(at=waiting.at, question=waiting.question, options=waiting.options) if waiting else None,
+        failure=FailureView(error=failed.error, detail=failed.detail) if failed else None,
         held=_held(workspace, run),
-        rejected=Rejection(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
+        rejected=RejectionView(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
         reviewed=_approval(run),
-        answer=answer(run.answer, run.evidence, library) if run.answer else None,
+        answer=answer_view(run.answer, run.evidence, library) if run.answer else None,
         withheld=withheld.ANSWER if run.withheld else "",
         evidence=()
         if asked.brief  # that of a synthesis is in its account
-        else evidence(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),
+        else evidence_view(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),
     )
 
 
-def _held(workspace: Workspace, run: Run) -> HeldShape | None:
+def _held(workspace: Workspace, run: Run) -> PendingReviewView | None:
     if run.held is None:
         return None
-    return HeldShape(reasons=run.held.reasons, since=records.moment(workspace.store, run.id, len(run.events) - 1))
+    return PendingReviewView(
+        reasons=run.held.reasons, since=records.moment(workspace.store, run.id, len(run.events) - 1)
+    )
 
 
-def _approval(run: Run) -> Approval | None:
+def _approval(run: Run) -> ApprovalView | None:
     if run.answer is None or not run.reviews:
         return None
-    return Approval(by=run.reviews[-1].by, note=run.reviews[-1].note)
+    return ApprovalView(by=run.reviews[-1].by, note=run.reviews[-1].note)
 
 
-def usage(spent: Usage) -> UsageShape:
-    return UsageShape(
+def usage_view(spent: Usage) -> UsageView:
+    return UsageView(
         calls=spent.calls,
         tokens_in=spent.tokens_in,
         tokens_out=spent.tokens_out,
@@ -131,21 +133,21 @@ def usage(spent: Usage) -> UsageShape:
     )
 
 
-def answer(given: Answer, found: tuple[Evidence, ...], library: Library) -> AnswerShape:
+def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) -> AnswerView:
     """An answer as a person reads it; claims refer to citations by number."""
     cited = render.citations(given, found, library)
     numbers = {
         key: each.number for (key, _), each in reversed(cited.items())
     }  # the first of a key's, where it has several
     examined = given.examined
-    return AnswerShape(
+    return AnswerView(
         question=given.question,
         outcome=given.outcome,
         label=render.SAID[given.outcome],
         shape=given.shape,
         said=given.said,
         blocks=tuple(
-            BlockShape(
+            BlockView(
                 heading=block.heading,
                 opinion=block.opinion,
                 claims=tuple(_claim(claim, cited) for claim in block.claims),
@@ -155,16 +157,16 @@ def answer(given: Answer, found: tuple[Evidence, ...], library: Library) -> Answ
         near=tuple(_claim(claim, cited) for claim in given.near),
         citations=tuple(_citation(each) for each in cited.values()),
         conflicts=tuple(
-            ConflictShape(about=each.about, left=numbers[each.left], right=numbers[each.right])
+            ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
             for each in given.conflicts
             if each.left in numbers and each.right in numbers  # else a document was removed since
         ),
         gaps=given.gaps,
-        searched=tuple(SearchedShape(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
+        searched=tuple(SearchView(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
         stopped=render.STOPS.get(given.stopped, given.stopped),
         unread=tuple(file_name(uri) for uri in given.unread),
         readings=given.readings,
-        examined=ExaminedShape(documents=examined.documents, passages=examined.passages, left=examined.left)
+        examined=ExaminedView(documents=examined.documents, passages=examined.passages, left=examined.left)
         if examined
         else None,
         since=given.since,
@@ -173,8 +175,8 @@ def answer(given: Answer, found: tuple[Evidence, ...], library: Library) -> Answ
     )
 
 
-def _claim(claim: Claim, cited: render.Cited) -> ClaimShape:
-    return ClaimShape(
+def _claim(claim: Claim, cited: render.Cited) -> ClaimView:
+    return ClaimView(
         text=render.words_of(claim),
         quotation=claim.quote is not None,
         verdict=claim.verdict,
@@ -185,8 +187,8 @@ def _claim(claim: Claim, cited: render.Cited) -> ClaimShape:
     )
 
 
-def _citation(cited: render.Citation) -> CitationShape:
-    return CitationShape(
+def _citation(cited: render.Citation) -> CitationView:
+    return CitationView(
         number=cited.number,
         key=cited.key,
         document=cited.document,
@@ -202,10 +204,10 @@ def _citation(cited: render.Citation) -> CitationShape:
     )
 
 
-def evidence(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceShape, ...]:
+def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:
     """The evidence library, best first, without the documents that may not be read any more."""
     return tuple(
-        EvidenceShape(
+        EvidenceView(
             key=each.key,
             document=source.id,
             title=source.title,

@@ -24,27 +24,27 @@ from assay.store.jobs import File
 
 FIELD = "files"
 PIECE = 1 << 20  # bytes that are taken from the network before they are written
-MOST_FILES = 5_000  # of one upload
+MAX_FILES = 5_000  # of one upload
 LONGEST_NAME, LONGEST_PART = 1_000, 200
 
 
-class Unusable(Exception):
+class InvalidForm(Exception):
     """What came is not a form with files."""
 
 
-async def received(request: Request, folder: Path, most_bytes: int) -> list[File]:
+async def receive_files(request: Request, folder: Path, most_bytes: int) -> list[File]:
     """Every file of the request, on disk under its number, or the reason why it is not. What is wrong with the request as a
     whole is said, and then nothing of it counts."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not 0 < len(boundary) <= 200:
         raise HTTPException(422, "Send the files as multipart/form-data, in the field `files`.")
-    form = Form(boundary, folder, most_bytes)
+    form = UploadForm(boundary, folder, most_bytes)
     try:
         async for piece in _pieces(request):
             await asyncio.to_thread(form.take, piece)
         return await asyncio.to_thread(form.finish)
-    except (Unusable, FormParserError) as error:
+    except (InvalidForm, FormParserError) as error:
         raise HTTPException(422, f"The form cannot be read: {error}") from error
     except ClientDisconnect as error:
         raise HTTPException(400, "The upload was cut off. Send the files again.") from error
@@ -69,7 +69,7 @@ async def _pieces(request: Request):
         yield b"".join(held)
 
 
-class Form:
+class UploadForm:
     """A form on its way in. Called from threads, one call after the other."""
 
     def __init__(self, boundary: bytes, folder: Path, most_bytes: int) -> None:
@@ -100,9 +100,9 @@ class Form:
         """What has arrived, once it is safe on disk."""
         self._parser.finalize()
         if not self._ended:
-            raise Unusable("it was cut off.")
+            raise InvalidForm("it was cut off.")
         if not self._files:
-            raise Unusable("it holds no file in the field `files`.")
+            raise InvalidForm("it holds no file in the field `files`.")
         for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
             _kept(folder)
         return self._files
@@ -131,13 +131,13 @@ class Form:
         if options.get(b"name", b"").decode("utf-8", "replace") != FIELD:
             return  # other fields are passed over
         if b"filename" not in options:
-            raise Unusable("what is in the field `files` has to be a file, with a name.")
+            raise InvalidForm("what is in the field `files` has to be a file, with a name.")
         given = options[b"filename"].decode("utf-8", "replace")
         if not given:
             return  # a browser sends an empty place where nothing was chosen
-        if len(self._files) >= MOST_FILES:
-            raise Unusable(f"it holds more than {MOST_FILES:,} files. Send some of them first.")
-        self._name = named(given)
+        if len(self._files) >= MAX_FILES:
+            raise InvalidForm(f"it holds more than {MAX_FILES:,} files. Send some of them first.")
+        self._name = safe_file_name(given)
         self._open = (self._folder / str(len(self._files))).open("xb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
@@ -186,7 +186,7 @@ def too_large(size: int, most: int) -> dict[str, str]:
     return {"status": Status.too_large, "why": why}
 
 
-def named(given: str) -> str:
+def safe_file_name(given: str) -> str:
     """A file's name with the folders above it, as it can be kept: nothing in it leads upwards, hides or steers anything."""
     plain = unicodedata.normalize("NFC", clean_text(given.replace("%22", '"')))
     parts = [_part(part) for part in re.split(r"[/\\]", plain)]

@@ -13,12 +13,12 @@ from assay.core.errors import Missing
 from assay.ingest.parsed import Limits, PageBox, Unreadable
 from assay.ingest.pdf.page_images import PageImages
 
-MOST_BYTES = 64_000_000  # of pictures that are kept
-MOST_BOXES = 5_000  # spans whose places are kept
-IDLE = 300.0  # seconds after which nothing is kept open
+MAX_IMAGE_BYTES = 64_000_000  # of pictures that are kept
+MAX_SPANS = 5_000  # spans whose places are kept
+IDLE_SECONDS = 300.0  # seconds after which nothing is kept open
 
 
-class Pages:
+class PageImageCache:
     """One per server, used on the loop that serves. What is kept is found by the digest of the original."""
 
     def __init__(self, limits: Limits) -> None:
@@ -41,7 +41,7 @@ class Pages:
         if key not in self._pictures:
             self._pictures[key] = made
             self._size += len(made)
-        while self._size > MOST_BYTES:
+        while self._size > MAX_IMAGE_BYTES:
             self._size -= len(self._pictures.popitem(last=False)[1])
         return made
 
@@ -57,7 +57,7 @@ class Pages:
         if isinstance(made, Unreadable):
             return ()
         self._boxes[key] = tuple(made)
-        while len(self._boxes) > MOST_BOXES:
+        while len(self._boxes) > MAX_SPANS:
             self._boxes.popitem(last=False)
         return self._boxes.get(key, ())
 
@@ -72,7 +72,7 @@ class Pages:
         if self._rest is not None:
             self._rest.cancel()
         loop = asyncio.get_running_loop()
-        self._rest = loop.call_later(IDLE, lambda: loop.run_in_executor(None, self._page_images.rest))
+        self._rest = loop.call_later(IDLE_SECONDS, lambda: loop.run_in_executor(None, self._page_images.rest))
 
     async def forget(self) -> None:
         """Nothing is kept, in memory or open: something was removed."""

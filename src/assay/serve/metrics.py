@@ -8,14 +8,11 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.agent.toolbox import TOOLS
-from assay.core.errors import Missing
 from assay.governance.reports.figures import RunFigures
-from assay.serve.schemas.run_schemas import Problem
-from assay.serve.state import Here, Server, Who
+from assay.store.database import Store
 from assay.store.runs import figures
 
 if TYPE_CHECKING:
@@ -27,28 +24,12 @@ REPLIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 OTHER = "other"
 
-router = APIRouter(
-    tags=["metrics"], responses={code: {"model": Problem} for code in (400, 401, 403, 404, 422, 429, 503)}
-)
 
-
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def metrics(server: Here, who: Who) -> Response:
-    """Figures for Prometheus; only where the setting `metrics` is on, and for administrators."""
-    meters: Meters | None = server.meters
-    if meters is None or not who.admin:
-        raise Missing("There is nothing here under this name.")
-    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
-    meters.look()
-    return Response(generate_latest(meters.registry), media_type=CONTENT_TYPE_LATEST)
-
-
-class Meters:
+class ServerMetrics:
     """One per server, with a registry of its own. What the records tell is counted when somebody looks, from where the last
     look ended; the first one counts everything there is, so that a restart loses nothing."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, store: Store) -> None:
         from prometheus_client import CollectorRegistry, Counter, Histogram
 
         self.registry: CollectorRegistry = CollectorRegistry(auto_describe=False)
@@ -68,16 +49,16 @@ class Meters:
         self.replies = Histogram("assay_http_seconds", "Seconds until a reply begins.", buckets=REPLIES, **own)
         for decision in ("approve", "edit", "reject"):
             self.reviews.labels(decision)  # there from the start, so that a share of nothing is none
-        self._server = server
+        self._store = store
         self._open: dict[str, RunFigures] = {}
         self._n = 0
         self._lock = threading.Lock()
         self.registry.register(_Now(self))  # pyright: ignore[reportArgumentType]
 
-    def look(self) -> None:
-        """Count what was recorded since the last look."""
+    def update(self) -> None:
+        """Count what was recorded since the last update."""
         with self._lock:
-            while facts := figures.after(self._server.workspace.store, self._n):
+            while facts := figures.after(self._store, self._n):
                 for fact in facts:
                     self._count(fact)
                 self._n = facts[-1].n
@@ -113,7 +94,7 @@ class Meters:
         """What is as it is at this moment, and what was spent."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        store = self._server.workspace.store
+        store = self._store
         spent = figures.spent_by_role(store)
         calls = CounterMetricFamily("assay_model_calls", "Requests to models.", labels=["role"])
         for role, each in sorted(spent.items()):
@@ -138,18 +119,18 @@ class Meters:
 class _Now:
     """The collector of what is as it is now."""
 
-    def __init__(self, meters: Meters) -> None:
+    def __init__(self, meters: ServerMetrics) -> None:
         self._meters = meters
 
     def collect(self) -> Iterable[Any]:
         return self._meters.now()
 
 
-class Counted:
+class MetricsMiddleware:
     """ASGI middleware: how many requests there are, how they end, and how long it takes until a reply begins."""
 
-    def __init__(self, app: ASGIApp, meters: Meters) -> None:
-        self.app, self.meters = app, meters
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
+        self.app, self.metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -162,10 +143,10 @@ class Counted:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = f"{message['status'] // 100}xx"
-                self.meters.replies.observe(time.monotonic() - begun)
+                self.metrics.replies.observe(time.monotonic() - begun)
             await send(message)
 
         try:
             await self.app(scope, receive, counted)
         finally:
-            self.meters.requests.labels(method, status).inc()
+            self.metrics.requests.labels(method, status).inc()

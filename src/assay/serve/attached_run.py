@@ -18,12 +18,11 @@ from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
 from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.serve.limits import room_for_a_run
-from assay.serve.live import Frame
-from assay.serve.schemas.run_schemas import CitationShape
+from assay.serve.live import EventFrame
+from assay.serve.schemas.run_schemas import CitationView
 from assay.serve.state import Person, Server
 from assay.serve.views import run_views
-from assay.serve.views.chat_markdown import with_notes
+from assay.serve.views.chat_markdown import number_notes
 from assay.store.access import withheld
 from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
@@ -49,19 +48,19 @@ CLOSING = "The server is closing. The question is carried on as run {run} when i
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RunReply:
     """What a run came to: the answer as Markdown with numbers for notes, or the question that it asks in return; `error` where
     there is neither."""
 
     run: Run
     text: str = ""
     outcome: Outcome | None = None
-    citations: tuple[CitationShape, ...] = ()
+    citations: tuple[CitationView, ...] = ()
     error: str = ""
 
 
 @dataclass
-class Asked:
+class AttachedRun:
     """A run under way, and the one client that waits for it."""
 
     server: Server
@@ -89,19 +88,19 @@ class Asked:
         with anyio.CancelScope(shield=True), suppress(AssayError):
             await self.server.live.cancel(self.workspace, self.run)
 
-    async def reply(self) -> Reply:
+    async def reply(self) -> RunReply:
         return await asyncio.to_thread(reply_of, self.workspace, self.run)
 
 
-async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: AskOptions) -> Asked:
+async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: AskOptions) -> AttachedRun:
     """Ask, if the person has room for one more run. Who leaves meanwhile is heard once there is something to stop."""
-    with room_for_a_run(server, person), anyio.CancelScope(shield=True):
+    with server.reserve_run(person), anyio.CancelScope(shield=True):
         run = await server.live.begin(workspace, workspace.ask(question, how))
-        return Asked(server, workspace, run.id)
+        return AttachedRun(server, workspace, run.id)
     raise AssertionError("a scope that nobody cancels swallows nothing")
 
 
-def progress(frame: Frame) -> str:
+def progress(frame: EventFrame) -> str:
     event = json.loads(frame.body)["event"]
     return (
         line_of(from_json(KINDS[frame.kind], event)) if event else ""
@@ -122,21 +121,21 @@ def line_of(event: Event) -> str:
             return live_line(event)
 
 
-def reply_of(workspace: Workspace, run_id: str) -> Reply:
+def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     """What a run came to, in the words of the documents that the person may read now. Why it failed stays in its record: that
     may speak of endpoints."""
     run = workspace.run(run_id)
     if run.answer is not None:
         cited = render.citations(run.answer, run.evidence, workspace.document)
-        shown = run_views.answer(run.answer, run.evidence, workspace.document)
-        return Reply(run, with_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
+        shown = run_views.answer_view(run.answer, run.evidence, workspace.document)
+        return RunReply(run, number_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
     if run.withheld is not None:
-        return Reply(run, error=withheld.ANSWER)
+        return RunReply(run, error=withheld.ANSWER)
     if run.waiting is not None:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # which cannot be chosen in a chat
-        return Reply(run, "\n".join([run.waiting.question, "", *options]))
+        return RunReply(run, "\n".join([run.waiting.question, "", *options]))
     if run.held is not None:
-        return Reply(run, HELD.format(reasons="; ".join(run.held.reasons), run=run_id))
+        return RunReply(run, HELD.format(reasons="; ".join(run.held.reasons), run=run_id))
     if run.rejected is not None:
-        return Reply(run, error=REJECTED.format(note=run.rejected.note))
-    return Reply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))
+        return RunReply(run, error=REJECTED.format(note=run.rejected.note))
+    return RunReply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from assay.cli.view.live import DONE, OPEN, part, row, spent
+from assay.cli.view.run_view import DONE, OPEN, part, row, spent
 from assay.core.account import EXPERT, Pipeline, Relation, RelationType
 from assay.core.events import (
     Asked,
