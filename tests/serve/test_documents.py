@@ -142,7 +142,7 @@ def test_a_document_says_everything_about_itself_but_its_text(client: httpx.Clie
 
 
 def test_a_text_comes_in_stretches_with_its_offsets(client: httpx.Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("assay.serve.routes.documents.LONGEST", 10)
+    monkeypatch.setattr("assay.serve.routes.documents.MAX_TEXT", 10)
     words = "Ünïcode — 😀 and more of it, beyond the end of a reply."
     read(client, [("long.txt", words.encode())])
     path = f"/api/documents/{listed(client, q='long')[0]['id']}/text"

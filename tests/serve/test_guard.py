@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from team import team
 
 from assay.serve import limits
-from assay.serve.guard import MAX_BODY, MAX_UPLOAD, address_matches, client_address
+from assay.serve.guard import MAX_BODY, MAX_UPLOAD, RequestGuard, address_matches, client_address
 from assay.serve.limits import RateLimiter
 from assay.serve.routes import auth
 from assay.serve.state import ServeOptions, Server
@@ -252,7 +252,7 @@ def test_runs_that_begin_at_the_same_moment_count_each_other(folder: Path):
 def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_else_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(limits, "MOST_OPEN", 3)
+    monkeypatch.setattr(limits, "MAX_OPEN_REQUESTS", 3)
     with ChatServer(slow(30)) as model, team(folder, model) as tool_context, ExitStack() as held:
         one, other = held.enter_context(tool_context.as_("editor")), held.enter_context(tool_context.as_("reader"))
         run = one.post("/api/runs", json={"question": QUESTION}).json()["run"]
@@ -320,7 +320,7 @@ def alone(empty: Workspace) -> FastAPI:
     app = FastAPI()
     app.state.server = server
     app.include_router(auth.router)
-    app.add_middleware(auth.Guard, server=server)
+    app.add_middleware(RequestGuard, server=server)
     return app
 
 
@@ -347,7 +347,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     app = FastAPI()
     app.state.server = server
     app.include_router(auth.router)
-    app.add_middleware(auth.Guard, server=server)
+    app.add_middleware(RequestGuard, server=server)
     monkeypatch.setattr(tokens, "who_has", locked)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         reply = await client.get("/api/me", headers={"Authorization": "Bearer x"})

@@ -30,7 +30,7 @@ def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folde
 
 @pytest.mark.parametrize("by_key", [True, False])
 def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: pytest.MonkeyPatch, by_key: bool):
-    monkeypatch.setattr(guard, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(guard, "RECHECK_SECONDS", 0.1)
     monkeypatch.setattr("assay.serve.live.HEARTBEAT", 0.2)
     with ChatServer(slow(20.0)) as model, team(folder, model) as tool_context:
         store = tool_context.at.server.workspace.store

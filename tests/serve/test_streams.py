@@ -86,7 +86,7 @@ def test_a_reader_who_is_cut_off_again_and_again_misses_nothing_of_a_run_under_w
 def test_who_comes_late_to_a_run_under_way_sees_all_of_it_though_little_is_at_hand(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(live, "KEPT", 2)
+    monkeypatch.setattr(live, "BUFFERED_FRAMES", 2)
     model = ChatServer(slow(30))
     with model, serve(model) as at, at.client() as client:
         run = asked(client)
@@ -136,7 +136,7 @@ def test_nothing_is_kept_for_a_reader_who_does_not_read(serve: Serve, monkeypatc
     with serve() as at, at.client() as client:
         run = asked(client)
         followed(client, run)
-        monkeypatch.setattr(live, "behind", behind)
+        monkeypatch.setattr(live, "stored_frames", behind)
         with socket.socket() as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             raw.connect(("127.0.0.1", urlsplit(at.url).port or 0))
@@ -235,7 +235,7 @@ def test_a_stream_that_breaks_down_half_way_is_in_the_log(
     with serve() as at, at.client() as client:
         run = asked(client)
         followed(client, run)
-        monkeypatch.setattr(stream, "state_now", breaks)
+        monkeypatch.setattr(stream, "current_state", breaks)
         with pytest.raises(httpx.RemoteProtocolError):
             followed(client, run)
     assert "a request broke down" in caplog.text

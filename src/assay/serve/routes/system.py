@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import JSONResponse
@@ -19,7 +20,7 @@ router = APIRouter()
 
 WEB = Path(__file__).parents[1] / "web"
 REVALIDATE = "no-cache"  # the browser keeps its copy and asks each time, so that an upgrade shows at once
-NOT_READY = {503: {"model": ReadyResponse, "description": "Not ready, and why."}}
+NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": ReadyResponse, "description": "Not ready, and why."}}
 
 
 @router.get("/health", response_model=HealthResponse, tags=["health"])

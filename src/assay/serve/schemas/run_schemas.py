@@ -192,7 +192,7 @@ class ApprovalView(ResponseModel):
 class CitationView(ResponseModel):
     """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
 
-    require_number: int
+    number: int
     key: str
     document: str
     title: str

@@ -50,7 +50,7 @@ const TAKEN = {
     story.route = event;
     story.phase = event.route === "direct" ? "Writing" : "Planning";
   },
-  Consulted(story, event) {
+  ModelReplied(story, event) {
     const used = event.usage ?? {};
     story.usage.calls += used.calls ?? 0;
     story.usage.tokens_in += used.tokens_in ?? 0;
@@ -111,7 +111,7 @@ const TAKEN = {
     story.missing = event.enough ? [] : event.missing ?? [];
     story.phase = event.enough ? "Writing" : "Searching";
   },
-  Bound(story, event) {
+  StepAnswered(story, event) {
     story.steps = story.steps.map((step) => (step.id === event.step ? { ...step, value: event.value } : step));
   },
   Stopped(story, event) {
@@ -163,7 +163,7 @@ const TAKEN = {
   Resumed(story) {
     story.phase = "Going on";
   },
-  Held(story) {
+  AwaitingReview(story) {
     story.phase = "Waiting for a reviewer";
   },
   Reviewed(story) {
