@@ -226,7 +226,9 @@ def _original(mine: Workspace, document: str) -> tuple[Head, pathlib.Path | None
     head = document_list.head(mine.store, document, mine.scope())
     if head is None:
         raise document_missing(document)
-    place = original_path(mine.path / ORIGINALS, head.entry.digest) if format_named(head.entry.kind).page_images else None
+    place = (
+        original_path(mine.path / ORIGINALS, head.entry.digest) if format_named(head.entry.kind).page_images else None
+    )
     return head, place if place and place.is_file() else None
 
 
