@@ -23,7 +23,7 @@ from typing import Any
 
 from assay.core.account import Pipeline
 from assay.models.token_estimate import estimate_tokens
-from assay.testing import ChatServer, synthesis_replies
+from assay.testing import ChatServer, synthesis_model
 from assay.testing.protocol import text_of
 from assay.workspace.facade import open_workspace
 from assay.workspace.synthesise import SynthesisRequest, plan
@@ -92,7 +92,7 @@ def _memory() -> int:
 
 def sized(count: int, pipeline: Pipeline, window: int) -> dict[str, Any]:
     """The figures of one size, with those that only the endpoint sees."""
-    with tempfile.TemporaryDirectory() as name, ChatServer(synthesis_replies(), window=window) as server:
+    with tempfile.TemporaryDirectory() as name, ChatServer(synthesis_model(), window=window) as server:
         folder = Path(name)
         (folder / "documents").mkdir()
         for number in range(count):

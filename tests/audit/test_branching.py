@@ -49,7 +49,7 @@ from assay.testing import (
     one_step,
     research,
     supported,
-    synthesis_replies,
+    synthesis_model,
     writes,
 )
 from assay.workspace.facade import Workspace
@@ -150,7 +150,7 @@ async def test_an_answer_that_was_forged_is_not_the_one_that_is_made_again(folde
 
 
 async def test_a_synthesis_is_made_again_without_an_index(folder: Path):
-    with ChatServer(synthesis_replies()) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model()) as server, opened(folder, server) as workspace:
         chosen = [entry.id for entry in workspace.sources()]
         run = [run async for run, _ in workspace.synthesise(chosen)][-1]
     shutil.rmtree(folder / "index")

@@ -31,7 +31,7 @@ from assay.store.runs import budgets, records, reviews
 from assay.store.schema import payloads, runs, spending
 from assay.store.schema import records as recorded
 from assay.store.schema import reviews as reviewed
-from assay.testing import ChatServer, synthesis_replies
+from assay.testing import ChatServer, synthesis_model
 from assay.workspace import model_roles
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -115,7 +115,7 @@ def some(places: Sequence[str], few: int) -> list[int]:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Callable[[str], Scene]]:
-    with serving(model().answer) as asked, serving(synthesis_replies()) as synthesised:
+    with serving(model().answer) as asked, serving(synthesis_model()) as synthesised:
         yield lambda what: Scene(
             tmp_path, synthesised if what == "synthesise" else asked, what, PAPERS if what == "synthesise" else NOTES
         )

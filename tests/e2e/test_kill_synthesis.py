@@ -20,7 +20,7 @@ from notes import filled
 from assay.core.account import Account
 from assay.core.types import Usage
 from assay.store.runs import budgets, records
-from assay.testing import ChatServer, synthesis_replies
+from assay.testing import ChatServer, synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 25 if os.environ.get("ASSAY_SOAK") else 14  # `make soak` takes its time
@@ -40,7 +40,7 @@ def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    with serving(synthesis_replies(), SLOW) as running:
+    with serving(synthesis_model(), SLOW) as running:
         yield running
 
 

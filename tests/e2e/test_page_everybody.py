@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 
 from assay.serve.state import ServeOptions
 from assay.store.access import members
-from assay.testing import synthesis_replies
+from assay.testing import synthesis_model
 from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]
@@ -50,7 +50,7 @@ def prepared(served: Desk, model: Model) -> dict[str, str]:
     runs["disagreed"] = served.api("/api/ask", json={"question": "When was the light first lit?", "talk": True})
     model.plays(sluice())
     runs["waiting"] = served.api("/api/ask", json={"question": ASKED, "talk": True, "checkpoints": ["sources"]})
-    model.plays(synthesis_replies())
+    model.plays(synthesis_model())
     told = served.api("/api/synthesis", json={"bases": ["papers"], "questions": 1})["run"]
     until(lambda: served.run(told)["state"] != "running", 60)
     return {name: run["thread"] for name, run in runs.items()} | {"run": runs["answered"]["id"], "synthesis": told}

@@ -12,7 +12,7 @@ from desk import Desk, Model, Reader, desk
 from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
 
-from assay.testing import synthesis_replies
+from assay.testing import synthesis_model
 
 RAM = "The ram takes 12 minutes to lift the gate, because its pump is small."
 Reads = Callable[..., Reader]
@@ -115,7 +115,7 @@ def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: 
 
 
 def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: Desk, model: Model):
-    model.plays(synthesis_replies(), hold="relate")
+    model.plays(synthesis_model(), hold="relate")
     reader = reads(served)
     page = reader.goes("#/synthesis")
     forecast = page.get_by_role("complementary", name="Forecast")

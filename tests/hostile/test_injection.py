@@ -35,7 +35,7 @@ from assay.core.types import (
 from assay.evidence.weigh import key_of
 from assay.language.injection import TAINT_REASON, describe_suspicion, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts.fence import fence, fence_mark
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, role_of, synthesis_replies, text_of
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, role_of, synthesis_model, text_of
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
@@ -178,7 +178,7 @@ def loose(requests: list[dict[str, Any]]) -> list[str]:
 async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(tmp_path: Path):
     seen: set[str] = set()
     with small_workspace(await stocked(tmp_path, TEXTS)) as opened:
-        for model in (hostile, synthesis_replies()):
+        for model in (hostile, synthesis_model()):
             with ChatServer(model) as server:
                 workspace = door(opened, server.url)
                 if model is hostile:

@@ -20,7 +20,7 @@ from assay.evidence.quotation import stands, within
 from assay.governance.replay import replay
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import progress
-from assay.testing import ChatServer, HttpReply, synthesis_replies
+from assay.testing import ChatServer, HttpReply, synthesis_model
 from assay.testing.protocol import role_of, text_of
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
@@ -36,7 +36,7 @@ async def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def server() -> AsyncIterator[ChatServer]:
-    with ChatServer(synthesis_replies(), window=8192) as made:
+    with ChatServer(synthesis_model(), window=8192) as made:
         yield made
     assert not made.problems
 
@@ -141,7 +141,7 @@ async def test_an_insight_that_the_model_skips_is_fetched(folder: Path):
             return reply
         return {"insights": reply["insights"][1:]}
 
-    with ChatServer(synthesis_replies(insights=lazy)) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(insights=lazy)) as server, opened(folder, server) as workspace:
         account = workspace.account((await synthesised(workspace)).id)
         holds(account, workspace)
     pairs = {(question, doc) for question, own in _answered(account).items() for doc in own}
@@ -149,7 +149,7 @@ async def test_an_insight_that_the_model_skips_is_fetched(folder: Path):
 
 
 async def test_an_insight_that_the_model_never_gives_stands_in_the_documents_own_words(folder: Path):
-    with ChatServer(synthesis_replies(insights={"insights": []})) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(insights={"insights": []})) as server, opened(folder, server) as workspace:
         account = workspace.account((await synthesised(workspace)).id)
         holds(account, workspace)
     pairs = {(question, doc) for question, own in _answered(account).items() for doc in own}
@@ -173,13 +173,13 @@ async def test_an_invented_relation_is_dropped_and_said(folder: Path):
             ]
         }
 
-    with ChatServer(synthesis_replies(relate=inventive)) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(relate=inventive)) as server, opened(folder, server) as workspace:
         account = workspace.account((await synthesised(workspace)).id)
     assert not account.relations and account.diagnostics.dropped
 
 
 async def test_a_narrative_that_says_nothing_still_tells_of_every_document(folder: Path):
-    silent = synthesis_replies(narrate={"blocks": []}, spine={"theme": "", "sentences": []})
+    silent = synthesis_model(narrate={"blocks": []}, spine={"theme": "", "sentences": []})
     with ChatServer(silent) as server, opened(folder, server) as workspace:
         account = workspace.account((await synthesised(workspace)).id)
         holds(account, workspace)
@@ -195,7 +195,7 @@ async def test_what_the_model_makes_up_is_not_in_the_account(folder: Path):
         reply["blocks"][0]["claims"].append({"text": "The sluices were sold to Umberto Vance in 1871.", "cites": [key]})
         return reply
 
-    with ChatServer(synthesis_replies(narrate=liar)) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(narrate=liar)) as server, opened(folder, server) as workspace:
         account = workspace.account((await synthesised(workspace, wish(audiences=("plain",)))).id)
         holds(account, workspace)
     assert "Vance" not in json.dumps(to_json(account))
@@ -209,7 +209,7 @@ async def test_swapping_two_titles_changes_labels_and_nothing_else(tmp_path: Pat
     told: list[set[tuple[str, str]]] = []
     for name, papers in (("as-it-is", PAPERS), ("swapped", swapped)):
         await fill(tmp_path / name, papers)
-        with ChatServer(synthesis_replies(), window=8192) as server, opened(tmp_path / name, server) as workspace:
+        with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / name, server) as workspace:
             account = workspace.account((await synthesised(workspace)).id)
             holds(account, workspace)
             texts = {doc: workspace.document(doc).text for doc in account.brief.documents}  # type: ignore[union-attr]
@@ -230,7 +230,7 @@ async def test_a_hostile_document_changes_nothing_but_its_own_row(tmp_path: Path
     accounts: list[Account] = []
     for name, papers in (("clean", PAPERS), ("attacked", {**PAPERS, "Zz notice": HOSTILE})):
         await fill(tmp_path / name, papers)
-        with ChatServer(synthesis_replies(), window=8192) as server, opened(tmp_path / name, server) as workspace:
+        with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / name, server) as workspace:
             accounts.append(workspace.account((await synthesised(workspace)).id))
             holds(accounts[-1], workspace)
     clean, attacked = accounts
@@ -243,7 +243,7 @@ async def test_a_hostile_document_changes_nothing_but_its_own_row(tmp_path: Path
 
 
 async def test_a_short_run_of_the_agent_may_answer_each_question(folder: Path):
-    with ChatServer(synthesis_replies(), window=8192) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(), window=8192) as server, opened(folder, server) as workspace:
         run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
         account = workspace.account(run.id)
         holds(account, workspace)
@@ -253,7 +253,7 @@ async def test_a_short_run_of_the_agent_may_answer_each_question(folder: Path):
 
 async def test_an_endpoint_that_fails_leaves_a_run_that_is_carried_on(folder: Path):
     down = {"now": False}
-    answer = synthesis_replies()
+    answer = synthesis_model()
 
     def shaky(request: Any) -> Any:
         if down["now"] and role_of(request)[1] == "relate":
@@ -275,7 +275,7 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
     folder: Path, tmp_path: Path, stride: int
 ):
     """Cut off after every event in turn, the recorded replies are not asked for again, and the account is the same."""
-    with ChatServer(synthesis_replies(), window=8192) as server, opened(folder, server) as workspace:
+    with ChatServer(synthesis_model(), window=8192) as server, opened(folder, server) as workspace:
         whole = await synthesised(workspace, wish(questions=1, audiences=("plain",)))
         assert whole.delivered
         context = await run_context_for(workspace, whole, await _roles(workspace))
