@@ -23,6 +23,7 @@ from assay.cli.main import main
 from assay.core.access import LOCAL, Principal
 from assay.core.codec import dumps, to_json
 from assay.core.events import Decision
+from assay.core.events.upgrade import FORMER_KINDS
 from assay.core.run import Run
 from assay.core.types import Answer
 from assay.models.llm import Reply, ToolCall
@@ -105,6 +106,23 @@ def but_for_time(answer: str | None) -> str | None:
     return dumps(data)
 
 
+ADDED = ("version", "stop", "fallback", "cause")  # fields of events that the first version did not have
+
+
+def as_first_version(data: Json) -> Json:
+    """An event's data without what is added when an old one is read: what the first version read."""
+    old = {name: value for name, value in data.items() if name not in ADDED}
+    if reasons := data.get("fallback"):
+        rules = [f"rules: {each}" for each in reasons]
+        if "by" in data:
+            old["by"] = "; ".join([*([] if data["by"] == "rules" else [data["by"]]), *rules])
+        if data.get("why"):
+            old["why"] = f"{reasons[0]}: {data['why']}"
+    if data.keys() == {"kind", "why"}:  # an event that is withheld names its kind
+        old["kind"] = next((former for former, kind in FORMER_KINDS.items() if kind == data["kind"]), data["kind"])
+    return old
+
+
 def short(data: Any) -> str:
     return hashlib.sha256(dumps(data).encode()).hexdigest()[:16]
 
@@ -131,7 +149,7 @@ def observed(folder: Path, run: str, who: str) -> Json:
     with opened(folder, who=who) as workspace:
         now = workspace.run(run)
         seen["delivered"], seen["answer"] = now.delivered, spelled(now.answer)
-        seen["events"] = [short(to_json(event)) for event in now.events]
+        seen["events"] = [short(as_first_version(to_json(event))) for event in now.events]
         if now.asked.brief is not None and now.delivered:
             account = to_json(workspace.account(run))
             seen["account"] = {name: short(part) for name, part in account.items()}
@@ -140,8 +158,7 @@ def observed(folder: Path, run: str, who: str) -> Json:
             seen["replayed"] = {
                 "same": made.same,
                 "differences": list(made.differences),
-                "taken": made.taken,
-                "reworded": made.reworded,
+                "as_recorded": made.as_recorded,
                 "answer": spelled(made.answer) == seen["answer"],
             }
     if who == LOCAL.id:
@@ -151,7 +168,7 @@ def observed(folder: Path, run: str, who: str) -> Json:
             "code": traced["code"],
             "whole": told["whole"],
             "faults": told["faults"],
-            "records": [short(each) for each in told["records"]],
+            "records": [short(each | {"payload": as_first_version(each["payload"])}) for each in told["records"]],
         }
         seen["trace_in_words"] = typed(folder, "trace", run)
         seen["replay"] = typed(folder, "replay", run)

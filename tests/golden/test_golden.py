@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,14 +29,31 @@ from golden_runs import (
     verified,
 )
 
+from assay.core.events.upgrade import current_kind
+
 NAMES = tuple(sorted(place.stem for place in (HERE / "expected").glob("*.json")))
 # What a bundle says however often it is made; the rest says when, or is signed with a key that is not kept here.
 EXACTLY = {"records.jsonl", "quotations.jsonl", "answer.md"}
 
 
+AS_RECORDED = "An earlier version of Assay decided this run: its conclusions were taken as recorded."
+
+
 @cache
 def expected(name: str) -> dict[str, Any]:
     return json.loads((HERE / "expected" / f"{name}.json").read_text("utf-8"))
+
+
+def as_seen_today(told: dict[str, Any]) -> dict[str, Any]:
+    """What is expected of a run today. The first version made its own runs again; now their conclusions are taken as recorded,
+    with the same answer."""
+    if "trace_in_words" in told:  # what is withheld is named by its kind
+        out = re.sub(r"\w+(?= is not shown)", lambda kind: current_kind(kind[0]), told["trace_in_words"]["out"])
+        told = told | {"trace_in_words": told["trace_in_words"] | {"out": out}}
+    if "replayed" not in told:
+        return told
+    kept = {name: told["replayed"][name] for name in ("same", "answer")}
+    return told | {"replayed": kept | {"differences": [], "as_recorded": True}}
 
 
 RUNS = [(name, label) for name in NAMES for label in expected(name)["runs"]]
@@ -67,8 +85,11 @@ def test_the_same_runs_reviews_conversations_and_documents_are_listed(name: str,
 
 @pytest.mark.parametrize(("name", "label"), RUNS)
 def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen: Any):
-    told = expected(name)["runs"][label]
+    told = dict(as_seen_today(expected(name)["runs"][label]))
     now = observed(seen(name), told["run"], told["who"])
+    if "replay" in told and told["replay"]["out"]:
+        before, after = told.pop("replay"), now.pop("replay")
+        assert (after["code"], after["out"]) == (before["code"], before["out"]) and AS_RECORDED in after["err"]
     for part in told:  # one after the other: the first that differs says more than all of them together
         assert now[part] == told[part], part
     assert now.keys() == told.keys()
@@ -81,7 +102,7 @@ def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: st
     model = Kept(told["replies"]) if told["replies"] is not None else None
     done = finish(folder, run, told["how"], model.answer if model else None)
     assert done["answer"] == told["answer"] and done["delivered"] == told["delivered"]
-    assert done["kinds"] == told["kinds"]
+    assert [current_kind(kind) for kind in done["kinds"]] == [current_kind(kind) for kind in told["kinds"]]
     assert not model or (not model.strange and not model.left), "the model is asked the same, word for word"
     assert typed(folder, "verify", run, "--copy", str(folder / SECOND_PLACE))["code"] == 0
     assert typed(folder, "replay", run, "--quiet")["code"] == 0

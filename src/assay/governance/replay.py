@@ -3,6 +3,9 @@
 Replies, tool results, limits reached and people's choices are taken as they were recorded. Everything that was made of them
 is made again and held against the record: each step, each verdict, the answer. Steps that compare vectors need those of the
 index; where there is none, these are taken as recorded too, and the answer is made again all the same.
+
+Only runs that this version of the code decided are made again. Of older ones the conclusions are taken as recorded; what does
+not depend on how things are decided is checked: quotations, citations, and that each claim was checked and found supported.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,7 @@ from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import AssayError, ModelError, UserError
 from assay.core.events import (
-    KINDS,
+    DECIDES,
     RULES,
     Answered,
     AwaitingReview,
@@ -49,8 +53,10 @@ from assay.core.events import (
     Withheld,
     fallbacks,
 )
+from assay.core.events.upgrade import read_event
 from assay.core.run import Run
-from assay.core.types import Answer, Document, Usage
+from assay.core.types import Answer, Document, Usage, Verdict
+from assay.evidence.quotation import stands
 from assay.models.llm import Prompt, Reply, Role, ToolCall
 from assay.models.meter import ConnectedModel, Meter, NoReply
 from assay.store.runs.budgets import Place
@@ -100,13 +106,16 @@ ENDS = {
 class Replayed:
     """The run as recorded, the answer that was made again, and where that differs from what was recorded. `taken` counts the
     steps that were not made again, since they compare vectors and there is no index to have them from; `reworded` the replies
-    whose prompts would read differently today, as they may in a later version."""
+    whose prompts would read differently today, as they may in a later version. `as_recorded` says that an older version decided
+    and nothing was made again; `checked` counts the quotations that were then held against their documents."""
 
     run: Run
     answer: Answer | None
     differences: tuple[str, ...] = ()
     taken: int = 0
     reworded: int = 0
+    as_recorded: bool = False
+    checked: int = 0
 
     @property
     def same(self) -> bool:
@@ -137,6 +146,8 @@ class NoSearch:
 
 async def replay(recorded: Run, context: RunContext, *, searchable: bool = True) -> Replayed:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
+    if recorded.asked.version != DECIDES:
+        return check_recorded(recorded, context.document)
     if not searchable:
         context = replace(
             context,
@@ -166,6 +177,30 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
     return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
+
+
+def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replayed:
+    """A run that another version of the code decided: its conclusions as recorded, and what is wrong with them as far as that
+    can be told without deciding anything again."""
+    document = cache(document)
+    answer, checked = run.answer, run.checked
+    claims = (*answer.claims, *answer.near) if answer else ()
+    quotes = {each.quote for each in run.evidence} | {claim.quote for claim in claims if claim.quote}
+    readable = {quote: found for quote in quotes if (found := document(quote.doc_id)) is not None}
+    faults = [
+        f"“{quote.text}” is not in {found.title}" for quote, found in readable.items() if not stands(quote, found)
+    ]
+    known = {each.key for each in run.evidence}
+    for claim in claims:
+        if missing := [key for key in claim.cites if key not in known]:
+            faults.append(f"“{claim.words}” cites {missing[0]}, which is no evidence of this run")
+    supported = {claim for claim in checked.values() if claim.verdict is Verdict.supported}
+    faults += [
+        f"“{claim.words}” was not found to be supported"
+        for claim in (answer.claims if answer else ())
+        if claim not in supported
+    ]
+    return Replayed(run, None if faults else answer, tuple(faults), as_recorded=True, checked=len(readable))
 
 
 def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied]:
@@ -417,8 +452,7 @@ def load(text: str) -> tuple[Run, RunContext]:
 
 
 def _event(line: dict[str, Any]) -> Event:
-    kind = KINDS[line.pop("event")]
-    return from_json(kind, line)
+    return read_event(line.pop("event"), line)
 
 
 def _kit(documents: Mapping[str, Document]) -> RunContext:

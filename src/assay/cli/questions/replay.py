@@ -80,6 +80,8 @@ def _made_again(opened: Opened, recorded: Run, format: Format, json: bool, quiet
                 "differences": list(made.differences),
                 "taken": made.taken,
                 "reworded": made.reworded,
+                "as_recorded": made.as_recorded,
+                "checked": made.checked,
                 "answer": made.answer,
             }
         )
@@ -102,6 +104,8 @@ def _with(recorded: Run, made: Replayed) -> Run:
 
 def compared(made: Replayed) -> list[str]:
     """Whether what was made again is what was recorded, in words."""
+    if made.as_recorded:
+        return _as_recorded(made)
     if made.answer is None:
         lines = ["The answer could not be made again from the record."]
     elif made.same:
@@ -117,6 +121,15 @@ def compared(made: Replayed) -> list[str]:
     if made.reworded:
         lines.append(f"Their prompts would read differently today: {made.reworded} of the replies.")
     return lines
+
+
+def _as_recorded(made: Replayed) -> list[str]:
+    whole = "The answer is the recorded one. No model was asked."
+    older = "An earlier version of Assay decided this run: its conclusions were taken as recorded."
+    checked = f"Checked against the documents: {made.checked} quotations, and every citation and verdict of the answer."
+    if not made.differences:
+        return [whole, older, checked]
+    return ["The recorded answer does not hold.", older, *(f"  {each}" for each in made.differences)]
 
 
 def diff(

@@ -146,10 +146,10 @@ def _as_json(run: Run, event: Event) -> None:
     from assay.core.codec import to_json
     from assay.core.events import AwaitingReview
 
-    live_line = to_json(event)
+    data = to_json(event)
     if isinstance(event, AwaitingReview):
-        live_line.pop("answer")
-    print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **live_line}, indent=None)
+        data.pop("answer")
+    print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **data}, indent=None)
 
 
 def _in_lines(run: Run, event: Event) -> None:

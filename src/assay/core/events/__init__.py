@@ -21,6 +21,7 @@ from assay.core.events.maker import RULES, Fallback, Fallbacks, Maker, combine_m
 from assay.core.events.question import (
     ANSWER_NOW,
     BUDGETS,
+    DECIDES,
     EACH,
     GO_ON,
     MORE_SOURCES,
@@ -116,6 +117,7 @@ KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}
 __all__ = [
     "ANSWER_NOW",
     "BUDGETS",
+    "DECIDES",
     "EACH",
     "GO_ON",
     "KINDS",

@@ -16,6 +16,10 @@ from assay.core.events.maker import RULES, Fallbacks
 from assay.core.events.synthesis import Found
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Exchange, Plan, Scalar, Shape, Usage
 
+# The version of the code that decides what a run does. A change after which recorded runs come out differently raises it:
+# replay takes the conclusions of older runs as recorded. Runs that name no version are of version 0.
+DECIDES = 1
+
 
 class Mode(StrEnum):
     quick = "quick"
@@ -130,6 +134,7 @@ class Asked:
     history: tuple[Exchange, ...] = ()  # the turns before it, oldest first
     stakes: Stakes = Stakes.normal
     branch: Branch | None = None  # the run that it takes its first events from
+    version: int = DECIDES  # of the code that decides
 
     @property
     def has_model(self) -> bool:

@@ -243,6 +243,9 @@ def _cited(payloads, withheld):
     return f"{len(cited & evidence)} pieces of evidence that the answer cites are on record"
 
 
+HELD = ("AwaitingReview", "Held")  # that an answer waits for a reviewer; "Held" in records of earlier versions
+
+
 def _approved(payloads, records):
     """An answer that was held is delivered under an approval of exactly that."""
     approved = set()
@@ -250,15 +253,11 @@ def _approved(payloads, records):
         kind, payload = payloads.get(record["seq"], ("", {}))
         if kind == "Reviewed" and payload["decision"] == "approve":
             approved.add(payload["seal"])
-        if kind == "Answered" and any(each["kind"] == "AwaitingReview" for each in records):
+        if kind == "Answered" and any(each["kind"] in HELD for each in records):
             if payload.get("seal") not in approved:
                 raise Bad("the answer was delivered without a reviewer's approval of exactly that")
             return "the answer was delivered under a reviewer's approval of exactly that"
-    return (
-        "no reviewer was asked"
-        if not any(each["kind"] == "AwaitingReview" for each in records)
-        else "a reviewer was asked"
-    )
+    return "a reviewer was asked" if any(each["kind"] in HELD for each in records) else "no reviewer was asked"
 
 
 def _sealed(files, records, public):

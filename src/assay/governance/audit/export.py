@@ -17,9 +17,10 @@ from sqlalchemy import text
 from assay import __version__, prompts
 from assay.answer import render
 from assay.core.access import Scope
-from assay.core.codec import START, Texts, digest, dumps, from_json, to_json
+from assay.core.codec import START, Texts, digest, dumps, to_json
 from assay.core.errors import Missing, StoreError, UserError
-from assay.core.events import KINDS, Asked, Event, ModelReplied, Reviewed, Withheld
+from assay.core.events import Asked, Event, ModelReplied, Reviewed, Withheld
+from assay.core.events.upgrade import read_event
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Document, Usage, file_name
@@ -133,7 +134,7 @@ def _shown(row: Row, event: Event, texts: Texts) -> bool:
     if row.body is None or isinstance(event, Withheld):
         return False
     try:
-        return from_json(KINDS[row.kind], json.loads(row.body), texts=texts) == event
+        return read_event(row.kind, json.loads(row.body), texts=texts) == event
     except (ValueError, KeyError) as error:
         raise StoreError(f"The record of run {row.run} was changed and cannot be read ({error}).") from error
 

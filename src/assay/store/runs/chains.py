@@ -15,6 +15,7 @@ from sqlalchemy import Connection, text
 
 from assay.core.codec import START
 from assay.core.events import WORKSPACE, Decision
+from assay.core.events.upgrade import current_kind
 
 
 class What(StrEnum):
@@ -198,9 +199,9 @@ def run_faults(run: str, rows: Iterable[Row], entry: Entry | None, erased: Erasu
             yield Fault(run, place, fault, n)
         elif over:
             yield Fault(run, place, What.inserted, n, over)
-        elif row.kind in ("AwaitingReview", "Reviewed", "Answered") and row.body is not None:
+        elif (kind := current_kind(row.kind)) in ("AwaitingReview", "Reviewed", "Answered") and row.body is not None:
             told = _object(row.body)
-            gated |= row.kind == "AwaitingReview"
+            gated |= kind == "AwaitingReview"
             if row.kind == "Reviewed" and told.get("decision") == Decision.approve:
                 approved.add(told.get("seal", ""))
             elif row.kind == "Reviewed" and told.get("decision") == Decision.reject:

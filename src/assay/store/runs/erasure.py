@@ -11,7 +11,8 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select, upda
 
 from assay.core.access import Base, Principal
 from assay.core.codec import dumps
-from assay.core.events import WORKSPACE, Erased
+from assay.core.events import WORKSPACE, Answered, AwaitingReview, Erased
+from assay.core.events.upgrade import stored_kinds
 from assay.core.types import UPLOAD
 from assay.store import documents
 from assay.store.access import document_access, withheld
@@ -106,7 +107,7 @@ def _naming(connection: Connection, base: Base, uris: Collection[str]) -> dict[s
         select(payloads.c.run, payloads.c.seq)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
         .join(runs, runs.c.id == payloads.c.run)
-        .where(recorded.c.kind.in_(("Answered", "AwaitingReview")), runs.c.who.in_(sorted(names)), said)
+        .where(recorded.c.kind.in_(stored_kinds(Answered, AwaitingReview)), runs.c.who.in_(sorted(names)), said)
         .order_by(payloads.c.run, payloads.c.seq)
     )
     return {run: tuple(row.seq for row in each) for run, each in groupby(rows, key=lambda row: row.run)}
@@ -136,7 +137,9 @@ def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]])
     for part in _parts(list(chosen)):
         connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
         last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
-        held = connection.execute(last.where(recorded.c.run.in_(part), recorded.c.kind == "AwaitingReview"))
+        held = connection.execute(
+            last.where(recorded.c.run.in_(part), recorded.c.kind.in_(stored_kinds(AwaitingReview)))
+        )
         let_go(connection, [row.run for row in held if row.seq in chosen[row.run]])
 
 

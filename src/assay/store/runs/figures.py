@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, case, func, literal, null, select
 
 from assay.core.events import WORKSPACE
+from assay.core.events.upgrade import current_kind, stored_kinds
 from assay.store.database import Store
 from assay.store.runs.budgets import State
 from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
@@ -115,17 +116,17 @@ def facts(
     everybody's, or one person's. Where `kinds` are named, only those records."""
     asked = _FACTS.where(*_between(since, until), *([runs.c.who == who] if who is not None else []))
     if kinds:
-        asked = asked.where(records.c.kind.in_(kinds))
+        asked = asked.where(records.c.kind.in_(stored_kinds(*kinds)))
     with store.read() as connection:
         for row in connection.execute(asked.order_by(records.c.run, records.c.seq)):
-            yield Fact._make(row)
+            yield Fact._make(row)._replace(kind=current_kind(row.kind))
 
 
 def of_run(store: Store, run: str) -> Iterator[Fact]:
     """Every record of one run, in order."""
     with store.read() as connection:
         for row in connection.execute(_FACTS.where(runs.c.id == run).order_by(records.c.seq)):
-            yield Fact._make(row)
+            yield Fact._make(row)._replace(kind=current_kind(row.kind))
 
 
 def moments(store: Store, run: str) -> list[str]:

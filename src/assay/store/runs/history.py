@@ -10,9 +10,9 @@ from itertools import groupby
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
 from assay.core.access import Scope
-from assay.core.codec import from_json
 from assay.core.errors import Missing
 from assay.core.events import BUDGETS, Asked, Decision, Route, StopReason
+from assay.core.events.upgrade import current_kind, read_event
 from assay.core.types import Usage
 from assay.store.access import withheld
 from assay.store.database import Store
@@ -76,13 +76,17 @@ def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[Past]
 
 
 def _asked(body: str | None) -> Asked | None:
-    return from_json(Asked, json.loads(body)) if body else None
+    if not body:
+        return None
+    asked = read_event(Asked.__name__, json.loads(body))
+    assert isinstance(asked, Asked)
+    return asked
 
 
 def _state(kind: str, body: str | None) -> str:
     if kind == "Answered":
         return json.loads(body)["answer"]["outcome"] if body else "withheld"
-    return "rejected" if _rejected(kind, body) else STANDS.get(kind, "unfinished")
+    return "rejected" if _rejected(kind, body) else STANDS.get(current_kind(kind), "unfinished")
 
 
 def _rejected(kind: str, body: str | None) -> bool:
@@ -183,7 +187,7 @@ def _standings(store: Store, which: ColumnElement[bool], limit: int, scope: Scop
                 row.id,
                 row.started,
                 _asked(row.asked),
-                row.kind,
+                current_kind(row.kind),
                 json.loads(row.ended)["answer"]["outcome"]
                 if row.kind == "Answered" and row.ended and row.id not in hidden
                 else "",

@@ -12,10 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, literal, select, text, update
 
 from assay.core.access import Scope
-from assay.core.codec import START, Texts, digest, dumps, from_json, linked, to_json
+from assay.core.codec import START, Texts, digest, dumps, linked, to_json
 from assay.core.errors import Missing, StoreError
 from assay.core.events import (
-    KINDS,
     WORKSPACE,
     Answered,
     Asked,
@@ -27,6 +26,7 @@ from assay.core.events import (
     Reviewed,
     Withheld,
 )
+from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.access import withheld
 from assay.store.database import Store
 from assay.store.runs import reviews
@@ -124,7 +124,7 @@ def _as_it_waited(connection: Connection, run: str, answered: Answered) -> None:
     """What is delivered under a seal is, sign for sign, what waited under it; what it cost may have grown."""
     if answered.seal is None:
         return
-    own = (records.c.run == run) & (records.c.kind == AwaitingReview.__name__)
+    own = (records.c.run == run) & (records.c.kind.in_(stored_kinds(AwaitingReview)))
     same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
     told = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
     free = {"usage": None}
@@ -249,9 +249,9 @@ def _seen(
 ) -> Event:
     """One event as somebody sees it. What is hidden from them is not even read."""
     if body is None or (seq and over.covers(seq)):
-        return Withheld(kind, withheld.WHY)
+        return Withheld(current_kind(kind), withheld.WHY)
     try:
-        event = from_json(KINDS[kind], json.loads(body), texts=texts)
+        event = read_event(kind, json.loads(body), texts=texts)
     except (ValueError, KeyError) as error:
         raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
     return withheld.shown(connection, event, scope)
@@ -285,7 +285,7 @@ def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str
         return [
             (
                 RunEntry(row["id"], row["who"], row["started"], row["delivered"]),
-                from_json(Asked, json.loads(row["body"])).question,
+                json.loads(row["body"])["question"],
             )
             for row in rows
         ]
@@ -304,7 +304,7 @@ def active_seconds(store: Store, run: str) -> float:
     gaps = (
         (datetime.fromisoformat(after.at) - datetime.fromisoformat(before.at)).total_seconds()
         for before, after in pairwise(rows)
-        if before.kind not in IDLE and after.kind not in ("Resumed", "Reviewed")
+        if current_kind(before.kind) not in IDLE and after.kind not in ("Resumed", "Reviewed")
     )
     return sum(min(max(gap, 0.0), LONGEST) for gap in gaps)
 

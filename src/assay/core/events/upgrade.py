@@ -1,0 +1,127 @@
+"""Events of earlier versions, read as events of this one. Stored rows are never rewritten: old names and sentences stay in the
+record, covered by its digests, and are translated here whenever one is read. The only module that knows how events were
+stored before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from assay.core.codec import Texts, from_json
+from assay.core.events import KINDS, RULES, Event, Fallback, RevisionCause, StopReason
+
+FORMER_KINDS: Mapping[str, str] = {
+    "Bound": "StepAnswered",
+    "Consulted": "ModelReplied",
+    "Drew": "InsightsDrawn",
+    "Held": "AwaitingReview",
+    "Looked": "PassagesChosen",
+    "Spun": "SpineWritten",
+}
+RECITED = "cited anew, since other evidence says it"
+REVIEW = "review: "
+RULES_STOPPED = {"covered": StopReason.sufficient, "limit": StopReason.searches}
+
+Data = dict[str, Any]
+
+
+def current_kind(stored: str) -> str:
+    """The name of today for a kind as it is stored."""
+    return FORMER_KINDS.get(stored, stored)
+
+
+def stored_kinds(*kinds: type | str) -> tuple[str, ...]:
+    """Every name under which events of these kinds may be stored: for queries."""
+    names = {kind if isinstance(kind, str) else kind.__name__ for kind in kinds}
+    return (*names, *(old for old, new in FORMER_KINDS.items() if new in names))
+
+
+def read_event(stored: str, data: Data, *, texts: Texts | None = None) -> Event:
+    """An event from what was stored. Raises `ValueError` or `KeyError` on what no version has written."""
+    kind = current_kind(stored)
+    upgrade = UPGRADES.get(kind)
+    return from_json(KINDS[kind], upgrade(dict(data)) if upgrade else data, texts=texts)
+
+
+def _asked(data: Data) -> Data:
+    return {"version": 0} | data
+
+
+def _decided(data: Data) -> Data:
+    aside = data.get("calls") or data.get("seeks") or data.get("hops") or data.get("recalls")
+    if aside or "stop" in data:
+        return data
+    if data.get("refused"):
+        return data | {"stop": StopReason.repeated}
+    if data.get("by", RULES) != RULES:
+        return data | {"stop": StopReason.nothing_new}
+    if reason := _reason(data):
+        return _without_reason(data, reason) | {"stop": StopReason(reason.value)}
+    return data | {"stop": RULES_STOPPED.get(data.get("why", ""), StopReason.nothing_new)}
+
+
+def _judged(data: Data) -> Data:
+    by_rule = "fallback" not in data and data.get("by", RULES) == RULES
+    return _without_reason(data, reason) if by_rule and (reason := _reason(data)) else data
+
+
+def _gathered(data: Data) -> Data:
+    data = _made(data)
+    return _without_reason(data, Fallback(data["fallback"][0])) if data.get("fallback") else data
+
+
+def _reason(data: Data) -> Fallback | None:
+    """What a sentence such as `money: nothing is left` begins with."""
+    first, colon, _ = data.get("why", "").partition(": ")
+    return Fallback(first) if colon and first in set(Fallback) else None
+
+
+def _without_reason(data: Data, reason: Fallback) -> Data:
+    return data | {"fallback": [reason], "why": data.get("why", "").removeprefix(f"{reason}: ")}
+
+
+def _made(data: Data) -> Data:
+    """`insights@model; rules: money` named the model and why rules stood in."""
+    if "fallback" in data or not (reasons := _reasons(data.get("by", ""))):
+        return data
+    others = [each for each in data["by"].split("; ") if not each.startswith(f"{RULES}: ")]
+    return data | {"by": "; ".join(others) or RULES, "fallback": reasons}
+
+
+def _reasons(by: str) -> list[str]:
+    found = (each.removeprefix(f"{RULES}: ") for each in by.split("; ") if each.startswith(f"{RULES}: "))
+    return [each for each in found if each in set(Fallback)]
+
+
+def _within(field: str) -> Callable[[Data], Data]:
+    """The same where who made it is said of a part; what is said there is for people and stays as it is."""
+
+    def upgrade(data: Data) -> Data:
+        reasons = _reasons(data.get(field, {}).get("by", ""))
+        return data if "fallback" in data or not reasons else data | {"fallback": reasons}
+
+    return upgrade
+
+
+def _revised(data: Data) -> Data:
+    if "cause" in data:
+        return data
+    if data.get("why", "").startswith(RECITED):
+        return data | {"cause": RevisionCause.recited}
+    return data | {"cause": RevisionCause.review} if data.get("by", "").startswith(REVIEW) else data
+
+
+UPGRADES: Mapping[str, Callable[[Data], Data]] = {
+    "Asked": _asked,
+    "Decided": _decided,
+    "Judged": _judged,
+    "Gathered": _gathered,
+    "Questioned": _made,
+    "InsightsDrawn": _made,
+    "Related": _made,
+    "SpineWritten": _made,
+    "Drafted": _made,
+    "Described": _within("portrait"),
+    "Translated": _within("translation"),
+    "Revised": _revised,
+}
