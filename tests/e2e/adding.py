@@ -1,7 +1,9 @@
-"""A process that adds a folder and says what is done; the tests kill it, and check what it leaves. Arguments: workspace,
-folder."""
+"""A process that adds a folder and prints what is done; the tests check what it leaves. Arguments: workspace, folder, and at
+which progress report it kills itself with SIGKILL: 0 never."""
 
 import asyncio
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -58,10 +60,18 @@ def check(opened: Workspace, acknowledged: set[str]) -> None:
 
 
 if __name__ == "__main__":
-    load_lancedb()  # what takes long to load is loaded before the clock starts
-    workspace, folder = sys.argv[1:]
+    load_lancedb()
+    workspace, folder, last = *sys.argv[1:3], int(sys.argv[3])
+    reports = 0
+
+    def say_or_die(progress: Progress) -> None:
+        global reports
+        say(progress)
+        reports += 1
+        if reports == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     with open_workspace(workspace, create=True) as opened:
         opened.embedder = WordEmbedder()
-        print("go", flush=True)
-        asyncio.run(opened.add_sources(sources([Path(folder)]), say=say, reader=Plain()))
-    print("finished", flush=True)
+        asyncio.run(opened.add_sources(sources([Path(folder)]), say=say_or_die, reader=Plain()))
+    print(f"finished {reports}", flush=True)

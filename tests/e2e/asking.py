@@ -1,18 +1,18 @@
-"""A process that starts others and kills them: each asks a question, or has a synthesis written, in a process of its own.
-Starting costs little, since everything is loaded before. Arguments: workspace, address of the model, `ask` or `synthesise`.
-For each line of input, a number of events and of seconds, and a key: one process, killed so long after so many, that shows
-the model this key; said is whether it was killed, and its run."""
+"""A process that starts others, which kill themselves: each asks a question, or has a synthesis written, in a process of its
+own. Starting costs little, since everything is loaded before. Arguments: workspace, address of the model, `ask` or
+`synthesise`. For each line of input, a point, a number and a key: one process that shows the model this key and kills itself
+with SIGKILL at the n-th passing of the point. The points: `event` (one was recorded), `reply` (a reply to a request begins to
+arrive, and is not recorded). Printed is whether it was killed, and its run."""
 
 import asyncio
 import os
 import signal
 import sys
-import time
 import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx  # noqa: F401  what takes long to load is loaded before the clock starts
+import httpx
 from sqlalchemy import event
 
 from assay.core.events import Event, Mode
@@ -40,11 +40,31 @@ def begun(what: str, workspace: Workspace) -> AsyncIterator[tuple[Run, Event]]:
     return workspace.synthesise(documents, SynthesisRequest(questions=1, audiences=("plain",), reranker="none"))
 
 
-async def carry(what: str, workspace: Path, address: str, key: str, says: int) -> None:
+def die_at_reply(number: int) -> None:
+    """From here on, the process kills itself when the n-th reply begins to arrive."""
+    handle = httpx.AsyncHTTPTransport.handle_async_request
+    passed = 0
+
+    async def handle_or_die(self: httpx.AsyncHTTPTransport, request: httpx.Request) -> httpx.Response:
+        nonlocal passed
+        response = await handle(self, request)
+        passed += 1
+        if passed == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return response
+
+    httpx.AsyncHTTPTransport.handle_async_request = handle_or_die
+
+
+async def carry(what: str, workspace: Path, address: str, key: str, says: int, die_after_events: int) -> None:
     model = {"llm_base_url": address, "llm_model": "scripted", "llm_api_key": key, "llm_concurrency": 4}
     with hasty(open_workspace(workspace, **model)) as opened:
+        events = 0
         async for run, _ in begun(what, opened):
             os.write(says, f"{run.id}\n".encode())
+            events += 1
+            if events == die_after_events:
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
@@ -53,16 +73,16 @@ if __name__ == "__main__":
     place, url, what = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     print("ready", flush=True)
     for line in sys.stdin:
-        events, seconds, key = line.split()
+        point, number, key = line.split()
         reads, writes = os.pipe()
         child = os.fork()
         if child == 0:
-            asyncio.run(carry(what, place, url, key, writes))
+            if point == "reply":
+                die_at_reply(int(number))
+            asyncio.run(carry(what, place, url, key, writes, int(number) if point == "event" else 0))
             os._exit(0)
         os.close(writes)
         with os.fdopen(reads) as said:
-            seen = [said.readline() for _ in range(int(events))]
-            time.sleep(float(seconds))
-            os.kill(child, signal.SIGKILL)
+            seen = said.read().split()
         _, status = os.waitpid(child, 0)
-        print("killed" if os.WIFSIGNALED(status) else "finished", seen[0].strip(), flush=True)
+        print("killed" if os.WIFSIGNALED(status) else "finished", seen[0], flush=True)

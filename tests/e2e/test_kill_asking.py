@@ -1,10 +1,9 @@
-"""kill -9 at random moments of a run: it is carried on to the same answer, and nothing that is recorded is asked again."""
+"""kill -9 at events and replies of a run: it is carried on to the same answer, and nothing that is recorded is asked again."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import random
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,7 +25,6 @@ from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 100 if os.environ.get("ASSAY_SOAK") else 20  # `make soak` takes its time; each durable write has its own test
 AT_ONCE = 4  # requests that a run makes side by side, at most
-SLOW = 0.004  # seconds that the model thinks
 CHILD = Path(__file__).with_name("asking.py")
 
 
@@ -42,7 +40,7 @@ def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    with serving(model().answer, SLOW) as running:
+    with serving(model().answer) as running:
         yield running
 
 
@@ -53,8 +51,7 @@ def without_price(answer: Answer | None) -> Answer:
 
 @pytest.mark.kill
 @pytest.mark.timeout(240)
-def test_kill_9_at_random_moments_of_a_run_changes_nothing_in_its_answer(tmp_path: Path, server: ChatServer):
-    chance = random.Random(7)
+def test_kill_9_at_events_and_replies_of_a_run_changes_nothing_in_its_answer(tmp_path: Path, server: ChatServer):
     folder = tmp_path / "workspace"
     with opened(folder, server, "whole") as workspace:
         files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
@@ -62,13 +59,13 @@ def test_kill_9_at_random_moments_of_a_run_changes_nothing_in_its_answer(tmp_pat
     command = [sys.executable, CHILD, folder, server.url, "ask"]
     parent = forked.Process(command, stdin=forked.PIPE, stdout=forked.PIPE, text=True)
     try:
-        asyncio.run(_killed_and_carried_on(parent, folder, server, chance))
+        asyncio.run(_killed_and_carried_on(parent, folder, server))
     finally:
         parent.kill()
         parent.wait()
 
 
-async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, chance: random.Random) -> None:
+async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer) -> None:
     with opened(folder, server, "whole") as workspace:
         whole = [run async for run, _ in workspace.ask(QUESTION, mode=Mode.thorough)][-1]
     replies = len(whole.consulted)
@@ -77,11 +74,15 @@ async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, 
     killed, lost = 0, 0
     after: set[str] = set()
 
+    # The points are spread over the whole run: half of them at events, half at replies that are not recorded yet.
+    half = KILLS // 2
+    points = [f"event {1 + n * (len(whole.events) - 2) // half}" for n in range(half)]
+    points += [f"reply {1 + n * (replies - 1) // half}" for n in range(KILLS - half)]
+
     def start(trial: int) -> None:
-        """One more process begins, while the one before is looked at. The kills are spread over the whole run; how long
-        after its event each falls is chance."""
-        events = 1 + trial * (len(whole.events) - 2) // KILLS
-        parent.stdin.write(f"{events} {chance.uniform(0, 0.02)} asked-{trial}\n")
+        """One more process begins, while the one before is looked at."""
+        if trial < KILLS:
+            parent.stdin.write(f"{points[trial]} asked-{trial}\n")
 
     start(0)
     with opened(folder, server, "again") as workspace:
@@ -102,4 +103,4 @@ async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, 
             killed += word == "killed"
             lost += in_flight
             after.add(before.kinds[-1])
-    assert killed > KILLS * 3 // 4 and lost > 0 and len(after) > 6, (killed, lost, after)
+    assert killed == KILLS and lost > 0 and len(after) > 6, (killed, lost, after)

@@ -1,10 +1,9 @@
-"""kill -9 at random moments of a synthesis: it is carried on to the same account, and nothing recorded is asked again."""
+"""kill -9 at events and replies of a synthesis: it is carried on to the same account, and nothing recorded is asked again."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import random
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +24,6 @@ from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 25 if os.environ.get("ASSAY_SOAK") else 14  # `make soak` takes its time
 AT_ONCE = 4  # requests that a run makes side by side, at most
-SLOW = 0.003  # seconds that the model thinks
 CHILD = Path(__file__).with_name("asking.py")
 PAPERS = {
     "gate": "The gate was built in 1998. It is lifted by a ram. The ram stands in a dry chamber below the quay.",
@@ -40,7 +38,7 @@ def opened(folder: Path, server: ChatServer, key: str) -> Workspace:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    with serving(synthesis_model(), SLOW) as running:
+    with serving(synthesis_model()) as running:
         yield running
 
 
@@ -51,20 +49,19 @@ def timeless(account: Account) -> Account:
 
 @pytest.mark.kill
 @pytest.mark.timeout(240)
-def test_kill_9_at_random_moments_of_a_synthesis_changes_nothing_in_its_account(tmp_path: Path, server: ChatServer):
-    chance = random.Random(11)
+def test_kill_9_at_events_and_replies_of_a_synthesis_changes_nothing_in_its_account(tmp_path: Path, server: ChatServer):
     folder = tmp_path / "workspace"
     asyncio.run(filled(folder, PAPERS))
     command = [sys.executable, CHILD, folder, server.url, "synthesise"]
     parent = forked.Process(command, stdin=forked.PIPE, stdout=forked.PIPE, text=True)
     try:
-        asyncio.run(_killed_and_carried_on(parent, folder, server, chance))
+        asyncio.run(_killed_and_carried_on(parent, folder, server))
     finally:
         parent.kill()
         parent.wait()
 
 
-async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, chance: random.Random) -> None:
+async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer) -> None:
     with opened(folder, server, "whole") as workspace:
         whole = [run async for run, _ in begun("synthesise", workspace)][-1]
         account = workspace.account(whole.id)
@@ -73,11 +70,15 @@ async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, 
     assert parent.stdout.readline().strip() == "ready"
     killed, after = 0, set[str]()
 
+    # The points are spread over the whole run: half of them at events, half at replies that are not recorded yet.
+    half = KILLS // 2
+    points = [f"event {1 + n * (len(whole.events) - 2) // half}" for n in range(half)]
+    points += [f"reply {1 + n * (replies - 1) // half}" for n in range(KILLS - half)]
+
     def start(trial: int) -> None:
-        """One more process begins, while the one before is looked at. The kills are spread over the whole run; how long
-        after its event each falls is chance."""
-        events = 1 + trial * (len(whole.events) - 2) // KILLS
-        parent.stdin.write(f"{events} {chance.uniform(0, 0.02)} asked-{trial}\n")
+        """One more process begins, while the one before is looked at."""
+        if trial < KILLS:
+            parent.stdin.write(f"{points[trial]} asked-{trial}\n")
 
     start(0)
     with opened(folder, server, "again") as workspace:
@@ -96,4 +97,4 @@ async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer, 
             assert budgets.spent_by_run(workspace.store, run_id).calls >= first + again
             killed += word == "killed"
             after.add(before.kinds[-1])
-    assert killed > KILLS * 3 // 4 and len(after) > 6, (killed, after)
+    assert killed == KILLS and len(after) > 6, (killed, after)
