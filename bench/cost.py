@@ -40,8 +40,8 @@ from assay.answer import draft
 from assay.core.events import Gathered, Mode, Route, Routed
 from assay.core.types import Evidence
 from assay.evaluate.metrics import mean
-from assay.evidence.assess import Width
-from assay.evidence.weigh import key_of, quote
+from assay.evidence.assess import BatchLimits
+from assay.evidence.weigh import evidence_key, quote
 from assay.models.llm import Role
 
 NAIVE = (5, 10, 20, 50)  # passages of a search that the naive design weighs
@@ -58,14 +58,14 @@ Way = Callable[[Setting, Case], Awaitable[Cost]]
 
 
 def ours(
-    mode: Mode = Mode.balanced, width: Width | None = None, route: Route | None = None, sieve: Sieve | None = None
+    mode: Mode = Mode.balanced, width: BatchLimits | None = None, route: Route | None = None, sieve: Sieve | None = None
 ) -> Way:
     async def way(setting: Setting, case: Case) -> Cost:
         model = Knowing(case.question, case.gold)
         before = sift.SIEVES[mode]
         sift.SIEVES[mode] = sieve or before
         try:
-            run = await play(asked(case, model, mode, route), setting.context(model, mode, width or Width()))
+            run = await play(asked(case, model, mode, route), setting.context(model, mode, width or BatchLimits()))
         finally:
             sift.SIEVES[mode] = before
         assert run.delivered, run.events[-1]
@@ -83,7 +83,12 @@ def one_search(width: int) -> Way:
         hits = await setting.tool_context().retrieve(case.question, width)
         evidence = [
             Evidence(
-                key_of(hit.passage), hit.passage, quote(hit.passage, 0, len(hit.passage.text)), 5.0, case.question, ""
+                evidence_key(hit.passage),
+                hit.passage,
+                quote(hit.passage, 0, len(hit.passage.text)),
+                5.0,
+                case.question,
+                "",
             )
             for hit in hits
         ]

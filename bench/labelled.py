@@ -20,7 +20,7 @@ from assay.core.run import Run
 from assay.core.types import Usage
 from assay.evaluate.beir import BeirCollection, load
 from assay.evaluate.runner import BASE, DAY, SCHEME, open_collection
-from assay.evidence.assess import Width
+from assay.evidence.assess import BatchLimits
 from assay.index.retrieve import SearchContext
 from assay.workspace.facade import Workspace
 
@@ -65,7 +65,7 @@ class Setting:
         scope = self.opened.scope([BASE])
         return ToolContext(self.search_context, lambda: scope)
 
-    def context(self, model: Knowing, mode: Mode, width: Width) -> RunContext:
+    def context(self, model: Knowing, mode: Mode, width: BatchLimits) -> RunContext:
         return RunContext(
             self.tool_context(),
             Run.then,

@@ -16,9 +16,9 @@ from assay.agent.steps.registry import STEPS, Step
 from assay.core.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.evidence.assess import Width
+from assay.evidence.assess import BatchLimits
 
-ALONE = Width(together=1, alone=1)
+ALONE = BatchLimits(together=1, alone=1)
 
 
 async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: Mode = Mode.balanced) -> Cost:

@@ -15,7 +15,7 @@ from assay.agent.toolbox import TOOLS
 from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
-from assay.evidence.weigh import key_of, quote
+from assay.evidence.weigh import evidence_key, quote
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
 from assay.ingest.pipeline import fields, lead
@@ -97,7 +97,7 @@ def after(tool_context: ToolContext, *results: Result) -> ToolContext:
     """The desk of a run that these results have come back to."""
     found = tool_context.found + tuple(each for result in results for each in result.found)
     evidence = tuple(
-        Evidence(key_of(each.passage), each.passage, quote(each.passage, 0, len(each.passage.text)), 5.0, "q")
+        Evidence(evidence_key(each.passage), each.passage, quote(each.passage, 0, len(each.passage.text)), 5.0, "q")
         for each in {each.passage.id: each for each in found}.values()
     )
     return replace(tool_context, found=found, evidence=evidence)

@@ -43,9 +43,9 @@ from assay.core.run import Run
 from assay.core.types import Passage, Plan
 from assay.core.types import Step as PlanStep
 from assay.evidence import assess
-from assay.evidence.assess import Weight, Width
+from assay.evidence.assess import BatchLimits, Weight
 from assay.evidence.quotation import within
-from assay.evidence.weigh import key_of
+from assay.evidence.weigh import evidence_key
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.testing import passages_in, schema_of
@@ -91,7 +91,7 @@ def test_a_quotation_that_is_not_in_the_passage_is_replaced_by_its_best_sentence
     weighed = assess.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "Why does it lean?", 3.0)
     (piece,) = weighed.evidence
     assert piece.quote.text == "Nobody knows why it leans." and within(piece)
-    assert weighed.inexact == (piece.key,) == (key_of(own),)
+    assert weighed.inexact == (piece.key,) == (evidence_key(own),)
 
 
 def test_weights_under_the_cutoff_or_for_passages_that_were_not_shown_are_none_and_the_first_of_two_holds():
@@ -115,12 +115,12 @@ def test_a_score_of_nothing_is_never_evidence_however_low_the_cutoff():
 @settings(max_examples=100, deadline=None)
 def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[int], room: int, together: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
-    groups = list(assess.batches(found, room, Width(together=together)))
+    groups = list(assess.batches(found, room, BatchLimits(together=together)))
     assert [each for group in groups for each in group] == found
     assert all(len(group) <= together for group in groups)
     for group in groups:
         tokens = sum(assess.estimate_tokens(each.passage.text) + 40 for each in group)
-        assert len(group) == 1 or tokens <= min(room, Width().tokens)
+        assert len(group) == 1 or tokens <= min(room, BatchLimits().tokens)
 
 
 # --- weighing -------------------------------------------------------------------------------------------------------
@@ -188,15 +188,15 @@ async def test_a_passage_that_several_searches_bring_up_is_weighed_once():
 @pytest.mark.parametrize(
     ("small", "width", "most"),
     [
-        (False, Width(), 8),
-        (True, Width(), 1),
-        (True, Width(together=3, alone=3), 3),
-        (False, Width(together=1, alone=1), 1),
+        (False, BatchLimits(), 8),
+        (True, BatchLimits(), 1),
+        (True, BatchLimits(together=3, alone=3), 3),
+        (False, BatchLimits(together=1, alone=1), 1),
     ],
     ids=["large", "small", "small, and set to three", "large, and set to one"],
 )
 async def test_short_passages_share_a_request_unless_the_model_is_small_or_the_setting_says_so(
-    small: bool, width: Width, most: int
+    small: bool, width: BatchLimits, most: int
 ):
     model = Weigher()
     run = await weighed(searched(NOTES), context(model, small=small, width=width))
@@ -244,7 +244,7 @@ async def test_an_assessor_of_ones_own_takes_the_models_place_and_what_it_quotes
     (gathered,) = [event for event in run.events if isinstance(event, Gathered) and event.evidence]
     assert gathered.by == "assessor" and gathered.dropped == ("n00", "n03")
     assert [each.quote.text for each in gathered.evidence] == [NOTES[1].text, NOTES[2].text]
-    assert gathered.inexact == (key_of(NOTES[2]),) and all(within(each) for each in gathered.evidence)
+    assert gathered.inexact == (evidence_key(NOTES[2]),) and all(within(each) for each in gathered.evidence)
 
 
 async def test_an_assessor_that_fails_leaves_a_run_that_can_be_resumed():
@@ -297,18 +297,18 @@ def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evid
         (Asked("q", "local", "2026-01-01"), Planned(plan), Gathered(weighed.evidence), StepAnswered("s3", "1871", ())),
     )
     said = [
-        ("s1", "32 metres", key_of(tall)),
-        ("s1", "31 METRES", key_of(lit)),
-        ("s1", "31 METRES", key_of(tall)),
-        ("s1", "tower", key_of(tall)),
-        ("s2", "Ines", key_of(lit)),
-        ("s3", "31", key_of(tall)),
-        ("s9", "31", key_of(tall)),
+        ("s1", "32 metres", evidence_key(tall)),
+        ("s1", "31 METRES", evidence_key(lit)),
+        ("s1", "31 METRES", evidence_key(tall)),
+        ("s1", "tower", evidence_key(tall)),
+        ("s2", "Ines", evidence_key(lit)),
+        ("s3", "31", evidence_key(tall)),
+        ("s9", "31", evidence_key(tall)),
         ("s2", "31", "00000000"),
-        ("s2", " ", key_of(lit)),
+        ("s2", " ", evidence_key(lit)),
     ]
     judged = Sufficiency(answers=[Answering(step=s, value=v, key=k) for s, v, k in said], enough=False)
-    assert bindings(run, judged) == [("s1", "31 METRES", (key_of(tall),)), ("s2", "Ines", (key_of(lit),))]
+    assert bindings(run, judged) == [("s1", "31 METRES", (evidence_key(tall),)), ("s2", "Ines", (evidence_key(lit),))]
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from assay.core.access import Principal
 from assay.core.codec import to_json
 from assay.core.events import Found
 from assay.core.types import Section
-from assay.evidence.weigh import key_of
+from assay.evidence.weigh import evidence_key
 from assay.index.filters import Eq
 from assay.prompts import render
 from assay.store.access import grants
@@ -201,7 +201,7 @@ def test_reading_on_gives_the_neighbours_of_a_passage_in_order(library: Library)
     whole = [hit.passage for hit in asyncio.run(tool_context.passages(tool_context.sources()[0].id))]
     here = replace(tool_context, found=(Found(whole[4], 1, 1.0),))
     assert [each.passage for each in call(here, "read_on", passage=whole[4].id).found] == whole[5:8]
-    before = call(here, "read_on", passage=key_of(whole[4]), direction="before")
+    before = call(here, "read_on", passage=evidence_key(whole[4]), direction="before")
     assert [each.passage for each in before.found] == whole[1:4]
     end = replace(tool_context, found=(Found(whole[-1], 1, 1.0),))
     assert call(end, "read_on", passage=whole[-1].id) == Result((), "nothing comes after it: it stands at the end")
@@ -215,8 +215,8 @@ def test_only_what_this_run_has_found_can_be_followed_or_read_on_from(plant: Lib
         more = {"name": "Clearhelm"} if name == "follow" else {}
         words = refused(tool_context, name, {"passage": passage.id, **more})
         assert words.startswith(f"There is no passage '{passage.id}' among what was found.")
-        assert call(after(tool_context, found), name, passage=key_of(passage), **more) is not None
-        assert call(after(tool_context, found), name, passage=f"[{key_of(passage)}]", **more) is not None
+        assert call(after(tool_context, found), name, passage=evidence_key(passage), **more) is not None
+        assert call(after(tool_context, found), name, passage=f"[{evidence_key(passage)}]", **more) is not None
 
 
 def test_following_a_name_leads_to_other_documents(plant: Library):
@@ -325,7 +325,7 @@ def test_entities_are_listed_with_the_keys_of_where_they_stand(plant: Library, t
         re.findall(r"^- (.+) \[([0-9a-f, ]+)\]$", call(tool_context, "extract_entities", type=type).note, re.M)
     )
     assert wanted <= lines.keys()
-    keys = {key_of(each.passage): each.passage.text for each in tool_context.found}
+    keys = {evidence_key(each.passage): each.passage.text for each in tool_context.found}
     assert all(name in keys[key] for name in wanted for key in lines[name].split(", "))
 
 

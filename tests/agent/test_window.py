@@ -25,7 +25,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, Step
-from assay.evidence.weigh import key_of, quote
+from assay.evidence.weigh import evidence_key, quote
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence, fence_mark
 from assay.testing import keys_in, passages_in
@@ -42,7 +42,7 @@ def passage(id: str, words: str) -> Passage:
 
 def evidence(id: str, words: str, score: float = 5.0, note: str = "") -> Evidence:
     own = passage(id, words)
-    return Evidence(key_of(own), own, quote(own, 0, len(words)), score, "q", note)
+    return Evidence(evidence_key(own), own, quote(own, 0, len(words)), score, "q", note)
 
 
 def asked() -> Run:

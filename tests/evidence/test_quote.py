@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.types import Document, Evidence, Passage, Quote
-from assay.evidence.quotation import locate, stands, within
+from assay.evidence.quotation import locate_quote, stands, within
 
 TEXT = "The valve was re-\nplaced in May. “It leaked,” says the log — for  three\nweeks. Nobody was hurt."
 
@@ -21,13 +21,13 @@ TEXT = "The valve was re-\nplaced in May. “It leaked,” says the log — for 
     ],
 )
 def test_a_quotation_is_found_whatever_the_line_breaks_marks_and_dashes(words: str):
-    span = locate(words, TEXT)
+    span = locate_quote(words, TEXT)
     assert span is not None and TEXT[slice(*span)][:3].lower() in words.lower()
 
 
 @pytest.mark.parametrize("words", ["The valve was repaired in May.", "", "…", "  ", "Somebody was hurt"])
 def test_what_is_not_there_is_not_found(words: str):
-    assert locate(words, TEXT) is None
+    assert locate_quote(words, TEXT) is None
 
 
 @given(st.text(min_size=1), st.data())
@@ -36,7 +36,7 @@ def test_any_stretch_of_a_text_is_found_in_it(text: str, data: st.DataObject):
     end = data.draw(st.integers(start + 1, len(text)))
     words = text[start:end]
     if words.strip().strip("\"'“”‘’").strip() and "…" not in words and "..." not in words:
-        assert locate(words, text) is not None
+        assert locate_quote(words, text) is not None
 
 
 def test_a_quote_stands_only_where_its_document_says_it():

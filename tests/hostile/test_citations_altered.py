@@ -13,8 +13,8 @@ from pathlib import Path
 
 from assay.answer.checking.judge import JUDGE
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
-from assay.evidence.quotation import locate
-from assay.evidence.weigh import key_of, quote
+from assay.evidence.quotation import locate_quote
+from assay.evidence.weigh import evidence_key, quote
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
@@ -41,7 +41,7 @@ def library() -> tuple[dict[str, Document], tuple[Evidence, ...]]:
             passage = Passage(f"{doc.id}-{match.start()}", doc.id, match[0], match.start(), match.end())
             for start, end in split_sentences(match[0]):
                 if 6 <= len(match[0][start:end].split()) <= 40 and match[0][start:end][-1] in ".!":
-                    found.append(Evidence(key_of(passage), passage, quote(passage, start, end), 9.0, ""))
+                    found.append(Evidence(evidence_key(passage), passage, quote(passage, start, end), 9.0, ""))
     return documents, tuple(found)
 
 
@@ -237,6 +237,6 @@ def test_a_quotation_that_a_model_altered_is_not_found_in_its_passage():
     chance = random.Random(SEED)
     pieces = [each for each in library()[1] if re.search(r"\d", each.quote.text)]
     for piece in chance.sample(pieces, min(40, len(pieces))):
-        assert locate(piece.quote.text, piece.passage.text) is not None
+        assert locate_quote(piece.quote.text, piece.passage.text) is not None
         changed = re.sub(r"\d", lambda match: str((int(match[0]) + 3) % 10), piece.quote.text)
-        assert locate(changed, piece.passage.text) is None
+        assert locate_quote(changed, piece.passage.text) is None

@@ -32,7 +32,7 @@ from assay.core.types import (
     Shape,
     Verdict,
 )
-from assay.evidence.weigh import key_of
+from assay.evidence.weigh import evidence_key
 from assay.language.injection import TAINT_REASON, describe_suspicion, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts.fence import fence, fence_mark
 from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, role_of, synthesis_model, text_of
@@ -219,7 +219,7 @@ def test_a_claim_cannot_bring_its_own_number_or_close_its_fence():
 
 def evidence(words: str, *, flagged: bool = False, doc: str = "d1") -> Evidence:
     passage = Passage(f"p-{doc}", doc, words, 0, len(words))
-    return Evidence(key_of(passage), passage, Quote(doc, 0, len(words), words), 9.0, "", flagged=flagged)
+    return Evidence(evidence_key(passage), passage, Quote(doc, 0, len(words), words), 9.0, "", flagged=flagged)
 
 
 ORDERS = [

@@ -23,7 +23,7 @@ from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import folder as lance_folder
 from assay.index.lance import matrix
 from assay.index.lance.lance_index import LanceIndex, open_index
-from assay.index.lance.read import View
+from assay.index.lance.read import TableView
 from assay.index.lance.sql import compile
 from assay.index.lease import file_lease
 
@@ -181,7 +181,7 @@ async def test_rows_that_move_between_the_look_and_the_reading_are_found_all_the
         await writer.upsert([row(f"{i}-{n}", doc=f"d{i}") for n in range(10)])
     look, moved = LanceIndex._fresh, []
 
-    async def then_move(self: LanceIndex) -> View:
+    async def then_move(self: LanceIndex) -> TableView:
         view = await look(self)
         if not moved:
             moved.append(True)
@@ -320,14 +320,14 @@ def test_a_snapshot_follows_its_table_through_any_changes():
         present = np.array(sorted(living), np.uint64)
         fresh = matrix.missing(snapshot, present)
         assert fresh.tolist() == list(new)
-        snapshot = matrix.follow(snapshot, version, present, _block(fresh.tolist()))
+        snapshot = matrix.advance(snapshot, version, present, _block(fresh.tolist()))
         assert sum(each.living for each in snapshot.blocks) == len(living)
         found = matrix.nearest(snapshot, np.ones(DIM, np.float32), 1000, In("group", (1, 2)))
         assert sorted(near.row_id for near in found) == [i for i in sorted(living) if i % 4 in (1, 2)]
     assert len(snapshot.blocks) < 12
 
 
-def _block(row_ids: Sequence[int]) -> matrix.Block:
+def _block(row_ids: Sequence[int]) -> matrix.VectorBlock:
     ids = np.empty(len(row_ids), object)
     ids[:] = [f"p{i:05d}" for i in row_ids]
     vectors = np.random.default_rng(len(row_ids)).standard_normal((len(row_ids), DIM)).astype(np.float32)
@@ -441,7 +441,7 @@ async def test_a_row_written_while_its_words_are_sought_cannot_slip_past_the_fil
     await writer.optimise()
     look, wrote = LanceIndex._fresh, []
 
-    async def then_write(self: LanceIndex) -> View:
+    async def then_write(self: LanceIndex) -> TableView:
         view = await look(self)
         if len(wrote) < 5:  # every time it looks
             wrote.append(await writer.upsert([row(f"q{len(wrote)}", doc="theirs")]))

@@ -16,7 +16,7 @@ from assay.models.ask import ask, choose
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
 from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
-from assay.models.wire.tool_calls import Choice, Wish
+from assay.models.wire.tool_calls import RequestedCall, ToolChoice
 
 
 class Point(BaseModel):
@@ -402,7 +402,7 @@ TOOLS = (
     ToolSpec("list_sources", "What there is.", {"type": "object", "properties": {}}),
 )
 NATIVE = ({"tools": True},)
-WANTED = Choice("to find out", (Wish("search", {"query": "pumps"}),))
+WANTED = ToolChoice("to find out", (RequestedCall("search", {"query": "pumps"}),))
 
 
 async def chosen(meter: Meter, **how):
@@ -434,7 +434,7 @@ async def test_elsewhere_one_json_object_says_what_to_call(able, form):
 
 async def test_the_schema_of_a_turn_gives_each_tool_its_own_arguments():
     meter = metered(llm := Fake(['{"why": "done", "calls": []}']), seats=({"schema": True},))
-    assert await chosen(meter) == (Choice("done"), "decide@fake")
+    assert await chosen(meter) == (ToolChoice("done"), "decide@fake")
     search, sources = llm.seen[0].schema["properties"]["calls"]["items"]["anyOf"]
     assert search["properties"]["tool"] == {"type": "string", "enum": ["search"]}
     assert search["properties"]["arguments"]["required"] == ["query"]
@@ -464,17 +464,17 @@ async def test_several_calls_in_the_text_are_all_understood():
     assert [wish.arguments["query"] for wish in choice.calls] == ["a", "b"]
     listed = '[{"name": "search", "arguments": {"query": "a"}}, {"name": "list_sources"}]'
     choice, _ = await chosen(metered(Fake([listed]), seats=NATIVE))
-    assert choice.calls == (Wish("search", {"query": "a"}), Wish("list_sources", {}))
+    assert choice.calls == (RequestedCall("search", {"query": "a"}), RequestedCall("list_sources", {}))
 
 
 async def test_plain_words_beside_native_tools_mean_that_nothing_is_called():
     meter = metered(Fake(["<think>{}</think>Nothing {more} to try."]), seats=NATIVE)
-    assert await chosen(meter) == (Choice("Nothing {more} to try."), "decide@fake")
+    assert await chosen(meter) == (ToolChoice("Nothing {more} to try."), "decide@fake")
 
 
 async def test_a_tool_without_arguments_may_be_called_without_any():
     meter = metered(Fake([called(("list_sources", ""))]), seats=NATIVE)
-    assert (await chosen(meter))[0].calls == (Wish("list_sources", {}),)
+    assert (await chosen(meter))[0].calls == (RequestedCall("list_sources", {}),)
 
 
 @pytest.mark.parametrize(
@@ -525,7 +525,7 @@ async def test_an_empty_native_reply_is_asked_for_again():
 async def test_what_the_check_says_of_a_choice_goes_back_to_the_model():
     known = {tool.name for tool in TOOLS}
 
-    def check(choice: Choice) -> str:
+    def check(choice: ToolChoice) -> str:
         odd = [wish.tool for wish in choice.calls if wish.tool not in known]
         return f"there is no tool {odd[0]!r}; there are {', '.join(sorted(known))}" if odd else ""
 

@@ -11,7 +11,14 @@ from loopback import Loopback, Naps, chats, hangs, says
 
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ModelError
-from assay.models.capability import Capability, calls_tools, in_words, obeys_json, obeys_schema, probe
+from assay.models.capability import (
+    Capability,
+    calls_tools,
+    describe_capability,
+    follows_json_mode,
+    follows_schema,
+    probe,
+)
 from assay.models.llm import Prompt, Reply, ToolCall
 from assay.models.wire.endpoint import ChatEndpoint
 
@@ -96,14 +103,14 @@ async def test_an_endpoint_that_nobody_answers_at_is_an_error_within_the_time(lo
 async def test_one_ability_that_hangs_does_not_hide_the_others(loopback: Loopback):
     found = await probe(endpoint(loopback, tools=hangs), 1.5)
     assert (found.tools, found.schema, found.json, found.sure) == (False, True, True, False)
-    assert "asked again the next time" in " ".join(in_words(found))
+    assert "asked again the next time" in " ".join(describe_capability(found))
 
 
 async def test_a_window_that_nobody_tells_is_assumed_and_said_to_be(loopback: Loopback):
     found = await probe(endpoint(loopback, models=says("no", 404)), 20)
     assert found.window == 8192
     assert "8192 tokens are assumed" in found.note
-    assert in_words(found)[-1].startswith("Note: ")
+    assert describe_capability(found)[-1].startswith("Note: ")
 
 
 async def test_a_model_that_thinks_first_gets_the_room_for_it(loopback: Loopback):
@@ -134,11 +141,11 @@ async def test_any_model_can_be_probed():
 @pytest.mark.parametrize(
     ("check", "reply", "kept"),
     [
-        (obeys_json, Reply('{"greeting": "hel', finish="length"), True),
-        (obeys_json, Reply('{"greeting": "hel', finish="stop"), False),
-        (obeys_json, Reply("[" * 100_000), False),
-        (obeys_schema, Reply('{"shade": "teal", "more": 1}'), False),
-        (obeys_schema, Reply('{"shade": ["teal"]}'), False),
+        (follows_json_mode, Reply('{"greeting": "hel', finish="length"), True),
+        (follows_json_mode, Reply('{"greeting": "hel', finish="stop"), False),
+        (follows_json_mode, Reply("[" * 100_000), False),
+        (follows_schema, Reply('{"shade": "teal", "more": 1}'), False),
+        (follows_schema, Reply('{"shade": ["teal"]}'), False),
         (calls_tools, Reply("", (ToolCall("1", "look_up", "[]"),)), False),
         (calls_tools, Reply("", (ToolCall("1", "other", "{}"), ToolCall("2", "look_up", '{"word": "heron"}'))), True),
     ],
@@ -164,6 +171,6 @@ def test_what_was_found_can_be_remembered():
     ],
 )
 def test_what_was_found_is_said_with_what_it_means(found: Capability, said: tuple[str, ...]):
-    lines = in_words(found)
+    lines = describe_capability(found)
     assert len(lines) == 3
     assert all(words in line for words, line in zip(said, lines, strict=True))

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ModelError, UserError
-from assay.models.embedder import EndpointEmbedder, batch_spans, read_vectors
+from assay.models.embedder import EndpointEmbedder, batch_spans, parse_vectors
 from assay.models.wire.retry import retry_after
 
 KEY = "sk-very-secret-1234"
@@ -294,7 +294,7 @@ def test_a_pause_is_asked_for_in_seconds_or_by_date() -> None:
 
 
 def test_vectors_without_an_index_are_taken_in_the_order_given() -> None:
-    assert read_vectors({"data": [{"embedding": [2.0, 0.0]}, {"embedding": [0.0, 3.0]}]}, 2).tolist() == [
+    assert parse_vectors({"data": [{"embedding": [2.0, 0.0]}, {"embedding": [0.0, 3.0]}]}, 2).tolist() == [
         [1, 0],
         [0, 1],
     ]

@@ -15,7 +15,7 @@ from loopback import Loopback, Naps, chats, drips, hangs, says
 
 from assay.core.errors import ModelError, TooLong
 from assay.models.llm import Message, Prompt, Reply, ToolSpec
-from assay.models.token_estimate import estimate_tokens, fitting, prompt_tokens
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens, prompt_tokens
 from assay.models.wire.chat import read_reply, request_body, without_thoughts
 from assay.models.wire.endpoint import ChatEndpoint, entry_of, window_of
 from assay.models.wire.refusals import adaptation_for, is_permanent, is_too_long, parse_refusal, stated_window
@@ -499,7 +499,7 @@ def test_an_estimate_grows_with_the_text(text: str, more: str):
 
 @given(st.text(alphabet="ab C9,\n é漢", max_size=300), st.integers(0, 150))
 def test_a_text_is_cut_where_it_no_longer_fits(text: str, room: int):
-    kept = fitting(text, room)
+    kept = fit_to_tokens(text, room)
     assert estimate_tokens(kept) <= room
     if kept != text:
         assert estimate_tokens(text) > room

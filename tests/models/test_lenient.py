@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.models.wire.json_extract import DEEPEST, LARGEST, Unreadable, fit, read, spoken, value_in
+from assay.models.wire.json_extract import DEEPEST, LARGEST, UnreadableReply, extract_json, fit, read, strip_thoughts
 
 
 class Weight(BaseModel):
@@ -44,12 +44,12 @@ class Weights(BaseModel):
     ],
 )
 def test_the_first_object_is_found_whatever_stands_around_it(text):
-    assert value_in(text) == {"a": {"b": [1, "}"]}}
+    assert extract_json(text) == {"a": {"b": [1, "}"]}}
 
 
 def test_a_list_is_not_taken_for_its_first_item():
-    assert value_in('[{"id": "a"}, {"id": "b"}]') == [{"id": "a"}, {"id": "b"}]
-    with pytest.raises(Unreadable, match="the reply: should be"):
+    assert extract_json('[{"id": "a"}, {"id": "b"}]') == [{"id": "a"}, {"id": "b"}]
+    with pytest.raises(UnreadableReply, match="the reply: should be"):
         read(Weights, '[{"id": "a"}]')
 
 
@@ -76,8 +76,8 @@ def test_a_list_is_not_taken_for_its_first_item():
     ],
 )
 def test_what_cannot_be_read_is_said_exactly(text, error):
-    with pytest.raises(Unreadable) as raised:
-        value_in(text)
+    with pytest.raises(UnreadableReply) as raised:
+        extract_json(text)
     assert error in str(raised.value)
 
 
@@ -92,30 +92,30 @@ def test_what_cannot_be_read_is_said_exactly(text, error):
     ],
 )
 def test_a_reply_that_is_cut_off_is_not_mended_and_nothing_inside_it_is_taken(text):
-    with pytest.raises(Unreadable, match="cut off"):
-        value_in(text)
+    with pytest.raises(UnreadableReply, match="cut off"):
+        extract_json(text)
 
 
 def test_nesting_up_to_the_limit_is_read():
     deep = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
-    assert value_in(deep) == json.loads(deep)
+    assert extract_json(deep) == json.loads(deep)
 
 
 def test_thoughts_aloud_are_no_part_of_what_is_said():
-    assert spoken("<thinking>a</thinking>b") == "b"
-    assert spoken("b") == "b"
-    assert spoken('{"a": "</think>"}') == '{"a": "</think>"}'
+    assert strip_thoughts("<thinking>a</thinking>b") == "b"
+    assert strip_thoughts("b") == "b"
+    assert strip_thoughts('{"a": "</think>"}') == '{"a": "</think>"}'
 
 
 def test_a_value_is_validated_strictly():
     assert read(Weights, '{"passages": [{"id": "a", "score": 7}]}') == Weights(passages=(Weight(id="a", score=7),))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableReply):
         read(Weights, '{"passages": [{"id": "a", "score": "7"}]}')
 
 
 def test_each_thing_that_is_wrong_is_named_by_its_place():
     wrong = {"passages": [{"id": "a", "score": 11}, {"id": 1, "score": 2, "kind": "lie"}, {}], "extra": True}
-    with pytest.raises(Unreadable) as raised:
+    with pytest.raises(UnreadableReply) as raised:
         fit(Weights, wrong)
     assert str(raised.value).splitlines() == [
         "passages.0.score: should be less than or equal to 10 (given: 11)",
@@ -128,7 +128,7 @@ def test_each_thing_that_is_wrong_is_named_by_its_place():
 
 
 def test_a_long_list_of_errors_is_cut():
-    with pytest.raises(Unreadable) as raised:
+    with pytest.raises(UnreadableReply) as raised:
         fit(Weights, {"passages": [{}] * 50})
     assert str(raised.value).splitlines()[-1] == "… and 92 more"
 
@@ -137,10 +137,10 @@ def test_a_long_list_of_errors_is_cut():
 @settings(max_examples=400, deadline=None)
 def test_nothing_but_its_own_error_is_ever_raised(text):
     try:
-        value = value_in(text)
+        value = extract_json(text)
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         read(Weights, text)
-    except Unreadable as error:
+    except UnreadableReply as error:
         assert str(error)
 
 
@@ -162,7 +162,7 @@ json_values = st.recursive(
 def test_any_object_comes_back_as_it_was_written(value, ascii_only):
     written = json.dumps(value, ensure_ascii=ascii_only)
     for text in (written, f"```json\n{written}\n```", f"Well, {written} it is."):
-        assert value_in(text) == value
+        assert extract_json(text) == value
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,6 @@ def test_any_object_comes_back_as_it_was_written(value, ascii_only):
 def test_a_megabyte_of_anything_is_read_in_no_time(piece):
     text = (piece * (LARGEST // len(piece)))[:LARGEST]
     begun = time.perf_counter()
-    with contextlib.suppress(Unreadable):
-        value_in(text)
+    with contextlib.suppress(UnreadableReply):
+        extract_json(text)
     assert time.perf_counter() - begun < 5

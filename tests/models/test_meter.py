@@ -18,7 +18,7 @@ from assay.models.meter import (
     Meter,
     NoReply,
     StoreLedger,
-    request_of,
+    request_digest,
 )
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets
@@ -102,7 +102,7 @@ async def test_a_reply_is_recorded_with_what_it_took(store):
         role="weigh",
         prompt="weigh",
         model="fake",
-        request=request_of(Role.weigh, "weigh", asked("Well?")),
+        request=request_digest(Role.weigh, "weigh", asked("Well?")),
         text="because",
         calls=(RawToolCall("c1", "search", '{"query": "x"}'),),
         finish="tool_calls",

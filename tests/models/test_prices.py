@@ -9,15 +9,15 @@ import pytest
 
 from assay.core.errors import UserError
 from assay.core.types import Usage
-from assay.models.prices import ceiling, price_of, read_prices
+from assay.models.prices import ceiling, parse_prices, price_of
 
 MILLION = Usage(calls=1, tokens_in=1_000_000, tokens_out=1_000_000)
 
 
 def test_prices_are_read_as_a_person_writes_them():
     written = " qwen=0/0, my-model = 0.5/$1.5;\nqwen2.5:1.5b=1/2,"
-    assert read_prices(written) == {"qwen": (0, 0), "my-model": (0.5, 1.5), "qwen2.5:1.5b": (1, 2)}
-    assert read_prices(" ") == {}
+    assert parse_prices(written) == {"qwen": (0, 0), "my-model": (0.5, 1.5), "qwen2.5:1.5b": (1, 2)}
+    assert parse_prices(" ") == {}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_prices_are_read_as_a_person_writes_them():
 )
 def test_prices_that_make_no_sense_are_the_persons_to_put_right(written: str):
     with pytest.raises(UserError, match="`llm_prices` cannot be read at"):
-        read_prices(written)
+        parse_prices(written)
 
 
 def test_a_persons_own_price_comes_first():

@@ -22,8 +22,8 @@ from assay.models.reranker import (
     LateInteraction,
     corrected,
     max_sim,
-    read_scores,
-    reordered,
+    order_by_score,
+    parse_scores,
 )
 
 KEY = "sk-very-secret-1234"
@@ -39,13 +39,13 @@ def texts(hits: list[Hit]) -> list[str]:
 
 def test_the_hits_looked_at_come_first_and_the_rest_keep_their_order():
     hits = [hit(name) for name in "abcd"]
-    ranked = reordered(hits, [0.1, 0.9])
+    ranked = order_by_score(hits, [0.1, 0.9])
     assert texts(ranked) == ["b", "a", "c", "d"]
     assert [each.scores.get("rerank") for each in ranked] == [0.9, 0.1, None, None]
 
 
 def test_equal_scores_change_nothing():
-    assert texts(reordered([hit(name) for name in "abc"], [0.5, 0.5, 0.5])) == ["a", "b", "c"]
+    assert texts(order_by_score([hit(name) for name in "abc"], [0.5, 0.5, 0.5])) == ["a", "b", "c"]
 
 
 # ── late interaction ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,4 +299,4 @@ async def test_a_reply_that_is_none_says_what_is_wrong(endpoint: Endpoint, reply
 
 def test_scores_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="relevance_score"):
-        read_scores([{"index": 0, "score": float("nan")}], 1)
+        parse_scores([{"index": 0, "score": float("nan")}], 1)

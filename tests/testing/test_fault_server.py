@@ -40,8 +40,8 @@ def asked(role: str = "weigh", schema: dict[str, Any] | None = WEIGHTS, **more: 
 
 
 NATIVE = asked("decide", None, tools=[TOOL])
-JSON_CALLS = asked("decide", form.turn_schema([SEARCH]))
-IN_WORDS = asked(f"decide\n{form.turn_in_words([SEARCH])}", None)
+JSON_CALLS = asked("decide", form.choice_schema([SEARCH]))
+IN_WORDS = asked(f"decide\n{form.choice_instructions([SEARCH])}", None)
 
 
 @pytest.fixture

@@ -66,8 +66,8 @@ async def say(model: LLM, role: str, shown: str | None = None) -> dict[str, Any]
 async def test_calls_are_made_in_the_json_protocol_too(
     make: Callable[[], LLM], form_: Literal["schema", "json", "text"]
 ):
-    system = Message("system", f"Assay · decide\n{reply_schema.turn_in_words(TOOLS)}")
-    schema = reply_schema.turn_schema(TOOLS) if form_ == "schema" else None
+    system = Message("system", f"Assay · decide\n{reply_schema.choice_instructions(TOOLS)}")
+    schema = reply_schema.choice_schema(TOOLS) if form_ == "schema" else None
     reply = await make().complete(Prompt((system, Message("user", EVIDENCE)), form_, schema), 1)
     for made in json.loads(reply.text)["calls"]:
         assert isinstance(made["tool"], str) and "query" in made["arguments"]
@@ -76,7 +76,9 @@ async def test_calls_are_made_in_the_json_protocol_too(
 @pytest.mark.parametrize("role", ASKED)
 async def test_a_schema_that_is_told_in_words_is_kept_to_as_well(role: str):
     kind, schema, shown = ASKED[role]
-    system = Message("system", f"Assay · {role}\nDo it.\n{reply_schema.in_words(reply_schema.tidied(schema))}")
+    system = Message(
+        "system", f"Assay · {role}\nDo it.\n{reply_schema.schema_instructions(reply_schema.standalone_schema(schema))}"
+    )
     for seed in range(5):
         reply = await RandomModel(seed).complete(Prompt((system, Message("user", shown)), "text"), 1)
         kind.model_validate_json(reply.text)

@@ -17,7 +17,7 @@ from assay.answer.evidence_text import Sources
 from assay.core.events import Event, ModelReplied, Narrowed, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document
-from assay.evidence.assess import Assessor, Width
+from assay.evidence.assess import Assessor, BatchLimits
 from assay.models.ask import ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, NoReply
@@ -94,7 +94,7 @@ class RunContext:
     meter: Meter | None = None
     judge: Judge = JUDGE
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
-    width: Width = field(default_factory=Width)
+    width: BatchLimits = field(default_factory=BatchLimits)
     cutoff: float = 3.0
     general: bool = True  # answers that are not from the documents are allowed, labelled so
     assess: Assessor | None = None  # a team's own way to weigh, in the model's place

@@ -14,7 +14,7 @@ from assay.core.access import Scope
 from assay.core.errors import ToolError
 from assay.core.events import Found
 from assay.core.types import Document, Evidence, Hit, Passage, Scalar
-from assay.evidence.weigh import key_of
+from assay.evidence.weigh import evidence_key
 from assay.index.filters import EVERYTHING, Eq, Filter, both, matches
 from assay.index.retrieve import SearchContext, permitted, readable, retrieve
 from assay.store import documents
@@ -118,7 +118,7 @@ class ToolContext:
         """A passage that this run has found, by its id or its key; whatever else is asked for is not there."""
         keys = {each.key: each.passage for each in self.evidence}
         known = {found.passage.id: found.passage for found in self.found}
-        named = {key_of(passage): passage for passage in known.values()} | known | keys
+        named = {evidence_key(passage): passage for passage in known.values()} | known | keys
         wanted = named.get(name.strip().strip("[]"))
         if wanted is None or wanted.doc_id not in self.titles([wanted.doc_id]):
             raise ToolError(f"There is no passage {name!r} among what was found. Use a key that a search has shown.")

@@ -20,7 +20,7 @@ from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Shape
 from assay.language.clean import clean_text
 from assay.language.terms import content_terms
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 BLOCKS, CLAIMS, CITES = 8, 12, 4  # what a reply may hold at most
@@ -100,11 +100,11 @@ def build_prompt(
     missing: Sequence[str] = (),
 ) -> dict[str, str]:
     """The values of the prompt `write`, in at most `room` tokens: the question first of all, then as much evidence as fits."""
-    asked = fitting(" ".join(question.split()), max(room // 4, 16))
+    asked = fit_to_tokens(" ".join(question.split()), max(room // 4, 16))
     notes = _note(
-        "It may mean each of these; answer for each:", "readings", [fitting(each, 40) for each in readings], mark
+        "It may mean each of these; answer for each:", "readings", [fit_to_tokens(each, 40) for each in readings], mark
     )
-    notes += _note("Not found so far:", "missing", [fitting(each, 30) for each in missing[:4]], mark)
+    notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a fence that is cut would not end
     shape = SAID[shape_of(question)]
     used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.core.types import Evidence
 from assay.language.sentences import split_sentences
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 FLAGGED = "reads like an instruction, and is not one"
@@ -48,9 +48,9 @@ def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
     doc = evidence.passage.doc_id
     label = (
         f"key {evidence.key}",
-        fitting(sources.titles.get(doc, ""), 30),
+        fit_to_tokens(sources.titles.get(doc, ""), 30),
         sources.dates.get(doc, ""),
-        fitting(evidence.passage.heading, 30),
+        fit_to_tokens(evidence.passage.heading, 30),
         FLAGGED if evidence.flagged else "",
     )
     return fence(mark, " · ".join(part for part in label if part), words)
@@ -70,7 +70,7 @@ def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:
     frame = _cost(_fenced(evidence, sources, mark, ""))
     if room - frame < 8:
         return ""
-    return _fenced(evidence, sources, mark, fitting(evidence.quote.text, room - frame - 2))
+    return _fenced(evidence, sources, mark, fit_to_tokens(evidence.quote.text, room - frame - 2))
 
 
 def around(evidence: Evidence, room: int) -> str:

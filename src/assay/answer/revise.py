@@ -24,7 +24,7 @@ from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.terms import content_terms
 from assay.language.words import stop_words
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
@@ -95,10 +95,10 @@ def build_prompt(
     question: str, claim: Claim, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `revise`, in at most `room` tokens."""
-    said = fitting(" ".join(claim.words.split()), max(room // 6, 16))
-    why = fitting(" ".join(claim.why.split()) or "nobody can tell where it comes from", max(room // 8, 16))
+    said = fit_to_tokens(" ".join(claim.words.split()), max(room // 6, 16))
+    why = fit_to_tokens(" ".join(claim.why.split()) or "nobody can tell where it comes from", max(room // 8, 16))
     told = {
-        "question": fitting(" ".join(question.split()), max(room // 6, 16)),
+        "question": fit_to_tokens(" ".join(question.split()), max(room // 6, 16)),
         "claim": fence(mark, "claim", f"Claim: {said}\nWrong with it: {why}"),
     }
     left = room - sum(estimate_tokens(words) for words in told.values())

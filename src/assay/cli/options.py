@@ -128,7 +128,7 @@ def where_of(
     """The limits of a search; relative dates count from today."""
     from assay.core.errors import UserError
     from assay.core.events import SearchFilters
-    from assay.index.search_filter import types_named
+    from assay.index.search_filter import parse_document_types
     from assay.language.dates import first_day, last_day
 
     today = date.today().isoformat()
@@ -141,7 +141,7 @@ def where_of(
     return SearchFilters(
         bases=tuple(map(whole, bases or ())),
         sources=tuple(map(whole, sources or ())),
-        types=types_named(types or ()),
+        types=parse_document_types(types or ()),
         since=first,
         until=last,
         meta=dict(whole(pair).split("=", 1) for pair in meta or []),

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.core.events import Found
 from assay.core.types import Evidence, Passage
-from assay.evidence.quotation import locate
-from assay.evidence.weigh import best_sentence, key_of, quote, rarity
+from assay.evidence.quotation import locate_quote
+from assay.evidence.weigh import best_sentence, evidence_key, quote, rarity
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 SAYS = 3  # words that a quotation must have
@@ -57,7 +57,7 @@ class Assessor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class BatchLimits:
     """What one request may hold. Measured: see docs/decisions/0008-cost.md."""
 
     tokens: int = 2400  # of passages
@@ -65,7 +65,7 @@ class Width:
     alone: int = 1  # passages, for a small model: it cannot tell several apart
 
 
-def batches(found: Sequence[Found], room: int, width: Width) -> Iterator[tuple[Found, ...]]:
+def batches(found: Sequence[Found], room: int, width: BatchLimits) -> Iterator[tuple[Found, ...]]:
     """Passages that share a request: few enough to be read with care, and short enough to fit."""
     most = max(1, min(room, width.tokens))
     batch: list[Found] = []
@@ -89,8 +89,9 @@ def build_prompt(
     shown = [
         fence(
             mark,
-            f"P{place}, from {fitting(titles.get(each.passage.doc_id, ''), LABEL)!r} {fitting(each.passage.heading, LABEL)}",
-            fitting(each.passage.text, own),
+            f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
+            f"{fit_to_tokens(each.passage.heading, LABEL)}",
+            fit_to_tokens(each.passage.text, own),
         )
         for place, each in enumerate(batch, 1)
     ]
@@ -137,8 +138,8 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
         passage = passages.get(weight.id)
         if passage is None or weight.id in evidence or weight.score < max(cutoff, 1):
             continue
-        span = locate(weight.quote, passage.text) if weight.quote.strip() else None
-        key = key_of(passage)
+        span = locate_quote(weight.quote, passage.text) if weight.quote.strip() else None
+        key = evidence_key(passage)
         if span is None:
             inexact.append(key)
         span = whole(passage.text, *span) if span else None
@@ -163,7 +164,7 @@ def whole(body: str, start: int, end: int) -> tuple[int, int]:
     return rows if is_table_row(body[slice(*rows)]) else (left, right)
 
 
-def by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
+def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
     """Weighing where no model can be asked any more: by how much of the question a passage speaks of."""
     asked = " ".join((question, *parts))
     rare = rarity(asked, [each.passage.text for each in found])

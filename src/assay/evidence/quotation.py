@@ -26,7 +26,7 @@ def within(evidence: Evidence) -> bool:
     )
 
 
-def locate(words: str, text: str) -> tuple[int, int] | None:
+def locate_quote(words: str, text: str) -> tuple[int, int] | None:
     """Where `words` stand in `text`, forgiving white space, hyphenation at line ends, quotation marks, dashes, case at the
     first letter and left-out middles; the span covers what stands there, not what was asked for."""
     words = words.strip().strip("\"'“”‘’").strip()

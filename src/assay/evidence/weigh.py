@@ -21,10 +21,10 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
     before = {evidence.key: evidence for evidence in known}
     weighed = (
         Evidence(
-            key=key_of(hit.passage),
+            key=evidence_key(hit.passage),
             passage=hit.passage,
             quote=best_sentence(hit.passage, rare),
-            score=score_of(worth),
+            score=score_from_worth(worth),
             question=question,
             flagged=is_suspicious(hit.passage.text),
         )
@@ -33,17 +33,17 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
     return tuple(evidence for evidence in weighed if before.get(evidence.key) != evidence)
 
 
-def rescored(evidence: Sequence[Evidence], worth: Mapping[str, float]) -> tuple[Evidence, ...]:
+def rescore(evidence: Sequence[Evidence], worth: Mapping[str, float]) -> tuple[Evidence, ...]:
     """The same evidence as the rules would score it, best first: where what a model made of it has come to nothing."""
-    scored = (replace(each, score=score_of(worth.get(each.passage.id, 0.0))) for each in evidence)
+    scored = (replace(each, score=score_from_worth(worth.get(each.passage.id, 0.0))) for each in evidence)
     return tuple(sorted(scored, key=lambda each: -each.score))
 
 
-def score_of(worth: float) -> float:
+def score_from_worth(worth: float) -> float:
     return round(10 * (1 - math.exp(-worth)), 4)
 
 
-def key_of(passage: Passage) -> str:
+def evidence_key(passage: Passage) -> str:
     """An opaque key that the same passage always gets; nothing about the document can be read from it."""
     return digest(passage.id)[:8]
 

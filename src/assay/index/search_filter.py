@@ -12,7 +12,7 @@ KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx
 ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
 
 
-def types_named(names: Sequence[str]) -> tuple[str, ...]:
+def parse_document_types(names: Sequence[str]) -> tuple[str, ...]:
     """Types of documents as people name them, as the index knows them."""
     plain = [name.lower().lstrip(".") for name in names]
     kinds = tuple(ALIASES.get(name, name) for name in plain)

@@ -12,12 +12,12 @@ from assay import prompts
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.models.llm import Message, Prompt, Role, ToolSpec
-from assay.models.meter import ConnectedModel, Meter, NoReply, request_of
+from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
 from assay.models.token_estimate import prompt_tokens
 from assay.models.wire import reply_schema as form
 from assay.models.wire import tool_calls
-from assay.models.wire.json_extract import Unreadable, read
-from assay.models.wire.tool_calls import Choice
+from assay.models.wire.json_extract import UnreadableReply, read
+from assay.models.wire.tool_calls import ToolChoice
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,12 +52,12 @@ async def ask(
     schema: takes the place of the type's own JSON schema, to say more than the type can
     documents: whose words the prompt shows
     """
-    wanted = form.schema_of(kind) if schema is None else form.tidied(schema)
+    wanted = form.schema_of(kind) if schema is None else form.standalone_schema(schema)
 
     def frame(seat: RoleModel) -> _Frame:
         if seat.schema:
             return _Frame("Reply with one JSON object.", "schema", wanted)
-        return _Frame(form.in_words(wanted), "json" if seat.json else "text", wanted)
+        return _Frame(form.schema_instructions(wanted), "json" if seat.json else "text", wanted)
 
     def value(consulted: ModelReplied, _: RoleModel) -> T:
         return read(kind, consulted.text)
@@ -73,20 +73,20 @@ async def choose(
     build_prompt: Layout,
     tools: Sequence[ToolSpec],
     *,
-    check: Callable[[Choice], str] = lambda _: "",
+    check: Callable[[ToolChoice], str] = lambda _: "",
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
-) -> tuple[Choice, str] | NoReply:
+) -> tuple[ToolChoice, str] | NoReply:
     """Which tools to call next: by native calls where the endpoint has them, else by one JSON object."""
-    schema = form.turn_schema(tools)
+    schema = form.choice_schema(tools)
 
     def frame(seat: RoleModel) -> _Frame:
         if seat.tools:
             return _Frame("", "text", None, tuple(tools))
-        return _Frame(form.turn_in_words(tools), _form_of(seat), schema)
+        return _Frame(form.choice_instructions(tools), _form_of(seat), schema)
 
-    def value(consulted: ModelReplied, seat: RoleModel) -> Choice:
-        return tool_calls.choice_of(consulted, native=seat.tools)
+    def value(consulted: ModelReplied, seat: RoleModel) -> ToolChoice:
+        return tool_calls.parse_choice(consulted, native=seat.tools)
 
     return await _first_that_answers(
         meter, _Question(Role.decide, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
@@ -161,7 +161,7 @@ def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[Conne
     for place in range(len(seats) - 1, 0, -1):
         talk = _Talk(question, seats[place], meter.temperature, question.max_tokens)
         prompt = _prompt(talk, meter.narrowed.get(seats[place].seat.model, 0))
-        known = meter.recalled(request_of(question.role, question.name, prompt)) if prompt else None
+        known = meter.recalled(request_digest(question.role, question.name, prompt)) if prompt else None
         if known and known.model == seats[place].seat.model:
             return place
     return 0
@@ -179,7 +179,7 @@ async def _converse(meter: Meter, seated: ConnectedModel, question: _Question[V]
             wrong = question.check(value)
             if not wrong:
                 return value, f"{question.name}@{consulted.model}"
-        except Unreadable as error:
+        except UnreadableReply as error:
             wrong = str(error)
         most = talk.max_tokens
         if consulted.finish == "length":
@@ -226,7 +226,7 @@ def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> ModelReplie
     """The reply that was recorded when the same was laid out smaller: the only one there is when a run is replayed."""
     while talk.window(rung := rung + 1) >= SMALLEST:
         prompt = _prompt(talk, rung)
-        known = meter.recalled(request_of(talk.question.role, talk.question.name, prompt)) if prompt else None
+        known = meter.recalled(request_digest(talk.question.role, talk.question.name, prompt)) if prompt else None
         if known is not None:
             return known
     return None

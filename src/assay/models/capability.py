@@ -35,7 +35,7 @@ class Capability:
 
 
 @runtime_checkable
-class Windowed(Protocol):
+class KnowsWindow(Protocol):
     """A model that may know how much it can read."""
 
     async def window(self, seconds: float) -> int | None: ...
@@ -85,8 +85,8 @@ async def probe(llm: LLM, seconds: float) -> Capability:
     kept: dict[str, bool] = {}
     notes: list[str] = []
     tried: tuple[tuple[str, Prompt, Callable[[Reply], bool]], ...] = (
-        ("a JSON schema", _SCHEMA, obeys_schema),
-        ("JSON mode", _JSON, obeys_json),
+        ("a JSON schema", _SCHEMA, follows_schema),
+        ("JSON mode", _JSON, follows_json_mode),
         ("tool calls", _TOOLS, calls_tools),
     )
     for place, (what, prompt, kept_to) in enumerate(tried):
@@ -117,12 +117,12 @@ async def probe(llm: LLM, seconds: float) -> Capability:
     )
 
 
-def obeys_schema(reply: Reply) -> bool:
+def follows_schema(reply: Reply) -> bool:
     value = _object(reply.text)
     return value is not None and value.keys() == {"shade"} and value["shade"] in _COLOURS
 
 
-def obeys_json(reply: Reply) -> bool:
+def follows_json_mode(reply: Reply) -> bool:
     """Whether the reply is a JSON object and nothing else; one that was cut off began as one."""
     cut = reply.finish == "length" and reply.text.lstrip().startswith("{")
     return cut or _object(reply.text) is not None
@@ -133,7 +133,7 @@ def calls_tools(reply: Reply) -> bool:
     return any(each is not None and isinstance(each.get("word"), str) for each in arguments)
 
 
-def in_words(capability: Capability) -> list[str]:
+def describe_capability(capability: Capability) -> list[str]:
     """What was found and what it means, a line each."""
     if capability.tools:
         deciding = "Tool calls: yes. The model calls tools the way its endpoint offers."
@@ -163,7 +163,7 @@ async def _patiently(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
 
 
 async def _window(llm: LLM, seconds: float) -> int | None:
-    return await llm.window(seconds) if isinstance(llm, Windowed) else None
+    return await llm.window(seconds) if isinstance(llm, KnowsWindow) else None
 
 
 def _object(text: str) -> dict[str, object] | None:

@@ -132,7 +132,7 @@ class EndpointEmbedder:
         if reply.status != 200:
             raise self._client.refused(reply)
         try:
-            vectors = read_vectors(reply.json(), len(texts))
+            vectors = parse_vectors(reply.json(), len(texts))
         except ValueError as error:  # also JSON that is none
             raise self._client.error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
         if self._seen_dim is None:
@@ -172,7 +172,7 @@ def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[
         yield start, len(lengths)
 
 
-def read_vectors(reply: object, expected: int) -> np.ndarray:
+def parse_vectors(reply: object, expected: int) -> np.ndarray:
     """Unit vectors in the order asked for. ValueError says what is wrong with the reply."""
     data = reply.get("data") if isinstance(reply, Mapping) else None
     if not isinstance(data, list) or not all(isinstance(item, Mapping) for item in data):

@@ -23,7 +23,7 @@ def is_endpoint(value: str) -> bool:
     return value.startswith(("http://", "https://"))
 
 
-def elsewhere(value: str, proxy: str = "") -> list[str]:
+def remote_hosts(value: str, proxy: str = "") -> list[str]:
     """The machines that text would be sent to or through under this setting, this one left out."""
     if not is_endpoint(value):
         return []
@@ -73,7 +73,7 @@ def embedder_for(settings: Settings) -> Embedder:
     )
 
 
-def languages_of(settings: Settings) -> Sequence[str]:
+def embedder_languages(settings: Settings) -> Sequence[str]:
     """The languages that the embedder was trained on; empty when nobody can say."""
     return ("en",) if settings.embedder == BUNDLED else ()
 
@@ -121,7 +121,7 @@ def has_model(settings: Settings) -> bool:
     return bool(settings.llm_model) and settings.llm_model != NO_MODEL
 
 
-def models_named(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
+def models_by_role(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
     """The models of each role by name: its own or the general one, then the fallback."""
     if not has_model(settings):
         return {}
@@ -143,7 +143,7 @@ def is_provider(settings: Settings, name: str) -> bool:
     return ":" in name and (not settings.llm_base_url or name.partition(":")[0] in PROVIDERS)
 
 
-def llm_named(settings: Settings, name: str) -> LLM:
+def llm_for(settings: Settings, name: str) -> LLM:
     """The model of this name: at the endpoint, or at a provider."""
     if is_provider(settings, name):
         from assay.models.wire.provider import ProviderModel
@@ -160,15 +160,15 @@ def llm_named(settings: Settings, name: str) -> LLM:
     )
 
 
-def reached_by_models(settings: Settings) -> list[str]:
+def model_hosts(settings: Settings) -> list[str]:
     """The machines, or the providers, that questions and passages would be sent to, this machine left out."""
-    names = {name for named in models_named(settings).values() for name in named}
+    names = {name for named in models_by_role(settings).values() for name in named}
     providers = sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
     at_endpoint = any(not is_provider(settings, name) for name in names)
-    return (elsewhere(settings.llm_base_url, settings.proxy) if at_endpoint else []) + providers
+    return (remote_hosts(settings.llm_base_url, settings.proxy) if at_endpoint else []) + providers
 
 
 def reached(settings: Settings, *, model: bool = True) -> list[str]:
     """The machines, or the providers, that words would be sent to under these settings, this machine left out."""
-    own = [*elsewhere(settings.embedder, settings.proxy), *elsewhere(settings.reranker, settings.proxy)]
-    return list(dict.fromkeys([*own, *(reached_by_models(settings) if model else ())]))
+    own = [*remote_hosts(settings.embedder, settings.proxy), *remote_hosts(settings.reranker, settings.proxy)]
+    return list(dict.fromkeys([*own, *(model_hosts(settings) if model else ())]))

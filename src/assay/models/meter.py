@@ -129,7 +129,7 @@ class Meter:
 
         tokens: of the prompt, where the caller has estimated them already
         """
-        digest = request_of(role, name, prompt)
+        digest = request_digest(role, name, prompt)
         while True:
             if (known := self.recalled(digest)) is not None:
                 return known
@@ -204,7 +204,7 @@ OUT_OF_TIME = NoReply(Fallback.time, "the time for this question is used up")
 NO_SECONDS = NoReply(Fallback.time, "the seconds of models' time that one person may use in a day are nearly used up")
 
 
-def request_of(role: Role, name: str, prompt: Prompt) -> str:
+def request_digest(role: Role, name: str, prompt: Prompt) -> str:
     """The digest by which a reply is found again. Which model it went to is not part of it."""
     return digest(dumps([role.value, name, to_json(prompt)]))
 

@@ -16,7 +16,7 @@ Prices = Mapping[str, tuple[float, float]]  # model → dollars per million toke
 MILLION = 1_000_000
 
 
-def read_prices(words: str) -> dict[str, tuple[float, float]]:
+def parse_prices(words: str) -> dict[str, tuple[float, float]]:
     """The setting `llm_prices`: `qwen=0/0, my-model=0.5/1.5`, dollars per million tokens in and out."""
     found: dict[str, tuple[float, float]] = {}
     for entry in filter(str.strip, re.split(r"[,;\n]", words)):

@@ -48,12 +48,12 @@ class LateInteraction:
 
         near = hits[: self.depth]
         if len(near) < 2:
-            return reordered(hits, [hit.scores.get("fused", 0.0) for hit in near])
+            return order_by_score(hits, [hit.scores.get("fused", 0.0) for hit in near])
         words, *passages = token_vectors([query, *map(reading, near)], self.precision, self.cache)
         likeness = np.array([max_sim(words, passage) for passage in passages])
         if any("fused" not in hit.scores for hit in near):
-            return reordered(hits, likeness)
-        return reordered(hits, corrected(np.array([hit.scores["fused"] for hit in near]), likeness, self.weight))
+            return order_by_score(hits, likeness)
+        return order_by_score(hits, corrected(np.array([hit.scores["fused"] for hit in near]), likeness, self.weight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class CrossEncoder:
 
         near = hits[: self.depth]
         scores = pair_scores(self.folder, query, [reading(hit) for hit in near], self.precision, self.cache)
-        return reordered(hits, scores)
+        return order_by_score(hits, scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class EndpointReranker:
         address = address_of(self.url, "/rerank")
         client = EndpointClient(address, NAMES, self.api_key, self.proxy, self.ca_bundle, sleep=self.sleep)
         try:
-            return reordered(hits, await self._scores(client, query, [reading(hit) for hit in near]))
+            return order_by_score(hits, await self._scores(client, query, [reading(hit) for hit in near]))
         finally:
             await client.close()
 
@@ -114,12 +114,12 @@ class EndpointReranker:
         if reply.status != 200:
             raise client.refused(reply)
         try:
-            return read_scores(reply.json(), len(texts))
+            return parse_scores(reply.json(), len(texts))
         except ValueError as error:  # also JSON that is none
             raise client.error(f"did not answer as /rerank does: {error}", reply.text) from None
 
 
-def read_scores(reply: object, expected: int) -> list[float]:
+def parse_scores(reply: object, expected: int) -> list[float]:
     """A score for each text, in the order they were sent. ValueError says what is wrong with the reply."""
     listed = reply if isinstance(reply, list) else None
     if isinstance(reply, Mapping):
@@ -162,7 +162,7 @@ def corrected(scores: np.ndarray, second: np.ndarray, weight: float) -> np.ndarr
     return scores + weight * float(scores.std()) * (second - second.mean()) / spread if spread > 1e-9 else scores
 
 
-def reordered(hits: Sequence[Hit], scores: Sequence[float] | np.ndarray) -> list[Hit]:
+def order_by_score(hits: Sequence[Hit], scores: Sequence[float] | np.ndarray) -> list[Hit]:
     """The first len(scores) hits by score, then the others as they were. Equal scores keep their order."""
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
     first = [replace(hits[place], scores={**hits[place].scores, "rerank": float(scores[place])}) for place in order]

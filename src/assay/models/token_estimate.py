@@ -45,7 +45,7 @@ def _cost(piece: str) -> float:
     return 1.0 + len(piece) // 64
 
 
-def fitting(text: str, room: int) -> str:
+def fit_to_tokens(text: str, room: int) -> str:
     """The beginning of a text that fits into `room` tokens, with a sign where it was cut."""
     reach = max(4 * room, 64)  # a long document is not counted to its end to find its beginning
     while reach < len(text) and estimate_tokens(text[:reach]) <= room:

@@ -104,14 +104,14 @@ class Workspace:
 
     def _agreed(self, address: str) -> None:
         """Nothing is sent to another machine before the person has agreed to it, once."""
-        from assay.models.factory import elsewhere
+        from assay.models.factory import remote_hosts
 
-        self._agreed_to(elsewhere(address, self.settings.proxy))
+        self._agreed_to(remote_hosts(address, self.settings.proxy))
 
     def models_agreed(self) -> None:
-        from assay.models.factory import reached_by_models
+        from assay.models.factory import model_hosts
 
-        self._agreed_to(reached_by_models(self.settings))
+        self._agreed_to(model_hosts(self.settings))
 
     def _agreed_to(self, hosts: Sequence[str]) -> None:
         for host in hosts:
@@ -182,9 +182,9 @@ class Workspace:
 
     def _readiness(self, base: Base, files: Sequence[Any], seconds: float, embedded: int) -> Readiness:
         from assay.ingest.readiness import readiness
-        from assay.models.factory import languages_of
+        from assay.models.factory import embedder_languages
 
-        return readiness(base.name, str(self.path), files, languages_of(self.settings), seconds, embedded)
+        return readiness(base.name, str(self.path), files, embedder_languages(self.settings), seconds, embedded)
 
     @asynccontextmanager
     async def _intake(self, base: Base, reader: Reader | None = None) -> AsyncIterator[IngestContext]:

@@ -11,7 +11,7 @@ from assay.agent import forecast
 from assay.agent.forecast import Ceiling, Error, Reached
 from assay.core.events import RoleModel
 from assay.core.formats import format_of_suffix
-from assay.models.factory import elsewhere, has_model, reached_by_models
+from assay.models.factory import has_model, model_hosts, remote_hosts
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
 from assay.store.runs.forecasts import Amount, Foreseen, Kind, Past, Range
@@ -87,7 +87,7 @@ def of_files(workspace: Workspace, files: Sequence[Source], base: str) -> Outloo
     fresh = [(name, size) for uri, (name, size) in sizes.items() if (uri, size) not in there]
     characters = sum(size * (found.text_share if (found := format_of_suffix(name)) else 1.0) for name, size in fresh)
     passages = round(characters / CHARACTERS / max(1, settings.passage_tokens - settings.passage_overlap)) + len(fresh)
-    away = bool(elsewhere(settings.embedder, settings.proxy))
+    away = bool(remote_hosts(settings.embedder, settings.proxy))
     seconds = OPENED * len(fresh) + PARSED * sum(size for _, size in fresh) + EMBEDDED * passages
     guess = Amount(
         calls=-(-passages // BATCH) if away else 0,
@@ -113,7 +113,7 @@ def added(workspace: Workspace, outlook: Outlook, report: Readiness) -> None:
 
 def speed(workspace: Workspace, model: str) -> forecast.Speed:
     """How fast a model is: as it was with this person of late, or guessed by where it is."""
-    guess = forecast.REMOTE if reached_by_models(workspace.settings) else forecast.LOCAL
+    guess = forecast.REMOTE if model_hosts(workspace.settings) else forecast.LOCAL
     return forecast.pace(budgets.paid_to(workspace.store, model, workspace.principal.id), guess)
 
 

@@ -14,10 +14,10 @@ from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Usage
 from assay.models.capability import Capability, probe
-from assay.models.factory import is_provider, llm_named, models_named, reached_by_models
+from assay.models.factory import is_provider, llm_for, model_hosts, models_by_role
 from assay.models.llm import LLM, Role
 from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLedger
-from assay.models.prices import price_of, read_prices
+from assay.models.prices import parse_prices, price_of
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
 
@@ -35,10 +35,10 @@ WRITING = frozenset({Role.write, Role.check})
 async def seated(workspace: Workspace) -> Mapping[Role, tuple[ConnectedModel, ...]]:
     """Every role with its models, each probed once and then remembered."""
     settings = workspace.settings
-    named = models_named(settings)
+    named = models_by_role(settings)
     found: dict[str, tuple[LLM, Capability]] = {}
     for name in dict.fromkeys(name for names in named.values() for name in names):
-        llm = llm_named(settings, name)
+        llm = llm_for(settings, name)
         found[name] = (llm, await capability(workspace, llm, name))
     size = settings.llm_size
     return {role: tuple(_seated(role, *found[name], size) for name in names) for role, names in named.items()}
@@ -54,7 +54,7 @@ def remembered(workspace: Workspace) -> tuple[RoleModel, ...]:
     """The seats as they were found to be, without asking anybody; what was never probed is taken for a large model."""
     settings = workspace.settings
     found: list[RoleModel] = []
-    for role, names in models_named(settings).items():
+    for role, names in models_by_role(settings).items():
         known = facts.remembered(workspace.store, _fact(settings, names[0]))
         can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
         small = settings.llm_size == "small" or (settings.llm_size == "auto" and not can.tools)
@@ -141,8 +141,8 @@ def ceilings(settings: Settings, run: Run) -> Ceilings:
 
 def prices(settings: Settings) -> Callable[[str, int, int], float | None]:
     """USD for a model and so many tokens in and out; none where no price is known."""
-    own = read_prices(settings.llm_prices)
-    elsewhere = reached_by_models(settings)
+    own = parse_prices(settings.llm_prices)
+    elsewhere = model_hosts(settings)
 
     def price(model: str, tokens_in: int, tokens_out: int) -> float | None:
         if not elsewhere and model not in own:
@@ -182,7 +182,7 @@ def meter(
         book=book,
         seconds=seconds,
         timeout=settings.llm_timeout,
-        gate=ConcurrencyLimit(settings.llm_concurrency or (AT_ONCE if reached_by_models(settings) else AT_HOME)),
+        gate=ConcurrencyLimit(settings.llm_concurrency or (AT_ONCE if model_hosts(settings) else AT_HOME)),
         temperature=settings.llm_temperature,
         hide=hider(settings),
     )

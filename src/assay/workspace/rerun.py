@@ -30,7 +30,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.governance.replay import NoSearch, Replayed, replay
-from assay.models.factory import NO_MODEL, elsewhere, has_model, is_provider
+from assay.models.factory import NO_MODEL, has_model, is_provider, remote_hosts
 from assay.models.llm import Role
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles
@@ -59,7 +59,7 @@ async def replayed(workspace: Workspace, run: Run) -> Replayed:
     machine, in an index that is there. Nothing else is needed."""
     if run.answer is None:
         raise UserError(f"Run {run.id} has no answer yet, or none that you may read: there is nothing to make again.")
-    if not elsewhere(workspace.settings.embedder, workspace.settings.proxy):
+    if not remote_hosts(workspace.settings.embedder, workspace.settings.proxy):
         with suppress(AssayError, OSError, RuntimeError):  # no index, a broken one, or one of another embedder
             return await replay(run, await run_context_for(workspace, run))
     return await replay(

@@ -124,7 +124,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
     done = await searches(run, context)
     ranked = hops.order(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
-    evidence = weigh.rescored(run.evidence, {each.hit.passage.id: each.score for each in ranked})
+    evidence = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))
     vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
     yield extract.draft(run.question, found, vectors)

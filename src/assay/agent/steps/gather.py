@@ -12,7 +12,7 @@ from assay.core.errors import ModelError
 from assay.core.events import RULES, Event, Failed, Found, Gathered, ModelReplied, Resumed
 from assay.core.run import Run
 from assay.evidence import assess
-from assay.evidence.assess import Weighed, Weights, Width
+from assay.evidence.assess import BatchLimits, Weighed, Weights
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -54,7 +54,7 @@ def _weighs(event: Event) -> bool:
     return isinstance(event, Gathered) and bool(event.evidence or event.dropped)
 
 
-def _width(context: RunContext) -> Width:
+def _width(context: RunContext) -> BatchLimits:
     """Several passages to a request save most of the cost, but small models mix them up."""
     return replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
 
@@ -83,7 +83,7 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         max_tokens=min(1200, 150 + 130 * len(group)),
     )
     if isinstance(reply, NoReply):
-        ruled = _gathered(assess.by_words(run.question, parts, group, context.cutoff), RULES)
+        ruled = _gathered(assess.weigh_by_words(run.question, parts, group, context.cutoff), RULES)
         return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
     return _gathered(assess.read(weights.passages, shown, run.question, context.cutoff), by)

@@ -21,7 +21,7 @@ from assay.language.terms import content_terms
 from assay.language.words import stop_words
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 SHOWN = 1200  # tokens of the conversation that a model is shown
@@ -88,12 +88,12 @@ def _lay_out(asked: str, history: Sequence[Exchange], mark: str, room: int) -> d
     left = room - estimate_tokens(asked) - 40
     shown: list[str] = []
     for number, turn in reversed(list(enumerate(history, 1))):
-        words = fence(mark, f"turn {number}", f"Asked: {turn.question}\nSaid: {fitting(turn.answer, 160)}")
+        words = fence(mark, f"turn {number}", f"Asked: {turn.question}\nSaid: {fit_to_tokens(turn.answer, 160)}")
         if (cost := estimate_tokens(words) + 1) > left:
             break
         shown.insert(0, words)
         left -= cost
-    return {"history": "\n".join(shown), "question": fitting(" ".join(asked.split()), max(room // 3, 32))}
+    return {"history": "\n".join(shown), "question": fit_to_tokens(" ".join(asked.split()), max(room // 3, 32))}
 
 
 # --- by rule --------------------------------------------------------------------------------------------------------

@@ -155,12 +155,12 @@ async def critique(run: Run, context: RunContext) -> AsyncIterator[Event]:
     claims = [claim.words for _, claim in sorted(run.checked.items()) if claim.verdict == "supported"]
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        from assay.models.token_estimate import fitting
+        from assay.models.token_estimate import fit_to_tokens
         from assay.prompts.fence import fence, fence_mark
 
         rest = max(100, room - prompt_window.estimate_tokens(run.question) - 60)
         shown = fence(
-            fence_mark(run.id), "the draft", fitting("\n".join(f"- {each}" for each in claims), rest * 2 // 3)
+            fence_mark(run.id), "the draft", fit_to_tokens("\n".join(f"- {each}" for each in claims), rest * 2 // 3)
         )
         return {"question": run.question, "draft": shown, "searched": prompt_window.searched(run, rest // 3)}
 

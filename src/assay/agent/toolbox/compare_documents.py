@@ -16,7 +16,7 @@ from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.results import Piece, quoted, sentences_about
 from assay.core.errors import ToolError
 from assay.core.types import Hit
-from assay.evidence.weigh import key_of
+from assay.evidence.weigh import evidence_key
 from assay.index.filters import Eq
 from assay.prompts.fence import fence
 from assay.store.documents import Entry
@@ -45,7 +45,7 @@ class Side:
 
     @property
     def pieces(self) -> list[Piece]:
-        return [Piece(key_of(hit.passage), self.entry.title, hit.passage) for hit in self.hits]
+        return [Piece(evidence_key(hit.passage), self.entry.title, hit.passage) for hit in self.hits]
 
 
 @tool

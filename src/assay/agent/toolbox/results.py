@@ -10,7 +10,7 @@ from assay.agent.toolbox.documents import shown
 from assay.answer import statements
 from assay.core.errors import ToolError
 from assay.core.types import Passage
-from assay.evidence.weigh import key_of, rarity
+from assay.evidence.weigh import evidence_key, rarity
 from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
@@ -31,7 +31,7 @@ class Piece:
 def results(context: ToolContext) -> list[Piece]:
     """The evidence, best first; where nothing was kept yet, whatever was found."""
     evidence = [(each.key, each.passage) for each in context.evidence]
-    found = [(key_of(each.passage), each.passage) for each in context.found]
+    found = [(evidence_key(each.passage), each.passage) for each in context.found]
     kept = dict(evidence or found)
     titles = context.titles([passage.doc_id for passage in kept.values()])
     pieces = [

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 def leaves(settings: Settings, host: str) -> list[str]:
     """What would go to a host, in words."""
-    from assay.models.factory import elsewhere, models_named, reached_by_models
+    from assay.models.factory import model_hosts, models_by_role, remote_hosts
 
     what: list[str] = []
-    if host in elsewhere(settings.embedder, settings.proxy):
+    if host in remote_hosts(settings.embedder, settings.proxy):
         what.append("every passage of your documents and every search, to be embedded")
-    if host in elsewhere(settings.reranker, settings.proxy):
+    if host in remote_hosts(settings.reranker, settings.proxy):
         what.append("every search with the passages it finds, to be ranked")
-    if host in reached_by_models(settings):
-        names = sorted({name for named in models_named(settings).values() for name in named})
+    if host in model_hosts(settings):
+        names = sorted({name for named in models_by_role(settings).values() for name in named})
         what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")
     return what
 

@@ -132,7 +132,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
 @contextmanager
 def _refused(wanted: bool) -> Iterator[list[str]]:
     """Refuse every connection that would leave this machine, and note who tried."""
-    from assay.models.factory import elsewhere
+    from assay.models.factory import remote_hosts
 
     attempts: list[str] = []
     active = wanted
@@ -140,7 +140,7 @@ def _refused(wanted: bool) -> Iterator[list[str]]:
     def here(address: Any) -> bool:
         host = address[0] if isinstance(address, tuple) else address
         named = f"[{host}]" if ":" in str(host) else host
-        return isinstance(host, str) and not elsewhere(f"http://{named}")
+        return isinstance(host, str) and not remote_hosts(f"http://{named}")
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if active and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:

@@ -20,13 +20,13 @@ Found = tuple[
 
 def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline: bool) -> Iterator[Found]:
     """Every model with what was found. `refused` are the hosts that nothing may be sent to."""
-    from assay.models.factory import has_model, models_named, reached_by_models
+    from assay.models.factory import has_model, model_hosts, models_by_role
 
     if not has_model(settings):
         yield "language model", True, "none is set: answers are quotations (`assay init` sets a model)"
         return
-    away = reached_by_models(settings)
-    for name in dict.fromkeys(name for names in models_named(settings).values() for name in names):
+    away = model_hosts(settings)
+    for name in dict.fromkeys(name for names in models_by_role(settings).values() for name in names):
         if left_out := [host for host in away if host in refused]:
             yield f"model {name}", None, f"not tried: nothing was agreed to be sent to {', '.join(left_out)}"
         elif offline and away:
@@ -39,7 +39,7 @@ def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline:
 
 def _asked(folder: Path, settings: Settings, name: str) -> Iterator[Found]:
     from assay.core.errors import AssayError
-    from assay.models.capability import in_words
+    from assay.models.capability import describe_capability
 
     try:
         can = asyncio.run(_found(folder, settings, name))
@@ -47,18 +47,18 @@ def _asked(folder: Path, settings: Settings, name: str) -> Iterator[Found]:
         yield f"model {name}", False, str(error)
         return
     yield f"model {name}", True, f"answers at {settings.llm_base_url}" if settings.llm_base_url else "answers"
-    for words in in_words(can):
+    for words in describe_capability(can):
         yield f"model {name}", None if words.startswith("Note:") else True, words
 
 
 async def _found(folder: Path, settings: Settings, name: str) -> Capability:
     """What the model can do, found out anew; remembered where there is a workspace."""
     from assay.models.capability import probe
-    from assay.models.factory import llm_named
+    from assay.models.factory import llm_for
     from assay.workspace import model_roles
     from assay.workspace.facade import STATE, open_workspace
 
-    llm = llm_named(settings, name)
+    llm = llm_for(settings, name)
     if not (folder / STATE).is_file():
         return await probe(llm, settings.llm_timeout)
     with open_workspace(folder) as opened:
@@ -67,9 +67,9 @@ async def _found(folder: Path, settings: Settings, name: str) -> Capability:
 
 def providers(settings: Settings) -> list[str]:
     """Providers that go by name, where the settings have no address of theirs."""
-    from assay.models.factory import is_provider, models_named
+    from assay.models.factory import is_provider, models_by_role
 
-    names = {name for named in models_named(settings).values() for name in named}
+    names = {name for named in models_by_role(settings).values() for name in named}
     return sorted({name.partition(":")[0] for name in names if is_provider(settings, name)})
 
 

@@ -136,7 +136,7 @@ def _run(
 
 def told(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
     """What somebody who has just started it needs to know; `flag` names the workspace in commands."""
-    from assay.models.factory import has_model, reached_by_models
+    from assay.models.factory import has_model, model_hosts
     from assay.store import facts
     from assay.store.access import members
 
@@ -147,7 +147,7 @@ def told(opened: Opened, serving: ServeOptions, address: str, flag: str = "") ->
         lines.append(f"Answers are written by {opened.settings.llm_model}.")
         lines += [
             f"Questions would be sent to {host}, and nobody has agreed to that yet: `assay config agree {host}{flag}`."
-            for host in reached_by_models(opened.settings)
+            for host in model_hosts(opened.settings)
             if not facts.agreed(opened.store, host)
         ]
     if serving.auth == "keys" and not members.listing(opened.store):

@@ -33,9 +33,9 @@ def warn_about_prices(settings: Settings) -> None:
 
 def unpriced(settings: Settings) -> list[str]:
     """The models without a known price."""
-    from assay.models.factory import models_named
+    from assay.models.factory import models_by_role
 
-    names = sorted({name for named in models_named(settings).values() for name in named})
+    names = sorted({name for named in models_by_role(settings).values() for name in named})
     return [name for name in names if price_of(settings, name) is None]
 
 
@@ -44,7 +44,7 @@ def price_of(settings: Settings, name: str) -> tuple[float, float] | None:
     from assay.core.types import Usage
     from assay.models import prices
 
-    own = prices.read_prices(settings.llm_prices)
+    own = prices.parse_prices(settings.llm_prices)
     come_in = prices.price_of(name, Usage(tokens_in=prices.MILLION), own)
     come_out = prices.price_of(name, Usage(tokens_out=prices.MILLION), own)
     return None if come_in is None or come_out is None else (come_in, come_out)

@@ -22,18 +22,18 @@ from assay.core.types import Hit, Row
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
 from assay.index.lance.folder import build_indices, create_table, damaged, flush, open_table, table_name, tables
-from assay.index.lance.read import View, approximately, best_by_words, locate, versions, view, word_index
+from assay.index.lance.read import TableView, approximate_neighbours, best_by_words, locate, versions, view, word_index
 from assay.index.lance.rows import (
     PAYLOAD,
-    Stored,
-    in_order,
-    relabelled,
+    StoredPassage,
     schema,
+    take_rows,
     to_arrow,
     to_hits,
     to_stored,
     unpacked,
     vectors_of,
+    with_label,
 )
 from assay.index.lance.sql import compile, literal
 from assay.index.lease import file_lease
@@ -62,8 +62,8 @@ class LanceIndex:
     exact_limit: int = EXACT_LIMIT
     lock_timeout: float = 60.0
     text_limit: int = TEXT_LIMIT
-    _view: View | None = None
-    _read_before: dict[int, Stored] = field(default_factory=dict)
+    _view: TableView | None = None
+    _read_before: dict[int, StoredPassage] = field(default_factory=dict)
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +94,7 @@ class LanceIndex:
             test = compile(Eq("doc", document))
             rows = await self._read(lambda: self.table.query().where(test).to_arrow())
             if rows.num_rows:
-                changed = await asyncio.to_thread(relabelled, rows, label)
+                changed = await asyncio.to_thread(with_label, rows, label)
                 merge = self.table.merge_insert("id").when_matched_update_all()
                 await self._written(lambda: merge.execute(changed))
                 await asyncio.to_thread(flush, self._path, began)
@@ -147,7 +147,7 @@ class LanceIndex:
         select = ["id", *PAYLOAD, "vector"]
         found = await self._read(lambda: self.table.query().where(test).select(select).to_arrow())
         at = {id: i for i, id in enumerate(found["id"].to_pylist())}
-        found = in_order(found, [at[id] for id in dict.fromkeys(ids) if id in at])
+        found = take_rows(found, [at[id] for id in dict.fromkeys(ids) if id in at])
         return to_hits(to_stored(found), list(vectors_of(found, self.dim)))
 
     async def count(self, where: Filter) -> int:
@@ -179,7 +179,7 @@ class LanceIndex:
             now = await self._fresh()
             snapshot = now.snapshot
             if snapshot is None:
-                return await approximately(self.table, query, k, where)
+                return await approximate_neighbours(self.table, query, k, where)
             if snapshot.rows * self.dim <= AT_ONCE:
                 nearest = matrix.nearest(snapshot, query, k, where)
             else:
@@ -213,7 +213,7 @@ class LanceIndex:
         return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
 
     async def _worded(
-        self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.Found], k: int
+        self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.LocatedRow], k: int
     ) -> list[Hit]:
         order = sorted(range(len(row_ids)), key=lambda i: (-scores[i], near[row_ids[i]].id))[:k]
         rows = [row_ids[i] for i in order]
@@ -221,7 +221,7 @@ class LanceIndex:
         vectors = [near[row_id].vector for row_id in rows]
         return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [scores[i] for i in order])
 
-    async def _stored(self, texts: Mapping[int, bytes | None]) -> dict[int, Stored]:
+    async def _stored(self, texts: Mapping[int, bytes | None]) -> dict[int, StoredPassage]:
         """What the rows say: made from their texts where these are in memory, else read. What was made is kept for a
         while, for a row id stands for the same row for good."""
         known = {row_id: stored for row_id in texts if (stored := self._read_before.get(row_id)) is not None}
@@ -236,7 +236,7 @@ class LanceIndex:
             self._read_before |= fresh
         return known | fresh
 
-    async def _fresh(self) -> View:
+    async def _fresh(self) -> TableView:
         """The table as it is now, whoever wrote last."""
         if self._view is not None and self._view.versions == versions(self._path):
             return self._view

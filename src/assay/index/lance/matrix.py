@@ -22,7 +22,7 @@ MASKS = 32  # filters remembered with a snapshot; everybody's access filter is a
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FieldColumn:
     """One field of every row as codes into its distinct values; −1 where a row does not have the field."""
 
     codes: np.ndarray
@@ -31,14 +31,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class VectorBlock:
     """Rows in the order of their row ids. `alive` says which still belong to the table."""
 
     row_ids: np.ndarray
     ids: np.ndarray
     vectors: np.ndarray
     scale: np.ndarray  # 1 / length of each vector; 0 where the length is 0
-    columns: Mapping[str, Column]
+    columns: Mapping[str, FieldColumn]
     alive: np.ndarray
     texts: np.ndarray | None = None  # of each living row as bytes; None where they are too many to be kept
     text_bytes: int = 0  # of them all, those that died since included
@@ -48,14 +48,14 @@ class Block:
         return int(np.count_nonzero(self.alive))
 
 
-class Mask(NamedTuple):
+class RowMask(NamedTuple):
     """Which rows of a block are alive and satisfy a filter, and how many that are."""
 
     kept: np.ndarray
     wanted: int
 
 
-class Found(NamedTuple):
+class LocatedRow(NamedTuple):
     id: str
     vector: np.ndarray
     text: bytes | None
@@ -66,8 +66,8 @@ class Snapshot:
     """A version of a table in memory."""
 
     version: int
-    blocks: tuple[Block, ...] = ()
-    _masks: dict[Filter, tuple[Mask, ...]] = field(default_factory=dict)
+    blocks: tuple[VectorBlock, ...] = ()
+    _masks: dict[Filter, tuple[RowMask, ...]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -81,7 +81,7 @@ class Snapshot:
     def text_bytes(self) -> int:
         return sum(each.text_bytes for each in self.blocks)
 
-    def masks(self, where: Filter) -> tuple[Mask, ...]:
+    def masks(self, where: Filter) -> tuple[RowMask, ...]:
         """The rows of each block that satisfy a filter. Filters come back with every search, so they are remembered;
         filters that are equal mean the same, whatever the types of their numbers."""
         known = self._masks.get(where)
@@ -103,19 +103,19 @@ class Snapshot:
             kept |= np.isin(wanted, block.row_ids[block.alive])
         return wanted[kept].tolist()
 
-    def located(self, row_ids: Sequence[int]) -> dict[int, Found]:
+    def located(self, row_ids: Sequence[int]) -> dict[int, LocatedRow]:
         """What is known here of each of these rows that is alive."""
         wanted = np.asarray(row_ids, np.uint64)
-        found: dict[int, Found] = {}
+        found: dict[int, LocatedRow] = {}
         for block in self.blocks:
             at = np.minimum(np.searchsorted(block.row_ids, wanted), len(block.row_ids) - 1)
             at = at[(block.row_ids[at] == wanted) & block.alive[at]]
             rows = zip(block.ids[at].tolist(), block.vectors[at], _texts(block, at), strict=True)
-            found.update(zip(block.row_ids[at].tolist(), map(Found._make, rows), strict=True))
+            found.update(zip(block.row_ids[at].tolist(), map(LocatedRow._make, rows), strict=True))
         return found
 
 
-class Near(NamedTuple):
+class Neighbour(NamedTuple):
     score: float
     id: str
     row_id: int
@@ -123,7 +123,7 @@ class Near(NamedTuple):
     text: bytes | None = None
 
 
-def column(values: Sequence[Scalar | None]) -> Column:
+def column(values: Sequence[Scalar | None]) -> FieldColumn:
     lookup: dict[tuple[type, Scalar], int] = {}
     codes = (-1 if value is None else lookup.setdefault((type(value), value), len(lookup)) for value in values)
     return _column(np.fromiter(codes, np.int32, len(values)), lookup)
@@ -133,9 +133,9 @@ def block(
     row_ids: np.ndarray,
     ids: np.ndarray,
     vectors: np.ndarray,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, FieldColumn],
     texts: np.ndarray | None = None,
-) -> Block:
+) -> VectorBlock:
     """A block of living rows, put in the order of their row ids."""
     if len(row_ids) > 1 and np.any(row_ids[1:] < row_ids[:-1]):
         order = np.argsort(row_ids)
@@ -145,10 +145,10 @@ def block(
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     size = 0 if texts is None else sum(map(len, texts))
-    return Block(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool), texts, size)
+    return VectorBlock(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool), texts, size)
 
 
-def follow(old: Snapshot, version: int, living: np.ndarray, fresh: Block | None) -> Snapshot:
+def advance(old: Snapshot, version: int, living: np.ndarray, fresh: VectorBlock | None) -> Snapshot:
     """The snapshot of a newer version: `living` are all its row ids in order, `fresh` the rows `old` did not have."""
     blocks = [_survivors(each, np.isin(each.row_ids, living, assume_unique=True)) for each in old.blocks]
     blocks = [each for each in blocks if each.living]
@@ -167,7 +167,7 @@ def missing(old: Snapshot, living: np.ndarray) -> np.ndarray:
     return living
 
 
-def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> list[Near]:
+def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> list[Neighbour]:
     """The k rows nearest by cosine, best first, ties in the order of passage ids."""
     pairs = zip(snapshot.blocks, snapshot.masks(where), strict=True)
     found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.wanted and k > 0]
@@ -176,7 +176,7 @@ def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> lis
     return sorted((near for some in found for near in some), key=lambda near: (-near.score, near.id))[:k]
 
 
-def holds(where: Filter, block: Block) -> np.ndarray:
+def holds(where: Filter, block: VectorBlock) -> np.ndarray:
     """Which rows of a block satisfy a filter. Each distinct value is put to `filters.matches` itself."""
     size = len(block.row_ids)
     match where:
@@ -205,7 +205,7 @@ def accepts(where: Filter, fields: Mapping[str, Scalar]) -> bool:
         return False
 
 
-def _verdicts(where: Eq | In | Range | Contains, col: Column) -> np.ndarray:
+def _verdicts(where: Eq | In | Range | Contains, col: FieldColumn) -> np.ndarray:
     """The filter's verdict on each distinct value, and last, where code −1 points, on the absence of one."""
     if isinstance(where, Eq | In):
         verdicts = np.zeros(len(col.values) + 1, bool)
@@ -218,12 +218,12 @@ def _verdicts(where: Eq | In | Range | Contains, col: Column) -> np.ndarray:
     return np.array([*found, accepts(where, {})], bool)
 
 
-def _mask(block: Block, where: Filter) -> Mask:
+def _mask(block: VectorBlock, where: Filter) -> RowMask:
     kept = block.alive if where == And() else block.alive & holds(where, block)
-    return Mask(kept, int(np.count_nonzero(kept)))
+    return RowMask(kept, int(np.count_nonzero(kept)))
 
 
-def _nearest(block: Block, query: np.ndarray, k: int, mask: Mask) -> list[Near]:
+def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> list[Neighbour]:
     kept, wanted = mask
     length = float(np.linalg.norm(query.astype(np.float64)))
     unit = (query / length if length else query).astype(np.float32)
@@ -246,10 +246,10 @@ def _nearest(block: Block, query: np.ndarray, k: int, mask: Mask) -> list[Near]:
     order = sorted(range(len(rows)), key=lambda i: (-exactly[i], ids[i]))[:k]
     best = rows[order]
     near = (exactly[i] for i in order), (ids[i] for i in order), block.row_ids[best].tolist(), block.vectors[best]
-    return list(map(Near._make, zip(*near, _texts(block, best), strict=True)))
+    return list(map(Neighbour._make, zip(*near, _texts(block, best), strict=True)))
 
 
-def _texts(block: Block, rows: np.ndarray) -> Sequence[bytes | None]:
+def _texts(block: VectorBlock, rows: np.ndarray) -> Sequence[bytes | None]:
     return [None] * len(rows) if block.texts is None else block.texts[rows].tolist()
 
 
@@ -262,7 +262,7 @@ def _cosines(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray, length: f
     return out
 
 
-def _survivors(block: Block, alive: np.ndarray) -> Block:
+def _survivors(block: VectorBlock, alive: np.ndarray) -> VectorBlock:
     """The block with fewer rows alive, and without the texts of the dead."""
     texts = block.texts
     if texts is not None and not alive.all():
@@ -271,7 +271,7 @@ def _survivors(block: Block, alive: np.ndarray) -> Block:
     return replace(block, alive=alive, texts=texts)
 
 
-def _merged(left: Block, right: Block) -> Block:
+def _merged(left: VectorBlock, right: VectorBlock) -> VectorBlock:
     """One block of what is alive in two. Rows stay in order because a table only ever adds higher row ids."""
     keep, more = left.alive, right.alive
     columns = {
@@ -287,7 +287,7 @@ def _merged(left: Block, right: Block) -> Block:
     )
 
 
-def _joined(left: Column | None, right: Column | None, keep: np.ndarray, more: np.ndarray) -> Column:
+def _joined(left: FieldColumn | None, right: FieldColumn | None, keep: np.ndarray, more: np.ndarray) -> FieldColumn:
     lookup = dict(left.lookup) if left else {}
     first = left.codes[keep] if left else np.full(np.count_nonzero(keep), -1, np.int32)
     second = np.full(np.count_nonzero(more), -1, np.int32)
@@ -297,5 +297,5 @@ def _joined(left: Column | None, right: Column | None, keep: np.ndarray, more: n
     return _column(np.concatenate([first, second]), lookup)
 
 
-def _column(codes: np.ndarray, lookup: Mapping[tuple[type, Scalar], int]) -> Column:
-    return Column(codes, tuple(value for _, value in lookup), lookup)
+def _column(codes: np.ndarray, lookup: Mapping[tuple[type, Scalar], int]) -> FieldColumn:
+    return FieldColumn(codes, tuple(value for _, value in lookup), lookup)

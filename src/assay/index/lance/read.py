@@ -14,7 +14,7 @@ import numpy as np
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
 from assay.index.lance import matrix
-from assay.index.lance.rows import IN_MEMORY, PAYLOAD, in_order, packed, to_block, to_hits, to_stored, vectors_of
+from assay.index.lance.rows import IN_MEMORY, PAYLOAD, packed, take_rows, to_block, to_hits, to_stored, vectors_of
 from assay.index.lance.sql import compile
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class TableView:
     """A version of a table as far as it is in memory.
 
     versions: the names of the table's version files; as long as they are the same, so is the table
@@ -45,14 +45,14 @@ def versions(table: Path) -> frozenset[str]:
 
 async def view(
     table: AsyncTable, names: frozenset[str], old: matrix.Snapshot | None, dim: int, exact_limit: int, text_limit: int
-) -> View:
+) -> TableView:
     """The table as it is now, at the cost of what changed since `old`."""
     words = await word_index(table)
     folded = words is not None and words.num_unindexed_rows == 0
     if await table.count_rows() > exact_limit:
-        return View(names, None, folded)
+        return TableView(names, None, folded)
     version = await table.version()
-    return View(names, await _follow(table, version, old or matrix.Snapshot(0), dim, text_limit), folded)
+    return TableView(names, await _follow(table, version, old or matrix.Snapshot(0), dim, text_limit), folded)
 
 
 async def word_index(table: AsyncTable) -> Any | None:
@@ -64,7 +64,7 @@ async def _follow(table: AsyncTable, version: int, old: matrix.Snapshot, dim: in
     living = np.sort(rows["_rowid"].to_numpy())
     new = await asyncio.to_thread(matrix.missing, old, living)
     if not len(new):
-        return await asyncio.to_thread(matrix.follow, old, version, living, None)
+        return await asyncio.to_thread(matrix.advance, old, version, living, None)
     if len(new) * 4 > len(living):
         old, found = matrix.Snapshot(0), await table.query().select(IN_MEMORY).with_row_id().to_arrow()
         texts = await _all_texts(table, text_limit)
@@ -75,7 +75,7 @@ async def _follow(table: AsyncTable, version: int, old: matrix.Snapshot, dim: in
 
     def build() -> matrix.Snapshot:
         kept = None if texts is None else in_row_order(found, texts)
-        made = matrix.follow(old, version, living, to_block(found, dim, kept))
+        made = matrix.advance(old, version, living, to_block(found, dim, kept))
         return made if made.text_bytes <= text_limit and made.has_texts else made.without_texts()
 
     return await asyncio.to_thread(build)
@@ -150,7 +150,7 @@ async def _batches(search: Any, limit: int) -> list[pa.RecordBatch]:
     return batches
 
 
-async def approximately(table: AsyncTable, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
+async def approximate_neighbours(table: AsyncTable, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
     """Lance's own nearest rows, for tables that are too large for memory."""
     search = table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(20).nprobes(40)
     if where != EVERYTHING:
@@ -158,15 +158,15 @@ async def approximately(table: AsyncTable, query: np.ndarray, k: int, where: Fil
     found = await search.select(["id", *PAYLOAD, "vector", "_distance"]).to_arrow()
     scores, ids = (1.0 - found["_distance"].to_numpy()).tolist(), found["id"].to_pylist()
     order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
-    found = in_order(found, order)
+    found = take_rows(found, order)
     return to_hits(to_stored(found), list(vectors_of(found, query.size)), "dense", [scores[i] for i in order])
 
 
-async def locate(table: AsyncTable, row_ids: Sequence[int], dim: int) -> dict[int, matrix.Found]:
+async def locate(table: AsyncTable, row_ids: Sequence[int], dim: int) -> dict[int, matrix.LocatedRow]:
     """The passage ids and vectors of rows that are not in memory."""
     rest = await table.take_row_ids(list(row_ids)).select(["id", "vector"]).with_row_id().to_arrow()
     pairs = zip(rest["id"].to_pylist(), vectors_of(rest, dim), strict=True)
     return {
-        row_id: matrix.Found(id, vector, None)
+        row_id: matrix.LocatedRow(id, vector, None)
         for row_id, (id, vector) in zip(rest["_rowid"].to_pylist(), pairs, strict=True)
     }

@@ -65,7 +65,7 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
         raise StoreError("A passage or one of its fields holds half a character (a lone surrogate).") from error
 
 
-def relabelled(table: pa.Table, label: str) -> pa.Table:
+def with_label(table: pa.Table, label: str) -> pa.Table:
     """The same rows under another label, in every place where a row says it."""
     import pyarrow as pa
 
@@ -84,7 +84,7 @@ def relabelled(table: pa.Table, label: str) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredPassage:
     """What a hit says about a row, without its vector."""
 
     passage: Passage
@@ -92,7 +92,7 @@ class Stored:
     fields: Mapping[str, Scalar]
 
 
-def to_stored(table: pa.Table) -> list[Stored]:
+def to_stored(table: pa.Table) -> list[StoredPassage]:
     bodies, abouts = table["body"].to_pylist(), table["about"].to_pylist()
     return [_stored(body, json.loads(about)) for body, about in zip(bodies, abouts, strict=True)]
 
@@ -108,14 +108,14 @@ def packed(table: pa.Table) -> np.ndarray:
     return texts
 
 
-def unpacked(payload: bytes) -> Stored:
+def unpacked(payload: bytes) -> StoredPassage:
     text = payload.decode()
     about, end = _parse(text)
     return _stored(text, about, end + 1)
 
 
 def to_hits(
-    stored: Sequence[Stored], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
+    stored: Sequence[StoredPassage], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
 ) -> list[Hit]:
     """Hits in the order given, with the channel's scores where there is a channel."""
     return [
@@ -124,7 +124,7 @@ def to_hits(
     ]
 
 
-def in_order(table: pa.Table, positions: Sequence[int]) -> pa.Table:
+def take_rows(table: pa.Table, positions: Sequence[int]) -> pa.Table:
     import pyarrow as pa
 
     return table.take(pa.array(positions, pa.int64()))  # typed, because Arrow cannot take by an empty list
@@ -135,7 +135,7 @@ def vectors_of(table: pa.Table, dim: int) -> np.ndarray:
     return np.concatenate(chunks) if chunks else np.empty((0, dim), np.float32)
 
 
-def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matrix.Block:
+def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matrix.VectorBlock:
     columns = {name: _dictionary(table[f"f_{name}"]) for name in COLUMNS}
     extras: list[dict[str, Scalar]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
     for name in dict.fromkeys(name for extra in extras for name in extra):
@@ -163,10 +163,10 @@ def _about(row: Row) -> str:
     return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), dict(row.fields)])
 
 
-def _stored(body: str, about: list[Any], skip: int = 0) -> Stored:
+def _stored(body: str, about: list[Any], skip: int = 0) -> StoredPassage:
     id, doc_id, start, end, heading, page, lead, fields = about
     text = body[skip + lead + 1 :]
-    return Stored(Passage(id, doc_id, text, start, end, heading, page), str(fields.get("title", "")), fields)
+    return StoredPassage(Passage(id, doc_id, text, start, end, heading, page), str(fields.get("title", "")), fields)
 
 
 def _extra(row: Row) -> str:
@@ -181,14 +181,14 @@ def _text(value: Scalar | None) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _dictionary(values: pa.ChunkedArray) -> matrix.Column:
+def _dictionary(values: pa.ChunkedArray) -> matrix.FieldColumn:
     encoded = values.combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     texts = encoded.dictionary.to_pylist()
-    return matrix.Column(codes, tuple(texts), {(str, text): code for code, text in enumerate(texts)})
+    return matrix.FieldColumn(codes, tuple(texts), {(str, text): code for code, text in enumerate(texts)})
 
 
-def _laid_over(texts: matrix.Column, others: matrix.Column) -> matrix.Column:
+def _laid_over(texts: matrix.FieldColumn, others: matrix.FieldColumn) -> matrix.FieldColumn:
     """A well-known field of which some rows hold a number: one column of both."""
     values: list[Scalar | None] = [
         others.values[other] if other >= 0 else texts.values[text] if text >= 0 else None

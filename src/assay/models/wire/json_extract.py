@@ -27,13 +27,13 @@ _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\r?\n\s*(?=[{\[])")
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>", re.IGNORECASE)
 
 
-class Unreadable(ValueError):
+class UnreadableReply(ValueError):
     """What a model wrote is not what was asked for; the words say exactly why."""
 
 
 def read(kind: type[T], text: str) -> T:
     """The value of this type that a text holds."""
-    return fit(kind, value_in(text))
+    return fit(kind, extract_json(text))
 
 
 def fit(kind: type[T], value: Any) -> T:
@@ -44,26 +44,26 @@ def fit(kind: type[T], value: Any) -> T:
         # By way of JSON, where strict validation still lets a list be a tuple and a word one of an enum.
         return kind.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        raise Unreadable("\n".join(_lines(error))) from None
+        raise UnreadableReply("\n".join(_lines(error))) from None
 
 
-def value_in(text: str) -> Any:
+def extract_json(text: str) -> Any:
     """The first JSON object in a text, or the whole text where that is JSON."""
     if len(text) > LARGEST:
-        raise Unreadable(f"the reply has {len(text):,} characters; {LARGEST:,} is the most that is read")
+        raise UnreadableReply(f"the reply has {len(text):,} characters; {LARGEST:,} is the most that is read")
     begin = _after_thoughts(text)
     if not text[begin:].strip():
-        raise Unreadable("the reply is empty")
-    first: Unreadable | None = None
+        raise UnreadableReply("the reply is empty")
+    first: UnreadableReply | None = None
     for start in _starts(text, begin):
         try:
             return _parsed(text, start)
-        except Unreadable as error:
+        except UnreadableReply as error:
             first = first or error
-    raise first or Unreadable("there is no JSON object in the reply")
+    raise first or UnreadableReply("there is no JSON object in the reply")
 
 
-def spoken(text: str) -> str:
+def strip_thoughts(text: str) -> str:
     """A reply without the thoughts that a model thinks aloud before it."""
     return text[_after_thoughts(text) :]
 
@@ -75,7 +75,7 @@ def _after_thoughts(text: str) -> int:
         return 0  # a mark inside an object is one of its words
     end = text.find(f"</{opened[1] if opened else 'think'}>")
     if opened and end < 0:
-        raise Unreadable("the reply was cut off before the thoughts ended")
+        raise UnreadableReply("the reply was cut off before the thoughts ended")
     return text.index(">", end) + 1 if end >= 0 else 0
 
 
@@ -115,7 +115,7 @@ def _end_of(text: str, start: int) -> int | None:
         elif token[0] in "}]":
             depth -= 1
         if depth > DEEPEST:
-            raise Unreadable(f"{_place(text, token.start())}: nested more than {DEEPEST} levels deep")
+            raise UnreadableReply(f"{_place(text, token.start())}: nested more than {DEEPEST} levels deep")
         if depth == 0:
             return token.end()
     return None
@@ -123,7 +123,7 @@ def _end_of(text: str, start: int) -> int | None:
 
 def _parsed(text: str, start: int) -> Any:
     if _end_of(text, start) is None:
-        raise Unreadable(f"the JSON that begins at {_place(text, start)} is cut off: it is never closed")
+        raise UnreadableReply(f"the JSON that begins at {_place(text, start)} is cut off: it is never closed")
     return _decoded(text, start)
 
 
@@ -134,14 +134,16 @@ def _decoded(text: str, start: int) -> Any:
     try:
         value, _ = decoder.raw_decode(text, start)
         json.dumps(value, ensure_ascii=False).encode()  # half a character, as `\ud83d` alone, can be written nowhere
-    except Unreadable:
+    except UnreadableReply:
         raise
     except json.JSONDecodeError as error:
         near = text[error.pos : error.pos + 30].split("\n")[0]
         what = error.msg[0].lower() + error.msg[1:]
-        raise Unreadable(f"{_place(text, error.pos)}: {what}" + (f", near `{near}`" if near.strip() else "")) from None
+        raise UnreadableReply(
+            f"{_place(text, error.pos)}: {what}" + (f", near `{near}`" if near.strip() else "")
+        ) from None
     except UnicodeEncodeError:
-        raise Unreadable("the JSON holds half a character (a lone surrogate)") from None
+        raise UnreadableReply("the JSON holds half a character (a lone surrogate)") from None
     return value
 
 
@@ -150,24 +152,24 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(held) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise Unreadable(f"the key {json.dumps(twice[:60])} occurs twice in one object")
+        raise UnreadableReply(f"the key {json.dumps(twice[:60])} occurs twice in one object")
     return held
 
 
 def _no_number(word: str) -> Any:
-    raise Unreadable(f"{word} is not JSON: write a number or null")
+    raise UnreadableReply(f"{word} is not JSON: write a number or null")
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise Unreadable(f"the number {digits[:40]} is too large")
+        raise UnreadableReply(f"the number {digits[:40]} is too large")
     return number
 
 
 def _short(digits: str) -> int:
     if len(digits) > DIGITS:
-        raise Unreadable(f"the number {digits[:40]}… is too long")
+        raise UnreadableReply(f"the number {digits[:40]}… is too long")
     return int(digits)
 
 

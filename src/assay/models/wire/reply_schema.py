@@ -17,10 +17,10 @@ _SAID_ELSEWHERE = frozenset({"title", "default", "$defs", "examples"})
 
 @cache
 def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
-    return tidied(kind.model_json_schema())
+    return standalone_schema(kind.model_json_schema())
 
 
-def tidied(schema: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
+def standalone_schema(schema: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
     """A schema that stands alone: references put in, what constrains nothing left out, no other fields allowed.
 
     complete: every field has to be there, as strict endpoints want it; a default is then the model's to write
@@ -53,20 +53,22 @@ def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple
     return made
 
 
-def in_words(schema: Mapping[str, Any]) -> str:
+def schema_instructions(schema: Mapping[str, Any]) -> str:
     return "Reply with one JSON object and nothing else. It must fit this JSON schema:\n" + _spelt(schema)
 
 
-def turn_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def choice_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """One turn of choosing: why, and the calls, each with the arguments of its own tool."""
     calls = [
-        _object(tool={"type": "string", "enum": [tool.name]}, arguments=tidied(tool.parameters, complete=False))
+        _object(
+            tool={"type": "string", "enum": [tool.name]}, arguments=standalone_schema(tool.parameters, complete=False)
+        )
         for tool in tools
     ]
     return _object(why={"type": "string"}, calls={"type": "array", "items": {"anyOf": calls}})
 
 
-def turn_in_words(tools: Sequence[ToolSpec]) -> str:
+def choice_instructions(tools: Sequence[ToolSpec]) -> str:
     return (
         "These tools can be called:\n"
         + "\n".join(f"- {tool.name}({_arguments(tool.parameters)}): {_indented(tool.about)}" for tool in tools)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay.core.events import ModelReplied
-from assay.models.wire.json_extract import Unreadable, spoken, value_in
+from assay.models.wire.json_extract import UnreadableReply, extract_json, strip_thoughts
 
 _BLOCK = re.compile(r"<(tool_call|function_call)>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _CALL_LIKE = re.compile(r'<(?:tool|function)_call|"(?:calls|tool_calls|tool|function|arguments|parameters)"\s*:')
 
 
-class Wish(NamedTuple):
+class RequestedCall(NamedTuple):
     """A call as the model wants it; nothing in it has been checked."""
 
     tool: str
@@ -24,39 +24,39 @@ class Wish(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ToolChoice:
     """What to call next, and why. No calls means that nothing is left worth trying."""
 
     why: str
-    calls: tuple[Wish, ...] = ()
+    calls: tuple[RequestedCall, ...] = ()
 
 
-def choice_of(consulted: ModelReplied, native: bool) -> Choice:
+def parse_choice(consulted: ModelReplied, native: bool) -> ToolChoice:
     """The choice in a reply; `Unreadable` says exactly what is wrong with it.
 
     native: the model was given tools, so that plain words mean that it calls none
     """
     if consulted.calls:
-        return Choice(
+        return ToolChoice(
             _words(consulted.text),
             tuple(
                 _wish({"tool": call.tool, "arguments": call.arguments}, f"calls.{place}")
                 for place, call in enumerate(consulted.calls)
             ),
         )
-    text = spoken(consulted.text).strip()
+    text = strip_thoughts(consulted.text).strip()
     if native and not text:
-        raise Unreadable("the reply is empty: call a tool, or say why nothing is worth trying any more")
+        raise UnreadableReply("the reply is empty: call a tool, or say why nothing is worth trying any more")
     if native and text[0] != "{" and not _CALL_LIKE.search(text):
-        return Choice(text)
+        return ToolChoice(text)
     if blocks := list(_BLOCK.finditer(text)):
-        wishes = [wish for block in blocks for wish in _wishes(value_in(block[2]))]
-        return Choice(text[: blocks[0].start()].strip(), tuple(wishes))
-    value = value_in(text)
+        wishes = [wish for block in blocks for wish in _wishes(extract_json(block[2]))]
+        return ToolChoice(text[: blocks[0].start()].strip(), tuple(wishes))
+    value = extract_json(text)
     why = value.get("why", "") if isinstance(value, dict) else ""
     if not isinstance(why, str):
-        raise Unreadable(f"why: should be a string (given: {_short(why)})")
-    return Choice(why.strip(), tuple(_wishes(value)))
+        raise UnreadableReply(f"why: should be a string (given: {_short(why)})")
+    return ToolChoice(why.strip(), tuple(_wishes(value)))
 
 
 def written(consulted: ModelReplied) -> str:
@@ -67,40 +67,40 @@ def written(consulted: ModelReplied) -> str:
 
 def _words(text: str) -> str:
     try:
-        return spoken(text).strip()
-    except Unreadable:
+        return strip_thoughts(text).strip()
+    except UnreadableReply:
         return ""  # thoughts beside calls that are whole
 
 
-def _wishes(value: Any) -> Iterator[Wish]:
+def _wishes(value: Any) -> Iterator[RequestedCall]:
     if isinstance(value, dict) and not any(name in value for name in ("calls", "tool_calls")):
         if not any(name in value for name in ("tool", "name", "function")):
-            raise Unreadable(f'calls: is missing (given: {_short(value)}); write {{"why": …, "calls": […]}}')
+            raise UnreadableReply(f'calls: is missing (given: {_short(value)}); write {{"why": …, "calls": […]}}')
         value = [value]
     calls = value.get("calls", value.get("tool_calls")) if isinstance(value, dict) else value
     if not isinstance(calls, list):
-        raise Unreadable(f"calls: should be a list (given: {_short(calls)})")
+        raise UnreadableReply(f"calls: should be a list (given: {_short(calls)})")
     for place, call in enumerate(calls):
         yield _wish(call, f"calls.{place}")
 
 
-def _wish(call: Any, where: str) -> Wish:
+def _wish(call: Any, where: str) -> RequestedCall:
     if isinstance(call, dict) and isinstance(call.get("function"), dict):
         call = call["function"]
     if not isinstance(call, dict):
-        raise Unreadable(f"{where}: should be an object (given: {_short(call)})")
+        raise UnreadableReply(f"{where}: should be an object (given: {_short(call)})")
     tool = next((call[name] for name in ("tool", "name", "function") if name in call), None)
     if not isinstance(tool, str) or not tool:
-        raise Unreadable(f"{where}.tool: should be the name of a tool (given: {_short(tool)})")
+        raise UnreadableReply(f"{where}.tool: should be the name of a tool (given: {_short(tool)})")
     arguments = next((call[name] for name in ("arguments", "parameters", "args") if name in call), {})
     if isinstance(arguments, str):
         try:
-            arguments = value_in(arguments) if arguments.strip() else {}
-        except Unreadable as error:
-            raise Unreadable(f"{where}.arguments of {tool}: {error}") from None
+            arguments = extract_json(arguments) if arguments.strip() else {}
+        except UnreadableReply as error:
+            raise UnreadableReply(f"{where}.arguments of {tool}: {error}") from None
     if not isinstance(arguments, dict):
-        raise Unreadable(f"{where}.arguments of {tool}: should be an object (given: {_short(arguments)})")
-    return Wish(tool, arguments)
+        raise UnreadableReply(f"{where}.arguments of {tool}: should be an object (given: {_short(arguments)})")
+    return RequestedCall(tool, arguments)
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException, Path, Request
 from assay.core.access import Base, Scope
 from assay.ingest.parsed import limits_from
 from assay.ingest.readiness import language_warnings
-from assay.models.factory import languages_of
+from assay.models.factory import embedder_languages
 from assay.serve.routes.jobs import job_of
 from assay.serve.schemas.document_schemas import (
     BaseReadinessResponse,
@@ -97,7 +97,7 @@ def readiness_of(name: BaseName, mine: CurrentWorkspace) -> BaseReadinessRespons
         characters=sums.characters,
         passages=sums.passages,
         languages=sums.languages,
-        warnings=tuple(language_warnings(sums.languages, languages_of(mine.settings))),
+        warnings=tuple(language_warnings(sums.languages, embedder_languages(mine.settings))),
         problems=tuple(document_summary(entry, {base.id: base.name}) for entry in problems),
     )
 

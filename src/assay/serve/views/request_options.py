@@ -7,7 +7,7 @@ from datetime import date
 
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
-from assay.index.search_filter import types_named
+from assay.index.search_filter import parse_document_types
 from assay.language.dates import first_day, last_day
 from assay.serve.schemas.run_schemas import AskRequest, SearchLimits
 from assay.workspace.ask import AskOptions
@@ -23,7 +23,7 @@ def search_filters(limited: SearchLimits) -> SearchFilters:
     return SearchFilters(
         bases=limited.bases,
         sources=limited.sources,
-        types=types_named(limited.types),
+        types=parse_document_types(limited.types),
         since=first,
         until=last,
     )

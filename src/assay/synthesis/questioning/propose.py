@@ -17,7 +17,7 @@ from assay.language.injection import is_suspicious
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.questioning.by_rule import folded
@@ -102,12 +102,14 @@ def build_prompt(
 ) -> Mapping[str, str]:
     """The values of one of the three prompts, in at most `room` tokens: the focus and what was wrong first, then the words."""
     focus = (
-        f"The reader wants to know: {fitting(flat(brief.focus), room // 6)}\nAsk about that.\n" if brief.focus else ""
+        f"The reader wants to know: {fit_to_tokens(flat(brief.focus), room // 6)}\nAsk about that.\n"
+        if brief.focus
+        else ""
     )
     values = {"count": str(count), "focus": focus, "wrong": ""}
     if wrong:
-        lines = "\n".join(f"- {fitting(each, 40)} ({why})" for each, why in wrong[:MENDED])
-        values["wrong"] = fence(mark, "questions that cannot be used; write others", fitting(lines, room // 4))
+        lines = "\n".join(f"- {fit_to_tokens(each, 40)} ({why})" for each, why in wrong[:MENDED])
+        values["wrong"] = fence(mark, "questions that cannot be used; write others", fit_to_tokens(lines, room // 4))
     if asking.prompt == "questions":
         values["aspects"] = ASPECTS[brief.pipeline]
     used = sum(estimate_tokens(each) for each in values.values())

@@ -18,7 +18,7 @@ from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Pair, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.evidence.assess import SAYS, whole
-from assay.evidence.quotation import locate, stands
+from assay.evidence.quotation import locate_quote, stands
 from assay.evidence.weigh import quote
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
@@ -123,8 +123,8 @@ def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document:
     if len(words.split()) < SAYS:
         return "too little is quoted from"
     # Of several pieces whose passages have the words, the one that quotes them comes first.
-    for each in sorted(evidence, key=lambda each: locate(words, each.quote.text) is None):
-        if each.passage.doc_id == insight.doc_id and (span := locate(words, each.passage.text)):
+    for each in sorted(evidence, key=lambda each: locate_quote(words, each.quote.text) is None):
+        if each.passage.doc_id == insight.doc_id and (span := locate_quote(words, each.passage.text)):
             found = quote(each.passage, *whole(each.passage.text, *span))
             if not is_statement(found.text):
                 return "too little is quoted from"

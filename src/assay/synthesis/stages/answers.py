@@ -180,7 +180,7 @@ def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weig
     compare") would otherwise count most, since they are the rarest."""
     said = frozenset(term for each in found for term in content_terms(each.passage.text))
     asked = " ".join(word for word in question.text.split() if said.intersection(content_terms(word)))
-    weighed = assess.by_words(asked, (), found, cutoff)
+    weighed = assess.weigh_by_words(asked, (), found, cutoff)
     evidence = tuple(replace(each, question=question.text) for each in weighed.evidence)
     return Weighed(evidence, weighed.dropped, ())
 

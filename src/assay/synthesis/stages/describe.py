@@ -17,13 +17,13 @@ from assay.core.events import Described, Event
 from assay.core.events.maker import stand_in
 from assay.core.run import Run
 from assay.core.types import Document
-from assay.evidence.quotation import locate, stands
+from assay.evidence.quotation import locate_quote, stands
 from assay.ingest.metadata.authors import is_name, is_organisation
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import fitting
+from assay.models.token_estimate import fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
@@ -136,7 +136,9 @@ def build_prompt(document: Document, label: str, mark: str, room: int) -> Mappin
     """The values of the prompt `describe`: how the document begins."""
     frame = 60  # the marks around it
     return {
-        "beginning": fence(mark, f"{label}, how it begins", fitting(document.text[:BEGINNING], max(8, room - frame)))
+        "beginning": fence(
+            mark, f"{label}, how it begins", fit_to_tokens(document.text[:BEGINNING], max(8, room - frame))
+        )
     }
 
 
@@ -170,7 +172,7 @@ def read(identity: IdentityReply, by: str, document: Document, portrait: Portrai
 
 def _as_it_stands(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
     """These words as the document has them, in one line; empty where they do not stand in such a place."""
-    span = locate(words, beginning) if len(words.strip()) > 2 else None
+    span = locate_quote(words, beginning) if len(words.strip()) > 2 else None
     if span is None or is_suspicious(words):
         return ""
     before, after = where

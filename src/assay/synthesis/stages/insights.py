@@ -28,7 +28,7 @@ from assay.language.sentences import is_table_row
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.writing.faithful import retells
@@ -215,7 +215,7 @@ def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: b
     for place, item in enumerate(items):
         own = left // (len(items) - place)
         # A question may be in a document's own words: it is data too.
-        asked = fence(mark, "question", fitting(" ".join(item.question.text.split()), max(own // 4, 16)))
+        asked = fence(mark, "question", fit_to_tokens(" ".join(item.question.text.split()), max(own // 4, 16)))
         head = f"Number {place + 1}\n{asked}"
         part = f"{head}\n{quotations(item.told, NOWHERE, mark, own - estimate_tokens(head) - 4)[0]}"
         left -= estimate_tokens(part) + 2

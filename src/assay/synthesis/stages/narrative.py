@@ -19,7 +19,7 @@ from assay.core.run import Run
 from assay.core.types import Block, Claim, Conflict, Evidence, Outcome, Shape, Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import fitting
+from assay.models.token_estimate import fit_to_tokens
 from assay.synthesis import naming, progress
 from assay.synthesis.writing import faithful, spine_by_rule
 from assay.synthesis.writing import narrate as narrating
@@ -213,7 +213,7 @@ async def _written(
 
 def _wanted(run: Run, place: int, count: int, again: bool) -> str:
     focus = progress.brief(run).focus
-    lines = [f"The reader wants to know: {fitting(' '.join(focus.split()), 80)}"] if focus.strip() else []
+    lines = [f"The reader wants to know: {fit_to_tokens(' '.join(focus.split()), 80)}"] if focus.strip() else []
     if again:
         lines.append("These were left out. Tell each of them in a sentence of its own.")
     elif count > 1:

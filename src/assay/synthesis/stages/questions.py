@@ -17,7 +17,7 @@ from assay.core.types import Document
 from assay.language.injection import is_suspicious
 from assay.language.terms import content_terms, uncovered_words
 from assay.models.llm import Role
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.questioning import abstracts
@@ -111,7 +111,7 @@ def _following_up(run: Run, context: RunContext, document: Document) -> Question
         return (*first, *asking_by_rule.about(document, others, brief.pipeline, "", count - len(first), rest))
 
     def shows(room: int) -> str:
-        words = fitting("\n".join(f"- {flat(each)}" for each in sentences), max(8, min(room, most) - FRAME))
+        words = fit_to_tokens("\n".join(f"- {flat(each)}" for each in sentences), max(8, min(room, most) - FRAME))
         return fence(mark(run), f"{label}, sentences of it", words)
 
     known = tuple(each.text for each in progress.questions(run))
@@ -123,10 +123,10 @@ def _following_up(run: Run, context: RunContext, document: Document) -> Question
 def _portrayed(portrait: Portrait, document: Document, label: str, mark: str, room: int) -> str:
     """Title, headings and abstract of a document, fenced; the abstract has what room the others leave."""
     room = max(24, room - FRAME)
-    title = "" if is_suspicious(portrait.title) else fitting(flat(portrait.title), room // 6)
-    headings = fitting(" · ".join(_headings(document)), room // 4)
+    title = "" if is_suspicious(portrait.title) else fit_to_tokens(flat(portrait.title), room // 6)
+    headings = fit_to_tokens(" · ".join(_headings(document)), room // 4)
     above = f"Title: {title}\nHeadings: {headings}\nAbstract: " if headings else f"Title: {title}\nAbstract: "
-    return fence(mark, label, above + fitting(abstract_of(portrait), max(8, room - estimate_tokens(above) - 2)))
+    return fence(mark, label, above + fit_to_tokens(abstract_of(portrait), max(8, room - estimate_tokens(above) - 2)))
 
 
 def _headings(document: Document) -> tuple[str, ...]:
@@ -179,7 +179,9 @@ def _comparing(run: Run, context: RunContext, block: Sequence[str], count: int) 
 
     def shows(room: int) -> str:
         each = max(8, min(most, room // len(block) - FRAME))
-        return "\n".join(fence(mark(run), labels[doc], fitting(abstract_of(portraits[doc]), each)) for doc in block)
+        return "\n".join(
+            fence(mark(run), labels[doc], fit_to_tokens(abstract_of(portraits[doc]), each)) for doc in block
+        )
 
     words = " ".join(abstract_of(portraits[doc]) for doc in block)
     return QuestionRequest("comparative", "abstracts", count, shows, words, tuple(block))

@@ -23,7 +23,7 @@ from assay.core.run import Run
 from assay.core.types import Evidence, Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.relating import classify, pairs
@@ -191,7 +191,7 @@ def build_prompt(couples: Sequence[InsightPair], mark: str, room: int, *, again:
         sides = 2 * (len(couples) - place)
         head = f"Pair {place + 1}"
         if couple.question:
-            asked = fitting(" ".join(couple.question.split()), max(left // (4 * sides), 12))
+            asked = fit_to_tokens(" ".join(couple.question.split()), max(left // (4 * sides), 12))
             head += "\n" + fence(mark, "the question that both answer", asked)
         left -= estimate_tokens(head) + 2
         told = [head]
@@ -211,7 +211,7 @@ def _side(head: str, insight: Insight, evidence: Sequence[Evidence], mark: str, 
     """An insight with what it rests on. One that is a quotation is among that already."""
     lines = [head]
     if insight.claim.quote is None:
-        lines.append(fence(mark, "insight", fitting(insight.claim.text, min(INSIGHT, room // 3))))
+        lines.append(fence(mark, "insight", fit_to_tokens(insight.claim.text, min(INSIGHT, room // 3))))
     used = estimate_tokens("\n".join(lines)) + 2
     return "\n".join((*lines, quotations(evidence, Sources(), mark, room - used)[0]))
 

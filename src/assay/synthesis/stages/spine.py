@@ -18,7 +18,7 @@ from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 from assay.synthesis.writing import spine_by_rule as beats
@@ -222,7 +222,7 @@ def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark
     left = room - estimate_tokens(ties) - estimate_tokens(wanted)
     shown: list[str] = []
     for place, doc in enumerate(docs):
-        label = f"{of.labels[doc]} · {fitting(of.called.get(doc, ''), 20)}"
+        label = f"{of.labels[doc]} · {fit_to_tokens(of.called.get(doc, ''), 20)}"
         own = left // (len(docs) - place) - estimate_tokens(fence(mark, label, "")) - 2
         lines: list[str] = []
         for insight in of.insights[doc][:most]:
@@ -230,7 +230,7 @@ def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark
             space = own - estimate_tokens(keys) - 2
             if space < (8 if lines else 1):
                 break
-            lines.append(f"{keys}: {fitting(' '.join(insight.claim.words.split()), min(space, 90))}")
+            lines.append(f"{keys}: {fit_to_tokens(' '.join(insight.claim.words.split()), min(space, 90))}")
             own -= estimate_tokens(lines[-1]) + 1
         shown.append(fence(mark, label, "\n".join(lines)))
         left -= estimate_tokens(shown[-1]) + 1

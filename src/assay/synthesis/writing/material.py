@@ -16,7 +16,7 @@ from assay.core.run import Run
 from assay.core.types import Claim, Evidence
 from assay.language.injection import is_suspicious
 from assay.models.llm import Role
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 
@@ -87,7 +87,7 @@ def related(of: Material, docs: Sequence[str], mark: str, room: int) -> str:
         if not set(ends) & set(docs):
             continue
         line = f"{' and '.join(of.labels.get(doc, '') for doc in ends)}: {each.type}: {' '.join(each.reason.split())}"
-        line = fitting(line, 50)
+        line = fit_to_tokens(line, 50)
         if (cost := estimate_tokens(line) + 1) > left:
             break
         lines.append(line)

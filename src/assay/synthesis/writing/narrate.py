@@ -11,7 +11,7 @@ from assay.answer import draft as drafting
 from assay.answer.evidence_text import Sources
 from assay.core.events import Drafted
 from assay.core.types import Claim
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import progress
 from assay.synthesis.writing import parts
@@ -46,7 +46,7 @@ def build_prompt(
     """The values of the prompt `narrate`, in at most `room` tokens: every item is shown, shorter where there are many; spine
     and relations have what they need, and never more than a part of it."""
     docs = list(dict.fromkeys(item.doc_id for item in part))
-    told = fence(mark, "spine", fitting(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
+    told = fence(mark, "spine", fit_to_tokens(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
     told = told if spine else ""
     ties = related(of, docs, mark, room // 8)
     left = room - sum(estimate_tokens(words) for words in (told, ties, wanted)) - 4
@@ -57,7 +57,9 @@ def build_prompt(
         asked = ""
         if item.question and item.question != question:
             question = item.question
-            asked = fence(mark, "question", fitting(" ".join(question.split()), min(40, max(8, share // 4)))) + "\n"
+            asked = (
+                fence(mark, "question", fit_to_tokens(" ".join(question.split()), min(40, max(8, share // 4)))) + "\n"
+            )
         shown.append(asked + _shown(item, of, mark, share - estimate_tokens(asked) - 1))
         left -= estimate_tokens(shown[-1]) + 1
     return {"spine": told, "relations": ties, "evidence": "\n".join(shown), "wanted": wanted}
@@ -66,14 +68,12 @@ def build_prompt(
 def _shown(item: NarrativeItem, of: Material, mark: str, room: int) -> str:
     """An item as a writer sees it: the insight, and beside it the words that bear it out, if there is room."""
     keys = " · ".join(f"key {key}" for key in item.keys)
-    label = f"{keys} · {of.labels.get(item.doc_id, '')} · {fitting(of.called.get(item.doc_id, ''), 20)}"
+    label = f"{keys} · {of.labels.get(item.doc_id, '')} · {fit_to_tokens(of.called.get(item.doc_id, ''), 20)}"
     left = room - estimate_tokens(fence(mark, label, "")) - 2
-    words = fitting(" ".join(item.claim.words.split()), max(12, left))
+    words = fit_to_tokens(" ".join(item.claim.words.split()), max(12, left))
     left -= estimate_tokens(words) + 2
     if item.claim.quote is None and left > 16:
-        words += (
-            f"\nIn its words: {fitting(' '.join(of.known[item.keys[0]].quote.text.split()), min(left, parts.QUOTED))}"
-        )
+        words += f"\nIn its words: {fit_to_tokens(' '.join(of.known[item.keys[0]].quote.text.split()), min(left, parts.QUOTED))}"
     return fence(mark, label, words)
 
 

@@ -25,7 +25,7 @@ from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import naming, progress
 
@@ -191,7 +191,7 @@ def build_prompt(
     each = max(left // len(group) - 12, 8)
     shown = _labelled(told, group)
     lines = [
-        f"{number}{_from(told, place, shown)}: {fitting(' '.join(told.claims[place].words.split()), each)}"
+        f"{number}{_from(told, place, shown)}: {fit_to_tokens(' '.join(told.claims[place].words.split()), each)}"
         for number, place in enumerate(group, 1)
     ]
     return {"claims": fence(mark, "claims", "\n".join(lines)), "reader": reader, "note": note}

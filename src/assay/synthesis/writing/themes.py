@@ -21,7 +21,7 @@ from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 from assay.language.words import stop_words
-from assay.models.token_estimate import estimate_tokens, fitting
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ def build_prompt(themes: Sequence[Theme], first: Mapping[str, str], mark: str, r
     for number, theme in enumerate(themes, 1):  # only words are cut, never the marks around them
         own = left // (len(themes) - number + 1) - estimate_tokens(fence(mark, f"T{number}", "")) - 2
         each = max(8, own // max(1, len(theme.documents)) - 2)
-        lines = [fitting(" ".join(first[doc].split()), each) for doc in theme.documents if first.get(doc)]
-        shown.append(fence(mark, f"T{number}", fitting("\n".join(lines), max(0, own))))
+        lines = [fit_to_tokens(" ".join(first[doc].split()), each) for doc in theme.documents if first.get(doc)]
+        shown.append(fence(mark, f"T{number}", fit_to_tokens("\n".join(lines), max(0, own))))
         left -= estimate_tokens(shown[-1]) + 1
     return {"themes": "\n".join(shown), "count": str(len(themes))}
 
