@@ -15,7 +15,7 @@ from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
 from assay.core.run import Run
 from assay.core.types import Scalar
 from assay.language.terms import content_terms, fold_case
-from assay.models.ask import Choice, choose
+from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
 
 WIDE, WIDTH = (
@@ -69,7 +69,7 @@ def as_planned(run: Run) -> tuple[Call, ...]:
     return calls
 
 
-async def _chosen(run: Run, context: RunContext) -> tuple[Choice, str] | NoReply:
+async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoReply:
     titles = context.titles(run)
     known = {found.passage.doc_id for found in run.found}
 
@@ -88,7 +88,7 @@ async def _chosen(run: Run, context: RunContext) -> tuple[Choice, str] | NoReply
             "searched": prompt_window.searched(run, rest // 3),
         }
 
-    def wrong(choice: Choice) -> str:
+    def wrong(choice: ToolChoice) -> str:
         """The exact error of the first call that cannot be made."""
         for name, given in choice.calls:
             tool = context.tools.get(name)
