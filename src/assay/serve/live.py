@@ -18,7 +18,7 @@ from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.core.events import Asked, AwaitingReview, Event, Failed, Withheld
-from assay.core.events.describe import record_line
+from assay.core.events.describe import describe
 from assay.core.run import Run
 from assay.governance.review.visibility import for_asker
 from assay.serve.engine import BackgroundLoop
@@ -388,7 +388,17 @@ def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200
 
 def withheld_frame(seq: int, at: str, event: Withheld) -> EventFrame:
     """What is left of an event that this person does not see: that there was one."""
-    body = {"seq": seq, "kind": event.kind, "at": at, "line": event.why, "event": {}, "documents": {}}
+    words = describe(event)
+    body = {
+        "seq": seq,
+        "kind": event.kind,
+        "title": words.title,
+        "family": words.family,
+        "at": at,
+        "line": event.why,
+        "event": {},
+        "documents": {},
+    }
     return EventFrame(seq, event.kind, dumps(body))
 
 
@@ -410,12 +420,14 @@ def build_frame(
     spoken_of = documents_in(plain)
     if unknown := spoken_of - titles.keys():
         titles |= dict.fromkeys(unknown, "") | documents.titles(workspace.store, unknown, workspace.scope())
-    kind = type(event).__name__
+    kind, words = type(event).__name__, describe(event)
     body = {
         "seq": seq,
         "kind": kind,
+        "title": words.title,
+        "family": words.family,
         "at": at,
-        "line": record_line(event),
+        "line": words.line,
         "event": plain,
         "documents": {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]},
     }

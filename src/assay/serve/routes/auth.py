@@ -11,7 +11,7 @@ from starlette.requests import cookie_parser
 from assay import __version__
 from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
-from assay.core.events import Checkpoint, Mode
+from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
 from assay.serve.guard import COOKIE, client_address
 from assay.serve.schemas.run_schemas import ErrorResponse, LoginRequest, MeResponse
@@ -51,6 +51,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
         modes=tuple(Mode),
         checkpoints=tuple(Checkpoint),
+        event_kinds=tuple(KINDS),
         version=__version__,
         upload_megabytes=settings.file_max_megabytes,
     )

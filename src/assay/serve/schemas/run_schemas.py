@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from assay.core.events import Checkpoint, Eagerness, Mode, Route, Stakes
+from assay.core.events.describe import Family
 from assay.core.types import Outcome, Shape, Verdict
 
 MAX_QUESTION = 20_000  # characters of a question; a document belongs into a knowledge base
@@ -73,6 +74,7 @@ class MeResponse(ResponseModel):
     leaves: tuple[str, ...]  # hosts that text would be sent to, and that nobody has agreed to yet
     modes: tuple[Mode, ...]
     checkpoints: tuple[Checkpoint, ...]
+    event_kinds: tuple[str, ...]  # the kinds of events a run can have, which name the events of its stream
     version: str
     upload_megabytes: int  # the largest file that is read
 
@@ -307,11 +309,13 @@ class RunView(RunSummary):
 
 
 class EventView(ResponseModel):
-    """One event of a run. `line` says it in words; `event` is what happened, as `docs/reference/events.md` has it;
-    `documents` are the titles of the documents that it speaks of, by id."""
+    """One event of a run. `title`, `family` and `line` describe it in words; `event` is the event itself, see
+    `docs/reference/events.md`; `documents` are the titles of the documents it names, by id."""
 
     seq: int
     kind: str
+    title: str
+    family: Family
     at: str
     line: str
     event: dict[str, Any]

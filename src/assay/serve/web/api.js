@@ -10,8 +10,8 @@ export class Problem extends Error {
   }
 }
 
-/** What every request brings along, and what is done when the person has to sign in. Set by app.js. */
-export const session = { csrf: "", signedOut: () => {} };
+/** The CSRF token, the kinds of events a run can have (both from `/api/me`), and what to do when a sign-in is needed. Set by app.js. */
+export const session = { csrf: "", eventKinds: [], signedOut: () => {} };
 
 export const get = (path) => call("GET", path);
 export const post = (path, body = undefined) => call("POST", path, body);
@@ -99,20 +99,12 @@ export function upload(path, form, onProgress = () => {}) {
   return { done, abort: () => sent.abort() };
 }
 
-/** Kinds of events that a run can have, for whoever follows one. */
-export const KINDS = [
-  "Asked", "Rephrased", "Routed", "ModelReplied", "Planned", "Decided", "ToolRan", "Gathered", "Judged", "StepAnswered", "Compacted",
-  "Stopped", "Drafted", "Checked", "Revised", "Critiqued", "Paused", "Resumed", "Answered", "Failed",
-  "Described", "Questioned", "Merged", "PassagesChosen", "Covered", "InsightsDrawn", "Paired", "Related", "SpineWritten", "Translated",
-  "AwaitingReview", "Reviewed", "Narrowed",
-];
-
 /**
  * Follow a stream until it ends: each event once, in order, across lost connections.
  * `event(kind, data)`, `end(data)`, `parked()` (the server closes; it is tried again), `broken()` and `back()` tell of the
  * connection. `after` is the last event that is known already.
  */
-export function follow(path, { kinds = KINDS, after = null, event, end, broken, back, parked }) {
+export function follow(path, { kinds = session.eventKinds, after = null, event, end, broken, back, parked }) {
   let source = null;
   let last = after;
   let closed = false;

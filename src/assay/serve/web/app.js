@@ -302,6 +302,7 @@ async function start() {
     return;
   }
   session.csrf = app.me.csrf;
+  session.eventKinds = app.me.event_kinds;
   shown = "";
   frame();
   await show();

@@ -1,7 +1,7 @@
 // A run at a glance: what was going on when, in lanes, to scale. The list below says the same in words.
 
 import { seconds, svg } from "./dom.js";
-import { FAMILY_WORDS, KIND_WORDS, familyOf } from "./timeline.js";
+import { FAMILY_WORDS } from "./timeline.js";
 
 const LANE = 22;
 const LEFT = 88;
@@ -10,11 +10,11 @@ const NARROWEST = 2;
 
 /** The drawing, as wide as there is room. `open(seq)` is called for a bar that is clicked. */
 export function chart(timed, total, width, open) {
-  const lanes = Object.keys(FAMILY_WORDS).filter((family) => timed.some(({ shape }) => familyOf(shape.kind) === family));
+  const lanes = Object.keys(FAMILY_WORDS).filter((family) => timed.some(({ shape }) => shape.family === family));
   const height = TOP + lanes.length * LANE + 22;
   const across = (time) => LEFT + (time / total) * (width - LEFT - 8);
   const bars = timed.map(({ shape, start, end }) => {
-    const lane = lanes.indexOf(familyOf(shape.kind));
+    const lane = lanes.indexOf(shape.family);
     const x = Math.min(across(start), width - 8 - NARROWEST);
     return svg(
       "rect",
@@ -28,7 +28,7 @@ export function chart(timed, total, width, open) {
         "data-family": lanes[lane],
         "data-seq": shape.seq,
       },
-      svg("title", {}, `${shape.seq} ${KIND_WORDS[shape.kind] ?? shape.kind}, ${seconds((end - start) / 1000)}`),
+      svg("title", {}, `${shape.seq} ${shape.title}, ${seconds((end - start) / 1000)}`),
     );
   });
   const drawing = svg(

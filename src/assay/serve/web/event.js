@@ -3,7 +3,7 @@
 import { count, el, money, plural, seconds } from "./dom.js";
 import { facts, named } from "./facts.js";
 import { button, icon } from "./parts.js";
-import { KIND_WORDS, familyOf, isWithheld } from "./timeline.js";
+import { isWithheld } from "./timeline.js";
 
 /** The line; what is inside is only made when it is opened. `again(shape)`, where given, does the run anew from there. */
 export function eventRow({ shape, start, end, waited }, calls, again = null) {
@@ -11,7 +11,7 @@ export function eventRow({ shape, start, end, waited }, calls, again = null) {
     "summary",
     {},
     el("span", { class: "event-seq figures", "aria-hidden": "true" }, String(shape.seq)),
-    el("span", { class: "event-kind" }, KIND_WORDS[shape.kind] ?? shape.kind),
+    el("span", { class: "event-kind" }, shape.title),
     el("span", { class: "event-line", dir: "auto" }, line(shape, calls)),
     el("span", { class: "event-figures figures" }, figures(shape, end - start)),
     el("span", { class: "event-track", "aria-hidden": "true" }, el("span", { class: "event-bar" })),
@@ -24,7 +24,7 @@ export function eventRow({ shape, start, end, waited }, calls, again = null) {
     "li",
     {
       class: ["event-row", isWithheld(shape) && "withheld"],
-      dataset: { family: familyOf(shape.kind), seq: String(shape.seq) },
+      dataset: { family: shape.family, seq: String(shape.seq) },
       style: { "--start": String(start), "--end": String(end) },
     },
     details,

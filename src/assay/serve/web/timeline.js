@@ -3,26 +3,7 @@
 import { IDLE } from "./stages.js";
 
 const WAITS = new Set(["Paused", "Failed", "AwaitingReview"]); // after these nobody is at work
-const FAMILIES = {
-  models: ["ModelReplied"],
-  searches: ["Decided", "ToolRan", "PassagesChosen"],
-  evidence: ["Gathered", "Judged", "StepAnswered", "Compacted", "Covered", "Described", "Questioned", "Merged", "InsightsDrawn", "Paired", "Related", "SpineWritten"],
-  writing: ["Drafted", "Checked", "Revised", "Critiqued", "Translated", "Answered"],
-  course: ["Asked", "Rephrased", "Routed", "Planned", "Stopped", "Paused", "Resumed", "AwaitingReview", "Reviewed", "Narrowed", "Failed"],
-};
 export const FAMILY_WORDS = { course: "Course", models: "Model calls", searches: "Searches", evidence: "Evidence", writing: "Writing" };
-const FAMILY = Object.fromEntries(Object.entries(FAMILIES).flatMap(([family, kinds]) => kinds.map((kind) => [kind, family])));
-
-export const KIND_WORDS = {
-  Asked: "Question", Rephrased: "Understood as", Routed: "Route", ModelReplied: "Model", Planned: "Plan", Decided: "Next step",
-  ToolRan: "Result", Gathered: "Weighed", Judged: "Enough?", StepAnswered: "Found", Compacted: "Told in short", Stopped: "Stopped",
-  Drafted: "Draft", Checked: "Check", Revised: "Revised", Critiqued: "Critique", Paused: "Waits", Resumed: "Carried on",
-  Answered: "Answer", Failed: "Failed", Described: "Document", Questioned: "Questions", Merged: "Merged", PassagesChosen: "Search",
-  Covered: "Coverage", InsightsDrawn: "Insights", Paired: "Pairs", Related: "Relations", SpineWritten: "Thread", Translated: "Retold",
-  AwaitingReview: "Held", Reviewed: "Review", Narrowed: "Taken back",
-};
-
-export const familyOf = (kind) => FAMILY[kind] ?? "course";
 
 /** Whether an event is there without its words: they were erased, or whoever looks may not read them (any more). */
 export const isWithheld = ({ event }) => !Object.keys(event).length;
@@ -83,7 +64,7 @@ export function stretches(timed) {
   return found;
 }
 
-function partOf({ kind, event }, rounds) {
+function partOf({ kind, event, family }, rounds) {
   if (["Asked", "Rephrased", "Routed", "Planned"].includes(kind)) return rounds ? undefined : "Understanding the question";
   if (kind === "Decided") {
     if (event.recalls) return "What earlier turns found";
@@ -91,7 +72,7 @@ function partOf({ kind, event }, rounds) {
     return isRound(event) ? `Round ${rounds}` : undefined;
   }
   if (["AwaitingReview", "Reviewed"].includes(kind)) return "Review";
-  return ["Drafted", "Checked", "Revised", "Critiqued", "Answered"].includes(kind) ? "Writing and checking" : undefined;
+  return family === "writing" ? "Writing and checking" : undefined;
 }
 
 const STAGES = {

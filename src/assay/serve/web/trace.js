@@ -11,7 +11,7 @@ import { gauge } from "./readiness.js";
 import { branchNote, rerun } from "./rerun.js";
 import { step } from "./paged.js";
 import { showRuns, standing } from "./runs.js";
-import { FAMILY_WORDS, KIND_WORDS, callsOf, familyOf, spans, stretches, sums } from "./timeline.js";
+import { FAMILY_WORDS, callsOf, spans, stretches, sums } from "./timeline.js";
 
 const GOES_ON = new Set(["parked", "failed", "cancelled"]);
 const ROOM = 14; // pixels beside the chart
@@ -30,7 +30,7 @@ function traced(root, app, trace, run) {
   const path = at("api", "runs", run.id);
   const drawn = new Map(); // seq → row
   const mayBranch = run.kind !== "synthesis"; // a question can be done again from any step
-  const again = (shape) => rerun(app, run, shape.seq, KIND_WORDS[shape.kind] ?? shape.kind);
+  const again = (shape) => rerun(app, run, shape.seq, shape.title);
   let stream = null;
   let timer = 0;
 
@@ -95,7 +95,7 @@ function traced(root, app, trace, run) {
 
   function drawFilters() {
     const counts = {};
-    for (const { kind } of events) counts[familyOf(kind)] = (counts[familyOf(kind)] ?? 0) + 1;
+    for (const { family } of events) counts[family] = (counts[family] ?? 0) + 1;
     const off = new Set(list.dataset.off.split(" ").filter(Boolean));
     const focused = document.activeElement?.dataset?.family;
     fill(
@@ -154,9 +154,9 @@ function traced(root, app, trace, run) {
 
   function find() {
     const wanted = search.value.trim().toLowerCase();
-    for (const { seq, line, kind } of events) {
+    for (const { seq, line, kind, title } of events) {
       const row = drawn.get(seq);
-      if (row) row.hidden = Boolean(wanted) && !`${kind} ${KIND_WORDS[kind]} ${line}`.toLowerCase().includes(wanted);
+      if (row) row.hidden = Boolean(wanted) && !`${kind} ${title} ${line}`.toLowerCase().includes(wanted);
     }
     empty();
   }
