@@ -30,10 +30,10 @@ from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed, gathered
 from naive import ALONE, done, naive
 
-from assay.agent import hops
+from assay.agent.hops import scoring
 from assay.agent.loop import play
+from assay.agent.past_searches import past_searches
 from assay.agent.steps import sift
-from assay.agent.steps.by_rule import searches
 from assay.agent.steps.registry import Step
 from assay.agent.steps.sift import Sieve
 from assay.answer import draft
@@ -117,7 +117,9 @@ async def sieved(setting: Setting, case: Case, mode: Mode) -> dict[tuple[int, in
     run = await done(Step.PLAN, run.then(Routed(Route.research, "")), context)
     for step in (Step.DECIDE, Step.CALL, Step.HOP, Step.CALL):
         run = await done(step, run, context)
-    ranked = [each.hit.passage for each in hops.order(case.question, await searches(run, context), context.hops)]
+    ranked = [
+        each.hit.passage for each in scoring.order(case.question, await past_searches(run, context), context.hops)
+    ]
     first = [found.passage for found in run.results["c1"].found]
     found: dict[tuple[int, int], tuple[float, bool, int]] = {}
     for of_run in (*SIEVES, 10**6):

@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.agent import hops
 from assay.agent.context import RunContext
+from assay.agent.hops import scoring
 from assay.agent.loop import carry_on
-from assay.agent.steps.by_rule import searches
+from assay.agent.past_searches import past_searches
 from assay.agent.tool import ToolContext
 from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Candidate, Extraction
@@ -91,8 +91,8 @@ async def researched(opened: Workspace, question: str, without: Sequence[str] = 
         run = run.then(event)
         if isinstance(event, Stopped):
             break
-    done = await searches(run, context)
-    ranked = hops.order(question, done, context.hops) if done else []
+    done = await past_searches(run, context)
+    ranked = scoring.order(question, done, context.hops) if done else []
     return {
         "evidence": run.evidence[:12],
         "ties": tuple((each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link),

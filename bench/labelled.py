@@ -12,8 +12,8 @@ from pathlib import Path
 from knowing import Knowing, meter
 
 from assay.agent.context import RunContext
+from assay.agent.hops.scoring import HOPS
 from assay.agent.limits import ROUNDS, Limits
-from assay.agent.steps.registry import HOPS
 from assay.agent.tool import ToolContext
 from assay.core.events import Asked, Event, Mode, Route
 from assay.core.run import Run

@@ -10,8 +10,8 @@ from labelled import Case, Cost, Setting, asked, costed
 
 from assay.agent.context import RunContext
 from assay.agent.loop import play
-from assay.agent.steps import sift
-from assay.agent.steps.gather import gather
+from assay.agent.steps import hop
+from assay.agent.steps.gather import gather_by_model
 from assay.agent.steps.registry import STEPS, Step
 from assay.core.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
 from assay.core.run import Run
@@ -31,7 +31,7 @@ async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: M
         run = narrowed(await done(Step.DECIDE, run, context), before, width)
         if run.calls_waiting:
             run = await done(Step.CALL, run, context)
-        if hopping and sift.hop_due(run):
+        if hopping and hop.hop_due(run):
             begun = len(run.events)
             run = narrowed(await done(Step.HOP, run, context), begun, width)
             run = await done(Step.CALL, run, context) if run.calls_waiting else run
@@ -68,7 +68,9 @@ async def weighed(run: Run, context: RunContext, setting: Setting, model: Knowin
     for each in found:
         if each.passage.id not in setting.weights:
             asked = model.spent
-            events = tuple([event async for event in gather(Run(run.id, (*before, ToolRan("c", (each,)))), context)])
+            events = tuple(
+                [event async for event in gather_by_model(Run(run.id, (*before, ToolRan("c", (each,)))), context)]
+            )
             spent = Usage(1, model.spent.tokens_in - asked.tokens_in, model.spent.tokens_out - asked.tokens_out)
             setting.weights[each.passage.id] = (spent, events)
         else:

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.agent import hops, rules
-from assay.agent.hops import Hops, Lead, Ran
+from assay.agent.hops import leads, scoring
+from assay.agent.hops.scoring import Hops, Lead, Ran
+from assay.agent.steps import plan
 from assay.core.types import Hit, Passage
 from assay.language.terms import content_terms
 
@@ -49,18 +50,18 @@ def search(lead: Lead, search_context: dict[str, str]) -> Ran:
 
 def play(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> tuple[list[Ran], str]:
     ran: list[Ran] = []
-    while (following := rules.next_searches(question, ran, how)).leads:
+    while (following := leads.next_searches(question, ran, how)).leads:
         ran += [search(lead, search_context) for lead in following.leads]
     return ran, following.why
 
 
 def titles(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> list[str]:
-    return [ranked.hit.title for ranked in hops.order(question, play(question, how, search_context)[0], how)]
+    return [ranked.hit.title for ranked in scoring.order(question, play(question, how, search_context)[0], how)]
 
 
 def test_the_first_search_is_the_question_itself():
-    assert rules.next_searches(QUESTION, []).leads == tuple(rules.plan(QUESTION))
-    assert rules.plan(QUESTION)[0].query == QUESTION
+    assert leads.next_searches(QUESTION, []).leads == tuple(leads.first_search(QUESTION))
+    assert leads.first_search(QUESTION)[0].query == QUESTION
 
 
 def test_a_name_leads_from_what_was_found_to_what_was_not_asked_for():
@@ -71,11 +72,11 @@ def test_without_hops_the_chain_is_not_found():
     assert not {"Ida Torvald", "Lindhavn"} <= set(titles(QUESTION, Hops(rounds=()))[:3])
 
 
-def torvald(search_context: dict[str, str]) -> hops.Link:
+def torvald(search_context: dict[str, str]) -> scoring.Link:
     """The link under her name, after a search for the question in a shelf that cannot find her by its words."""
-    first = search(rules.plan(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
-    lead = next(each for each in rules.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
-    return hops.score(QUESTION, [first, search(lead, search_context)], Hops()).links["Ida Torvald"]
+    first = search(leads.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
+    lead = next(each for each in leads.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
+    return scoring.score(QUESTION, [first, search(lead, search_context)], Hops()).links["Ida Torvald"]
 
 
 def test_a_link_says_which_name_led_from_which_passage():
@@ -85,8 +86,8 @@ def test_a_link_says_which_name_led_from_which_passage():
 
 
 def test_a_hop_asks_for_the_name_and_what_is_still_open():
-    first = search(rules.plan(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
-    lead = next(each for each in rules.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
+    first = search(leads.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
+    lead = next(each for each in leads.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
     assert "population" in lead.query
     assert "Sonata" not in lead.query
     assert lead.reason == "Bell Sonata names Ida Torvald"
@@ -94,7 +95,7 @@ def test_a_hop_asks_for_the_name_and_what_is_still_open():
 
 def test_no_search_is_made_twice_and_the_limit_holds():
     ran, _ = play(QUESTION, Hops(limit=4, enough=2))
-    names = [hops.key(each.lead.name) for each in ran[1:]]
+    names = [scoring.key(each.lead.name) for each in ran[1:]]
     assert len(ran) <= 4
     assert len(names) == len(set(names))
 
@@ -115,13 +116,13 @@ def test_a_question_one_passage_speaks_of_in_full_stops_as_covered():
 def test_a_search_that_found_nothing_ends_quietly():
     ran, stop = play("zzz", Hops())
     assert stop == "nothing new"
-    assert hops.order("zzz", ran) == []
-    assert hops.order("zzz", []) == []
+    assert scoring.order("zzz", ran) == []
+    assert scoring.order("zzz", []) == []
 
 
 def test_a_name_of_the_question_that_nothing_holds_is_asked_for_alone():
-    hidden = search(rules.plan("How old is Zorn Abbey?")[0], {"Kelp": SHELF["Kelp"] + " It is old."})
-    lead = rules.next_searches("How old is Zorn Abbey?", [hidden]).leads[0]
+    hidden = search(leads.first_search("How old is Zorn Abbey?")[0], {"Kelp": SHELF["Kelp"] + " It is old."})
+    lead = leads.next_searches("How old is Zorn Abbey?", [hidden]).leads[0]
     assert (lead.query, lead.source) == ("Zorn Abbey", "")
 
 
@@ -146,22 +147,22 @@ def test_a_name_that_many_passages_hold_links_them_less():
 def test_the_order_does_not_depend_on_the_order_of_equal_hits():
     ran, _ = play(QUESTION, Hops())
     turned = [ran[0], *(replace(each, hits=each.hits[::-1]) for each in ran[1:])]
-    first = [each.hit.passage.id for each in hops.order(QUESTION, ran)]
-    assert [each.hit.passage.id for each in hops.order(QUESTION, turned)] == first
+    first = [each.hit.passage.id for each in scoring.order(QUESTION, ran)]
+    assert [each.hit.passage.id for each in scoring.order(QUESTION, turned)] == first
 
 
 @pytest.mark.parametrize("title", ["Brand (play)", "Brand"])
 def test_the_bracket_that_tells_namesakes_apart_is_no_part_of_a_name(title: str):
-    assert hops.bare_title(title) == "Brand"
+    assert scoring.bare_title(title) == "Brand"
 
 
 def test_the_weights_of_the_question_add_up_to_one():
-    board = hops.score(QUESTION, play(QUESTION, Hops())[0], Hops())
+    board = scoring.score(QUESTION, play(QUESTION, Hops())[0], Hops())
     assert math.isclose(sum(board.weights.values()), 1.0)
 
 
 def test_a_question_with_several_names_becomes_steps_that_run_side_by_side():
-    planned = rules.steps("Which is longer, the River Oda or the River Vesk?")
+    planned = plan.plan_by_rule("Which is longer, the River Oda or the River Vesk?")
     assert [step.binds for step in planned.steps] == ["River Oda", "River Vesk", ""]
     assert planned.steps[-1].needs == ("s1", "s2")
-    assert rules.steps("How long is it?").steps[0].question == "How long is it?"
+    assert plan.plan_by_rule("How long is it?").steps[0].question == "How long is it?"

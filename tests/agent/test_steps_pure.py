@@ -15,11 +15,12 @@ from assay.agent.context import RunContext
 from assay.agent.limits import Limits
 from assay.agent.loop import next_step, play
 from assay.agent.steps import gather as gathering
+from assay.agent.steps.call import call
+from assay.agent.steps.judge import Found as Answering
+from assay.agent.steps.judge import Sufficiency, bindings
 from assay.agent.steps.plan import PLANS, Planning, adaptable, planned
-from assay.agent.steps.registry import Step, call
+from assay.agent.steps.registry import Step
 from assay.agent.steps.sift import sift_due
-from assay.agent.steps.sufficiency import Found as Answering
-from assay.agent.steps.sufficiency import Sufficiency, bindings
 from assay.agent.tool import Brief, Result, ToolContext, tool
 from assay.core.errors import ModelError
 from assay.core.events import (
@@ -166,7 +167,7 @@ def searched(*found: Sequence[Passage]) -> Run:
 
 
 async def weighed(run: Run, context: RunContext) -> Run:
-    async for event in gathering.gather(run, context):
+    async for event in gathering.gather_by_model(run, context):
         run = run.then(event)
     return run
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.agent.context import RunContext
-from assay.agent.steps import writing
+from assay.agent.steps.check import check
 from assay.agent.tool import ToolContext
 from assay.core.account import Brief, Insight, Pipeline, Portrait, Question, QuestionKind, Relation
 from assay.core.events import (
@@ -173,9 +173,9 @@ async def told(run: Run, context: RunContext) -> Run:
     """From the insights to the answer: spine, narrative, check, revision, delivery."""
     if progress.brief(run).pipeline is Pipeline.synthesis:
         run = await carried(run, context, spine.spin)
-    run = await carried(run, context, narrative.narrate, writing.check)
+    run = await carried(run, context, narrative.narrate, check)
     if run.unsupported:
-        run = await carried(run, context, narrative.revise, writing.check)
+        run = await carried(run, context, narrative.revise, check)
     return await carried(run, context, narrative.deliver)
 
 

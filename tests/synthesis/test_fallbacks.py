@@ -10,7 +10,7 @@ import mills
 import wharf
 from wharf import LOGS, A, B, Model, asked, carried, context, document
 
-from assay.agent.steps import writing
+from assay.agent.steps import check
 from assay.core.account import Pipeline, Portrait, Readability, Translation
 from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
@@ -70,7 +70,7 @@ async def test_an_account_whose_translation_went_by_rule_for_want_of_money_is_a_
     docs = [mills.document(1), mills.document(2)]
     run = mills.drawn(docs, Pipeline.summary, model=False)
     able = mills.context(docs, run)
-    run = await mills.carried(run, able, narrative.narrate, writing.check)
+    run = await mills.carried(run, able, narrative.narrate, check.check)
     whole = await mills.carried(run, able, narrative.deliver)
     short = run.then(Translated(Translation("plain", (), NOTHING, NOTHING), fallback=(Fallback.money,)))
     short = await mills.carried(short, able, narrative.deliver)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mills import Killed, Model, carried, claims, context, document, drawn, evidence, good, recorded, sentences, told
 
-from assay.agent.steps import writing
+from assay.agent.steps import check
 from assay.core.account import Pipeline, Relation, RelationSide, RelationType, SpineSentence, Theme
 from assay.core.events import RULES, Checked, Drafted, Fallback, Gathered, Revised, SpineWritten
 from assay.core.run import Run
@@ -218,7 +218,7 @@ async def test_a_part_for_which_there_is_no_budget_left_is_quoted_and_the_accoun
         and draft(run).fallback == (Fallback.tokens,)
         and cited(run) == {each.key for each in run.evidence}
     )
-    run = await carried(run, context(THREE, run, model), writing.check, narrative.deliver)
+    run = await carried(run, context(THREE, run, model), check.check, narrative.deliver)
     assert run.answer is not None and run.answer.outcome is Outcome.partial
 
 
@@ -257,7 +257,7 @@ async def test_a_document_of_which_nothing_could_be_told_is_named_among_the_gaps
     key = next(each for each in run.evidence if each.quote.doc_id == THREE[0].id)
     quoted = Claim("", (key.key,), quote=key.quote)
     run = run.then(Drafted((Block((quoted,)),), Shape.prose))
-    run = await carried(run, context(THREE, run), writing.check, narrative.deliver)
+    run = await carried(run, context(THREE, run), check.check, narrative.deliver)
     assert run.answer is not None
     assert [gap for gap in run.answer.gaps if THREE[1].title in gap] and len(run.answer.gaps) == 2
 

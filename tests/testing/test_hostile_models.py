@@ -10,9 +10,10 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
+from assay.agent.steps.critique import Critique
+from assay.agent.steps.judge import Sufficiency
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
-from assay.agent.steps.sufficiency import Critique, Sufficiency
 from assay.answer import draft, revise
 from assay.answer.checking import model_rulings
 from assay.evidence import assess

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from assay.agent.steps.critique import Critique
+from assay.agent.steps.judge import Sufficiency
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
-from assay.agent.steps.sufficiency import Critique, Sufficiency
 from assay.answer.checking.model_rulings import Rulings
 from assay.answer.draft import Direct, Writing
 from assay.answer.revise import Revision

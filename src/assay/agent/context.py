@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from assay.agent.hops import Hops
+from assay.agent.hops.scoring import Hops
 from assay.agent.limits import Limits
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS

@@ -9,12 +9,14 @@ from typing import TypeVar
 from assay.agent.context import Log, RunContext
 from assay.agent.limits import Limits
 from assay.agent.prompt_window import due
+from assay.agent.steps.critique import critique_due
+from assay.agent.steps.draft import fallback_due
+from assay.agent.steps.hop import hop_due
+from assay.agent.steps.pause import pause_due
 from assay.agent.steps.plan import adaptable
 from assay.agent.steps.recall import recall_due
-from assay.agent.steps.registry import STEPS, Step, pause_due
-from assay.agent.steps.sift import hop_due, sift_due
-from assay.agent.steps.sufficiency import wants_critique
-from assay.agent.steps.writing import falls_back
+from assay.agent.steps.registry import STEPS, Step
+from assay.agent.steps.sift import sift_due
 from assay.core.errors import ModelError
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
@@ -94,9 +96,9 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.SEEK if may_seek(run, limits) else Step.REVISE  # one search for their sake, then no more
     if run.gated:
         return Step.DELIVER  # only reviewers change what one of them has looked at
-    if falls_back(run):
+    if fallback_due(run):
         return Step.DRAFT  # what a model wrote did not hold: quote
-    if wants_critique(run, limits):
+    if critique_due(run, limits):
         return Step.CRITIQUE  # may reopen the search once, with a named gap
     return Step.DELIVER
 

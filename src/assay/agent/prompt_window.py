@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.core.events import Call, Compacted, Decided, Judged, Resumed
+from assay.core.events import (
+    Call,
+    Compacted,
+    Decided,
+    Judged,
+    Resumed,
+)
 from assay.core.run import Run
 from assay.core.types import Evidence, Step
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
@@ -186,3 +192,7 @@ def bases(run: Run) -> str:
     """What collections there are, in their owners' words: those of other people, so between marks."""
     named = [f"- {name}: {' '.join(about.split())}" for name, about in run.asked.about.items() if about]
     return "The documents:\n" + fence(fence_mark(run.id), "collections", "\n".join(named)) if named else ""
+
+
+def evidence_documents(run: Run) -> list[str]:
+    return sorted({each.passage.doc_id for each in run.evidence})

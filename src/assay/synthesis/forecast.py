@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from assay.agent.forecast import Speed
-from assay.agent.steps import writing
+from assay.agent.steps.check import TOGETHER
 from assay.core.account import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import Foreseen
 from assay.synthesis.relating import pairs
@@ -162,7 +162,7 @@ def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) ->
     head = sum(min(HEAD, ceil(length / CHARACTERS)) for length in lengths) / max(1, documents)
     evidence = ceil(questions * brief.top * KEPT)
     told = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights, or quotations
-    checked, revised = (0, 0) if small else (ceil(told * OPEN / writing.TOGETHER), ceil(told * REVISED))
+    checked, revised = (0, 0) if small else (ceil(told * OPEN / TOGETHER), ceil(told * REVISED))
     return [
         _part("describe", ceil(documents * INCOMPLETE), each=(head, 60)),
         _part("question", documents, each=(ABSTRACT, ASKED * brief.questions)),

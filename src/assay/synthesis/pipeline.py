@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from assay.agent import loop
 from assay.agent.context import RunContext
-from assay.agent.steps import writing
+from assay.agent.steps.check import check
 from assay.core.account import EXPERT, Pipeline
 from assay.core.events import Event
 from assay.core.run import Run
@@ -62,7 +62,7 @@ STAGES: Mapping[Stage, Doing] = {
     Stage.RELATE: relations.relate,
     Stage.SPIN: spine.spin,
     Stage.NARRATE: narrative.narrate,
-    Stage.CHECK: writing.check,
+    Stage.CHECK: check,
     Stage.REVISE: narrative.revise,
     Stage.TRANSLATE: audience.translate,
     Stage.DELIVER: narrative.deliver,

@@ -10,9 +10,9 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from assay.agent.context import RunContext
+from assay.agent.hops.scoring import HOPS
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import carry_on
-from assay.agent.steps.registry import HOPS
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
 from assay.core.errors import Missing, UserError

@@ -9,6 +9,9 @@ from typing import Any
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
+from assay.agent.hops import leads as rules
+from assay.agent.hops.scoring import Lead
+from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
@@ -25,7 +28,11 @@ WIDE, WIDTH = (
 AT_ONCE = 6  # calls of one round, at most
 
 
-async def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
+def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    return decide_by_model(run, context) if run.asked.has_model else decide_by_rule(run, context)
+
+
+async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The next calls of a run that has a model."""
     planned = as_planned(run)
     if planned:
@@ -145,3 +152,20 @@ def _said(call: Call) -> tuple[frozenset[str], str]:
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Scalar | list[str]]:
     return {name: list(value) if isinstance(value, list | tuple) else value for name, value in given.items()}
+
+
+async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
+    again = prompt_window.wish(run)
+    if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
+        yield Decided(build_calls(run, [Lead(again, "", context.hops.width)]), "what the search was opened again for")
+        return
+    done = await past_searches(run, context, recalled=False)
+    if run.rounds and not done:
+        yield Decided(
+            (), "nothing new", stop=StopReason.nothing_new
+        )  # every call was refused: there is nothing to go on
+        return
+    following = rules.next_searches(run.question, done, context.hops)
+    why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.why
+    yield Decided(build_calls(run, following.leads), why, stop=following.stop)

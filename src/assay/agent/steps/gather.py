@@ -8,10 +8,20 @@ from dataclasses import replace
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
+from assay.agent.hops import scoring
+from assay.agent.past_searches import past_searches
 from assay.core.errors import ModelError
-from assay.core.events import RULES, Event, Failed, Found, Gathered, ModelReplied, Resumed
+from assay.core.events import (
+    RULES,
+    Event,
+    Failed,
+    Found,
+    Gathered,
+    ModelReplied,
+    Resumed,
+)
 from assay.core.run import Run
-from assay.evidence import assess
+from assay.evidence import assess, weigh
 from assay.evidence.assess import BatchLimits, Weighed, Weights
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -19,10 +29,14 @@ from assay.models.meter import NoReply
 SET = 300  # passages of a question about a whole set that are weighed, at most
 
 
-async def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
+def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    return gather_by_model(run, context) if run.asked.has_model else gather_by_rule(run, context)
+
+
+async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Evidence from the passages that are new: what sift.py has left of them, in requests that share a window."""
     waiting = {found.passage.id for found in run.unweighed}
-    sent = sorted(_as_begun(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
+    sent = sorted(_before_weighing(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
     if len(sent) > SET:
         yield Gathered((), skipped=tuple(found.passage.id for found in sent[SET:]))
         sent = sent[:SET]
@@ -41,7 +55,7 @@ async def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
         await asyncio.gather(*work, return_exceptions=True)
 
 
-def _as_begun(run: Run) -> Run:
+def _before_weighing(run: Run) -> Run:
     """The run as it was before the first of these passages was weighed. When weighing is carried on, the same passages share
     a request as before: the replies that are recorded are to those."""
     events = run.events
@@ -104,3 +118,12 @@ async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> 
 
 def _gathered(weighed: Weighed, by: str) -> Gathered:
     return Gathered(weighed.evidence, weighed.dropped, by, inexact=weighed.inexact)
+
+
+async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Weigh what has come back: quote what bears on the question, pass over the rest."""
+    ranked = scoring.order(run.question, await past_searches(run, context), context.hops)
+    evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
+    kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}
+    dropped = tuple(found.passage.id for found in run.unweighed if found.passage.id not in kept)
+    yield Gathered(evidence, dropped)

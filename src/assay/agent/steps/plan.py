@@ -7,8 +7,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent import prompt_window, rules
+from assay.agent import prompt_window
 from assay.agent.context import RunContext
+from assay.agent.hops.scoring import question_names
 from assay.core.events import Event, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, Step
@@ -41,14 +42,14 @@ class Planning(BaseModel):
 async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One step where one search is to do; otherwise the model's steps, or those the rules can tell."""
     if not run.asked.has_model:
-        yield Planned(rules.steps(run.question))
+        yield Planned(plan_by_rule(run.question))
     elif run.route is Route.lookup or run.every:
         yield Planned(Plan((Step("s1", run.question, query=run.question),)))
     elif len(run.readings) > 1:
         yield Planned(Plan(tuple(Step(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
         reply = await context.ask(
-            Role.plan, "plan", Planning, lambda room: _lay_out(run, context, room), max_tokens=500
+            Role.plan, "plan", Planning, lambda room: _build_prompt(run, context, room), max_tokens=500
         )
         if isinstance(reply, NoReply):
             yield Planned(Plan((Step("s1", run.question, query=run.question),)))
@@ -58,7 +59,7 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield Planned(made if made.steps else Plan((Step("s1", run.question, query=run.question),)), by)
 
 
-def _lay_out(run: Run, context: RunContext, room: int) -> dict[str, str]:
+def _build_prompt(run: Run, context: RunContext, room: int) -> dict[str, str]:
     before = ""
     if run.plan is not None:
         found = prompt_window.evidence(run, context.titles(run), room // 2)
@@ -107,3 +108,12 @@ def _planned_since(run: Run) -> bool:
         if event is run.judged:
             return False
     return False
+
+
+def plan_by_rule(question: str) -> Plan:
+    """The question as steps: one for every name in it, side by side, then the question itself, which needs them all."""
+    named = list(question_names(question).values())
+    about = [Step(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)]
+    if len(about) < 2:
+        return Plan((Step("s1", question),))
+    return Plan((*about, Step(f"s{len(about) + 1}", question, needs=tuple(step.id for step in about))))

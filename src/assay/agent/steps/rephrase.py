@@ -58,7 +58,7 @@ async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
         Role.plan,
         "standalone",
         Alone,
-        lambda room: _lay_out(asked, history, mark(run), min(room, SHOWN)),
+        lambda room: _build_prompt(asked, history, mark(run), min(room, SHOWN)),
         documents=sorted({doc for turn in history for doc in turn.documents}),
         max_tokens=150,
     )
@@ -83,7 +83,7 @@ def sound(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
     return not facts.strangers(alone, known) and not facts.strangers(asked, alone, facts.in_small_letters(asked))
 
 
-def _lay_out(asked: str, history: Sequence[Exchange], mark: str, room: int) -> dict[str, str]:
+def _build_prompt(asked: str, history: Sequence[Exchange], mark: str, room: int) -> dict[str, str]:
     """The latest turns first of all: what does not fit is the oldest."""
     left = room - estimate_tokens(asked) - 40
     shown: list[str] = []

@@ -55,7 +55,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         every = asks_for_all(run.question)
         yield Routed(asked.route, f"as the person asked{limited}", since, until, every)
         return
-    reply = await context.ask(Role.route, "route", Routing, lambda room: _lay_out(run, context), max_tokens=220)
+    reply = await context.ask(Role.route, "route", Routing, lambda room: _build_prompt(run, context), max_tokens=220)
     if isinstance(reply, NoReply):
         yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
         return
@@ -71,7 +71,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
 
 
-def _lay_out(run: Run, context: RunContext) -> dict[str, str]:
+def _build_prompt(run: Run, context: RunContext) -> dict[str, str]:
     return {
         "bases": prompt_window.bases(run),
         "today": run.asked.today,

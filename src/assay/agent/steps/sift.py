@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from assay.agent import hops, rules
 from assay.agent.context import RunContext
-from assay.agent.steps.by_rule import calls_for, searches
+from assay.agent.hops import scoring
+from assay.agent.past_searches import past_searches
 from assay.core.events import Decided, Event, Found, Gathered, Mode, ToolRan
 from assay.core.run import Run
 
@@ -26,25 +26,6 @@ SIEVES = {Mode.quick: Sieve(6, 3), Mode.balanced: Sieve(12, 4), Mode.thorough: S
 READING = frozenset({"get_document", "read_on", "search_by_source"})
 
 
-def hop_due(run: Run) -> bool:
-    """Whether the names in what was found are still to be followed: once after each decision that brought something."""
-    if run.every or run.stopped is not None:
-        return False
-    for event in reversed(run.events):
-        if isinstance(event, Decided):
-            return bool(event.calls) and event.is_round
-        if isinstance(event, Gathered):
-            return False
-    return False
-
-
-async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Searches that the names in the best passages suggest; none is a decision too."""
-    following = rules.next_searches(run.question, await searches(run, context), context.hops)
-    why = "; ".join(lead.reason for lead in following.leads) or following.why
-    yield Decided(calls_for(run, following.leads), why, hops=True)
-
-
 def sift_due(run: Run) -> bool:
     """Whether there is more to weigh than is worth it, and nobody has chosen yet since it came back."""
     if run.every or len(run.unweighed) < 2:
@@ -57,7 +38,7 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Pass over what is hopeless; what is left is weighed next."""
     sieve = SIEVES[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
-    ranked = hops.order(run.question, await searches(run, context), context.hops)
+    ranked = scoring.order(run.question, await past_searches(run, context), context.hops)
     # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
     best = [each.hit.passage.id for each in ranked[: sieve.of_run] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):

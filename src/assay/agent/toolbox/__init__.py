@@ -13,6 +13,7 @@ from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.get_document import get_document
 from assay.agent.toolbox.list_sources import list_sources
 from assay.agent.toolbox.read_on import read_on
+from assay.agent.toolbox.recall import recall
 from assay.agent.toolbox.search import search, search_in
 from assay.agent.toolbox.search_all import search_all
 from assay.agent.toolbox.search_by_source import search_by_source
@@ -37,6 +38,8 @@ TOOLS: dict[str, Tool] = {
         extract_entities,
     )
 }
+
+RULE_TOOLS: dict[str, Tool] = {**TOOLS, recall.name: recall}  # what the rules may use
 
 
 def tools_for(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.hops import bare_title, key, names_in
+from assay.agent.hops.scoring import bare_title, key, names_in
 from assay.agent.tool import Result, tool
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown

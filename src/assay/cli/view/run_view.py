@@ -107,10 +107,10 @@ def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Coll
 
 
 def _named(calls: Sequence[Call]) -> str:
-    from assay.agent.steps.recall import TOOL
+    from assay.agent.toolbox.recall import recall
 
     first = calls[0]
-    if first.tool == TOOL:
+    if first.tool == recall.name:
         return "what earlier turns found"
     if "name" in first.arguments:
         return f"following {', '.join(str(call.arguments.get('name', '')) for call in calls)}"

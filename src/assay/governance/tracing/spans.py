@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assay.agent.steps.registry import INNER
+from assay.agent.toolbox import RULE_TOOLS
 from assay.core.codec import digest
 from assay.core.events import Asked, Decided, Event, Failed, ModelReplied, ToolRan
 from assay.core.run import Run
@@ -71,7 +71,7 @@ def _agent(run: Run, times: Sequence[str], since: int, trace: str, root: str) ->
 def _steps(run: Run, times: Sequence[int], since: int, trace: str, root: str) -> Iterator[Span]:
     # A model may write any name, and words of a document in its place: only tools that are known here are named.
     tools = {
-        call.id: call.tool if call.tool in INNER else OTHER
+        call.id: call.tool if call.tool in RULE_TOOLS else OTHER
         for event in run.events
         if isinstance(event, Decided)
         for call in event.calls

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from assay.agent import loop
 from assay.agent.context import RunContext, mark
+from assay.agent.hops.scoring import HOPS
 from assay.agent.limits import ROUNDS
-from assay.agent.steps.registry import HOPS
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Approach, Brief, Question, QuestionKind
 from assay.core.errors import ModelError

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from assay.agent.context import RunContext, mark
-from assay.agent.steps import writing
+from assay.agent.steps import deliver as deliver_module
+from assay.agent.steps import revise as revise_module
 from assay.answer import compose
 from assay.answer import draft as drafting
 from assay.answer.checking.judge import JUDGE, unchanged_evidence
@@ -255,7 +256,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for event in _standing_in(run, context):
         yield event
         run = run.then(event)
-    async for event in writing.revise(run, context):
+    async for event in revise_module.revise(run, context):
         kept = _kept(run, event, context) if isinstance(event, Revised) and event.claim is None else event
         run = run.then(kept)
         yield kept
@@ -316,4 +317,4 @@ async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if wrong := compose.faults(answer, run, context.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
-    yield writing.released(run, context, answer)
+    yield deliver_module.release(run, context, answer)

@@ -1,4 +1,4 @@
-"""Enough? What is missing? What did each step find? And, when a draft stands: is it complete?"""
+"""Judge the evidence after each round: is it enough, what is missing, and what did each step of the plan find?"""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.agent.limits import Limits
-from assay.core.events import Critiqued, Event, Judged, Mode, Route, Routed, StepAnswered
+from assay.answer.extractive import extract
+from assay.core.events import (
+    Event,
+    Judged,
+    Route,
+    Routed,
+    StepAnswered,
+)
 from assay.core.run import Run
 from assay.language.injection import is_suspicious
 from assay.language.terms import fold_case
@@ -39,14 +45,11 @@ class Sufficiency(BaseModel):
     surprise: bool = False
 
 
-class Critique(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    complete: bool
-    gap: Short = ""
+def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    return judge_by_model(run, context) if run.asked.has_model else judge_by_rule(run, context)
 
 
-async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
+async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """After each round. With no evidence there is nothing to ask a model about; a look-up that found nothing becomes
     research, and one that found something is enough."""
     strong = [each for each in run.evidence if each.score >= context.cutoff]
@@ -69,12 +72,12 @@ async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
         left = run.examined.left if run.examined else 0
         yield Judged(not left, (), "everything that matches was looked at" if not left else f"{left} passages are left")
         return
-    before = _as_begun(run)
+    before = _before_judgement(run)
     reply = await context.ask(
         Role.judge,
         "judge",
         Sufficiency,
-        lambda room: _lay_out(before, context, room),
+        lambda room: _build_prompt(before, context, room),
         schema=schema(before),
         documents=sorted({each.passage.doc_id for each in run.evidence}),
         max_tokens=400,
@@ -90,7 +93,7 @@ async def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
 
 
-def _as_begun(run: Run) -> Run:
+def _before_judgement(run: Run) -> Run:
     """The run without what a judgement that was broken off has bound already: it is shown what it was shown then."""
     events = run.events
     while isinstance(events[-1], StepAnswered):
@@ -98,7 +101,7 @@ def _as_begun(run: Run) -> Run:
     return Run(run.id, events)
 
 
-def _lay_out(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
+def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
     fixed = {"question": run.question, "steps": prompt_window.steps(run)}
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
     return fixed | {
@@ -136,45 +139,7 @@ def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, .
     return list(good.values())
 
 
-# --- the draft as a whole -------------------------------------------------------------------------------------------
-
-
-def wants_critique(run: Run, limits: Limits) -> bool:
-    """Once a run, where somebody took the trouble to research, and where a gap could still be searched for."""
-    return (
-        run.asked.has_model
-        and run.asked.mode is not Mode.quick
-        and run.route is Route.research
-        and run.critiqued is None
-        and bool(run.checked)
-        and limits.reached(run) is None
-    )
-
-
-async def critique(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    claims = [claim.words for _, claim in sorted(run.checked.items()) if claim.verdict == "supported"]
-
-    def build_prompt(room: int) -> Mapping[str, str]:
-        from assay.models.token_estimate import fit_to_tokens
-        from assay.prompts.fence import fence, fence_mark
-
-        rest = max(100, room - prompt_window.estimate_tokens(run.question) - 60)
-        shown = fence(
-            fence_mark(run.id), "the draft", fit_to_tokens("\n".join(f"- {each}" for each in claims), rest * 2 // 3)
-        )
-        return {"question": run.question, "draft": shown, "searched": prompt_window.searched(run, rest // 3)}
-
-    reply = await context.ask(
-        Role.judge,
-        "critique",
-        Critique,
-        build_prompt,
-        documents=sorted({each.passage.doc_id for each in run.evidence}),
-        max_tokens=150,
-    )
-    if isinstance(reply, NoReply):
-        yield Critiqued(True, "", f"not reviewed: {reply.detail}")
-        return
-    verdict, by = reply
-    gap = verdict.gap.strip()
-    yield Critiqued(verdict.complete or not gap, "" if verdict.complete else gap, "", by)
+async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Which words of the question does the evidence not speak of yet?"""
+    missing = extract.missing(run.question, run.evidence, titles=context.titles(run))
+    yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")

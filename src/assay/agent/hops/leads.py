@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from assay.agent.hops import Board, Hops, Lead, Ran, key, names_in, question_names, score
+from assay.agent.hops.scoring import Board, Hops, Lead, Ran, key, names_in, question_names, score
 from assay.core.events import StopReason
-from assay.core.types import Plan, Step
 from assay.language.terms import content_terms, uncovered_words
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextSearches:
     """The searches to make now, side by side. When there are none, `stop` says why."""
 
     leads: tuple[Lead, ...] = ()
@@ -22,7 +21,7 @@ class Next:
     why: str = ""  # the same, for people
 
 
-def plan(question: str, hops: Hops | None = None) -> list[Lead]:
+def first_search(question: str, hops: Hops | None = None) -> list[Lead]:
     """What to search for before anything is known: the question, in its own words.
 
     Its names are not searched one by one: that spent two searches and found nothing the question had not found.
@@ -30,30 +29,21 @@ def plan(question: str, hops: Hops | None = None) -> list[Lead]:
     return [Lead(question, "the question", (hops or Hops()).first)]
 
 
-def steps(question: str) -> Plan:
-    """The question as steps: one for every name in it, side by side, then the question itself, which needs them all."""
-    named = list(question_names(question).values())
-    about = [Step(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)]
-    if len(about) < 2:
-        return Plan((Step("s1", question),))
-    return Plan((*about, Step(f"s{len(about) + 1}", question, needs=tuple(step.id for step in about))))
-
-
-def next_searches(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> Next:
+def next_searches(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> NextSearches:
     """What to search for, given what was searched and found. Each call opens the next round of hops."""
     hops = hops or Hops()
     if not ran:
-        return Next(tuple(plan(question, hops)))
+        return NextSearches(tuple(first_search(question, hops)))
     followed = sum(bool(search.lead.name) for search in ran)
     allowed = next((total for total in accumulate(hops.rounds) if total > followed), followed)
     room = min(allowed - followed, hops.limit - len(ran))
     if room <= 0:
-        return Next(stop=StopReason.searches, why="limit")
+        return NextSearches(stop=StopReason.searches, why="limit")
     board = score(question, ran, hops)
     if _holds_enough(board):
-        return Next(stop=StopReason.sufficient, why="covered")
+        return NextSearches(stop=StopReason.sufficient, why="covered")
     leads = (_missing(board, ran) + _promising(board, ran))[:room]
-    return Next(tuple(leads)) if leads else Next(stop=StopReason.nothing_new, why="nothing new")
+    return NextSearches(tuple(leads)) if leads else NextSearches(stop=StopReason.nothing_new, why="nothing new")
 
 
 def _holds_enough(board: Board) -> bool:

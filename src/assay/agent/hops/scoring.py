@@ -1,7 +1,7 @@
 """Hopping by name: which passages of a run belong together, and which of them a name leads to.
 
 A run without a model is a list of searches. This module reads that list and nothing else, and scores every passage
-found by how well it answers the question itself and by how well it continues one that does. rules.py decides from it.
+found by how well it answers the question itself and by how well it continues one that does. leads.py decides from it.
 """
 
 import math
@@ -12,6 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from assay.core.events import (
+    Mode,
+)
 from assay.core.types import Hit
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
@@ -293,3 +296,10 @@ def order(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> list[R
         Ranked(board.hits[passage], worth[passage], board.direct[passage], board.links.get(passage))
         for passage in sorted(worth, key=lambda passage: (-worth[passage], passage))
     ]
+
+
+HOPS: Mapping[Mode, Hops] = {
+    Mode.quick: Hops(limit=6, rounds=(5,)),
+    Mode.balanced: Hops(),
+    Mode.thorough: Hops(limit=24, rounds=(7, 4, 4, 4, 4)),
+}

@@ -1,0 +1,84 @@
+"""The searches of a run as the rules read them: with the vectors of their words and of what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from assay.agent.context import RunContext
+from assay.agent.hops.scoring import Lead, Ran
+from assay.agent.toolbox.recall import recall
+from assay.core.events import Call, Decided
+from assay.core.run import Run
+from assay.core.types import Hit
+from assay.index.retrieve import fetch, query_vectors
+
+
+def build_calls(run: Run, leads: Sequence[Lead]) -> tuple[Call, ...]:
+    first = len(run.calls) + 1
+    return tuple(_call(f"c{number}", lead) for number, lead in enumerate(leads, first))
+
+
+def _call(number: str, lead: Lead) -> Call:
+    if lead.source:
+        return Call(number, "follow", {"passage": lead.source, "name": lead.name, "query": lead.query, "k": lead.k})
+    return Call(number, "search", {"query": lead.query, "k": lead.k})
+
+
+def _lead(call: Call, by_name: bool) -> Lead:
+    """A call as the rules know it, the reverse of `_call`: a search that the rules made after the first is for a name."""
+    of = call.arguments
+    query, source = str(of["query"]), str(of.get("passage", ""))
+    name = str(of.get("name", "")) if source else query if by_name else ""
+    return Lead(query, "", int(str(of.get("k", 8))), name, source)
+
+
+def _name_calls(run: Run) -> frozenset[str]:
+    """The calls that the rules made to follow names: all but the first."""
+    first = next(
+        (call.id for event in run.events if isinstance(event, Decided) and event.is_round for call in event.calls), ""
+    )
+    return frozenset(
+        call.id
+        for event in run.events
+        if isinstance(event, Decided) and not event.recalls and (event.hops or not run.asked.has_model)
+        for call in event.calls
+        if call.id != first
+    )
+
+
+async def past_searches(run: Run, context: RunContext, *, recalled: bool = True) -> list[Ran]:
+    """The run's searches as the rules read them: each with the vectors of its words and of what it found; with or without
+    what was brought up from earlier turns."""
+    done = [
+        (call, run.results[call.id])
+        for call in run.calls
+        if call.id in run.results and not run.results[call.id].error and "query" in call.arguments
+        if recalled or call.tool != recall.name
+    ]
+    named = _name_calls(run)
+    hits = await fetch_hits(run, context)
+    vectors = await query_vectors(
+        context.tool_context.search_context, [str(call.arguments["query"]) for call, _ in done]
+    )
+    return [
+        Ran(
+            _lead(call, call.id in named),
+            vector,
+            tuple(
+                replace(hits[found.passage.id], scores={"fused": found.score}, rank=found.rank)
+                for found in result.found
+                if found.passage.id in hits
+            ),
+        )
+        for (call, result), vector in zip(done, vectors, strict=True)
+    ]
+
+
+async def fetch_hits(run: Run, context: RunContext) -> Mapping[str, Hit]:
+    """Every passage of the run with its vector: remembered, or (after a restart) fetched again."""
+    missing = {found.passage.id for found in run.found} - context.tool_context.seen.keys()
+    if missing:
+        for hit in await fetch(context.tool_context.search_context, sorted(missing), context.tool_context.scope()):
+            context.tool_context.seen[hit.passage.id] = hit
+    return context.tool_context.seen

@@ -1,0 +1,18 @@
+"""Summarise older results, so that the prompt fits the window of the model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from assay.agent import prompt_window
+from assay.agent.context import RunContext
+from assay.core.events import (
+    Event,
+)
+from assay.core.run import Run
+
+
+async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    told = prompt_window.due(run, context.limits.room)
+    assert told is not None
+    yield told

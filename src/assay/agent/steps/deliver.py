@@ -1,0 +1,41 @@
+"""Deliver the answer, or hold it for review."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from assay.agent.context import RunContext
+from assay.answer import compose
+from assay.core.events import (
+    Answered,
+    AwaitingReview,
+    Decision,
+    Event,
+    Failed,
+    Stakes,
+)
+from assay.core.run import Run, seal_of
+from assay.core.types import Answer
+
+
+async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """The answer; and, should anything in it not hold after all, none."""
+    answer = compose.answer(run, context.document, context.titles(run), context.unreadable(), context.judge)
+    if wrong := compose.faults(answer, run, context.document, context.judge):
+        yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
+        return
+    yield release(run, context, answer)
+
+
+def release(run: Run, context: RunContext, answer: Answer) -> Answered | AwaitingReview:
+    """The answer; or, where a person has to look at it first and has not approved exactly this, its waiting for them."""
+    reasons = context.oversees(run, answer)
+    if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
+        return Answered(answer)
+    decided, waited = run.decided, sum(isinstance(event, AwaitingReview) for event in run.events)
+    seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer that waited last
+    if decided and decided.decision is Decision.approve and decided.seal == seal and context.cleared(seal):
+        return Answered(answer, seal)
+    return AwaitingReview(
+        answer, seal_of(run, answer, waited), reasons or ("it was looked at by a reviewer before",), context.four_eyes
+    )

@@ -1,0 +1,94 @@
+"""Write the draft, from the evidence alone: by a model where there is one and a budget for it, otherwise as quotations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from assay.agent.context import RunContext, mark
+from assay.agent.hops import scoring
+from assay.agent.past_searches import past_searches
+from assay.agent.prompt_window import evidence_documents
+from assay.answer import draft as drafting
+from assay.answer.extractive import completion, extract
+from assay.core.events import (
+    RULES,
+    Drafted,
+    Event,
+    Route,
+)
+from assay.core.run import Run
+from assay.core.types import Shape, Verdict
+from assay.evidence import weigh
+from assay.models.llm import Role
+from assay.models.meter import NoReply
+
+LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
+
+
+async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """What would be said, from the evidence alone; extracted if there is no model or no budget."""
+    if run.route is Route.direct:
+        yield await _draft_direct(run, context)
+        return
+    if not run.asked.has_model:
+        async for event in draft_by_rule(run, context):
+            yield event
+        return
+    if fallback_due(run):
+        async for event in draft_by_rule(run, context):
+            yield extract.only_if_whole(event, run.question, run.evidence, context.titles(run))
+        return
+    if not run.evidence:
+        yield Drafted((), Shape.prose, missing=(run.question,))
+        return
+    sources = context.sources(run)
+    most = SHORT if context.small(Role.write) else LONG
+    judged = run.judged
+    missing = judged.missing if judged else ()
+    reply = await context.ask(
+        Role.write,
+        "write",
+        drafting.Writing,
+        lambda room: drafting.build_prompt(
+            run.question, run.evidence, sources, mark(run), min(room, most), run.readings, missing
+        ),
+        schema=drafting.schema([each.key for each in run.evidence]),
+        documents=evidence_documents(run),
+        max_tokens=1500,
+    )
+    if isinstance(reply, NoReply):
+        async for event in draft_by_rule(run, context):
+            yield replace(event, fallback=(reply.why,))
+        return
+    written, by = reply
+    drafted = drafting.read(written, run.question, run.evidence, by, sources)
+    small = context.small(Role.write)
+    yield completion.completed(drafted, run.question, run.evidence, sources) if small else drafted
+
+
+def fallback_due(run: Run) -> bool:
+    """Whether nothing that a model wrote has held, though there is evidence: then the answer is quoted, if it can be."""
+    draft = run.draft
+    if draft is None or not run.asked.has_model or draft.by == RULES or not draft.blocks or not run.evidence:
+        return False
+    return not any(claim.verdict is Verdict.supported for claim in run.checked.values())
+
+
+async def _draft_direct(run: Run, context: RunContext) -> Drafted:
+    """An answer that is not from the documents, and will say so."""
+    reply = await context.ask(
+        Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
+    )
+    return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.said(*reply)
+
+
+async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
+    """The sentences that answer, as they stand; or none, and the ones that came nearest."""
+    done = await past_searches(run, context)
+    ranked = scoring.order(run.question, done, context.hops) if done else []
+    ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
+    evidence = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
+    found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))
+    vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
+    yield extract.draft(run.question, found, vectors)

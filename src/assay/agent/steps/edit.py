@@ -1,0 +1,26 @@
+"""Put the words of a reviewer in the place of the draft's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from assay.agent.context import RunContext
+from assay.core.events import (
+    Event,
+    Revised,
+    RevisionCause,
+)
+from assay.core.run import Run
+from assay.core.types import Claim
+
+
+async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """A reviewer's words in the place of the draft's; they are checked like any other."""
+    reviewed = run.reviews[-1]
+    for each in run.edits_due:
+        claim = run.written.get(each.place)
+        if claim is not None and each.text.strip():
+            told = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
+            yield Revised(each.place, told, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
+        else:
+            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}", RevisionCause.review)
