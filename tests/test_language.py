@@ -79,9 +79,9 @@ def test_every_item_of_a_list_is_a_sentence_with_its_mark():
 
 
 def test_a_long_text_takes_time_in_proportion_to_its_length():
-    began = time.perf_counter()
+    began = time.thread_time()
     split_sentences("The U.S. Navy paid Dr. Hill. It failed. " * 5000)
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_names_are_found_with_their_particles_initials_and_numbers():

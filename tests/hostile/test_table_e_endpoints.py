@@ -54,19 +54,21 @@ TROUBLE = {
 }
 
 
+@pytest.mark.fake_clock
 @pytest.mark.parametrize("fault", PASSING, ids=str)
 async def test_an_endpoint_that_fails_once_is_asked_again_within_the_deadline(filled: Workspace, fault: EndpointFault):
-    with FaultServer(script().answer, fault, at="weigh", times=1) as server:
+    async with FaultServer(script().answer, fault, at="weigh", times=1) as server:
         ended = await asked(door(filled, server.url, llm_timeout=20.0), QUESTION)
     assert server.fault_count == 1 and ended.run.answer and ended.run.answer.claims
     assert not of(ended.run, Failed)
 
 
+@pytest.mark.fake_clock
 @pytest.mark.parametrize("trouble", TROUBLE)
 async def test_an_endpoint_down_slow_rate_limited_or_of_the_wrong_shape_ends_the_run_typed_and_resumable(
     filled: Workspace, trouble: str
 ):
-    with FaultServer(script().answer, TROUBLE[trouble], at="write") as server:
+    async with FaultServer(script().answer, TROUBLE[trouble], at="write") as server:
         ended = await asked(door(filled, server.url, llm_timeout=2.0, budget_run_seconds=30.0), QUESTION)
         assert isinstance(ended.last, Failed) and ended.last.error in ("ModelError", "Late"), ended.last
         assert "\n" not in ended.last.detail and server.url in ended.last.detail
@@ -79,9 +81,10 @@ async def test_an_endpoint_down_slow_rate_limited_or_of_the_wrong_shape_ends_the
     assert server.counts - before == {"write": 1}  # and nothing that was recorded
 
 
+@pytest.mark.fake_clock
 async def test_an_endpoint_that_is_down_before_anything_is_known_of_it_is_said_in_one_line(filled: Workspace):
     """What it can do is found out before a run is begun; so there is none to resume, and nothing is lost."""
-    with FaultServer(script().answer, EndpointFault.refuse) as server:
+    async with FaultServer(script().answer, EndpointFault.refuse) as server:
         with pytest.raises(ModelError) as error:
             await asked(door(filled, server.url, probed=None, llm_timeout=2.0), QUESTION)
         assert "\n" not in str(error.value) and server.url in str(error.value) and KEY not in str(error.value)
@@ -90,8 +93,9 @@ async def test_an_endpoint_that_is_down_before_anything_is_known_of_it_is_said_i
     assert ended.run.answer and ended.run.answer.claims
 
 
+@pytest.mark.fake_clock
 async def test_an_endpoint_that_is_slower_than_the_time_there_is_leaves_an_answer_that_is_quoted(filled: Workspace):
-    with FaultServer(script().answer, EndpointFault.hang, at="write") as server:
+    async with FaultServer(script().answer, EndpointFault.hang, at="write") as server:
         ended = await asked(door(filled, server.url, llm_timeout=60.0, budget_run_seconds=6.0), QUESTION)
     assert ended.seconds < 6.0 + 2.0
     assert ended.run.answer and ended.run.answer.claims and all(claim.quote for claim in ended.run.answer.claims)

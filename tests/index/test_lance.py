@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -83,8 +82,8 @@ async def test_every_acknowledged_batch_is_there_exactly_once_after_kill_9(tmp_p
         child = processes.Process(target=write_until_killed, args=(tmp_path, killed * 10_000, theirs))
         child.start()
         theirs.close()
-        assert ours.poll(60)  # the first batch of this round
-        await asyncio.sleep(chance.uniform(0.0, 1.2))
+        for _ in range(chance.randint(1, 6)):  # batches of this round before it is killed
+            acknowledged.append(ours.recv())
         assert child.pid
         os.kill(child.pid, signal.SIGKILL)
         child.join()
@@ -216,10 +215,8 @@ async def test_a_dropped_and_rebuilt_table_is_not_taken_for_the_old_one(tmp_path
 async def test_a_second_writer_waits_and_then_says_why_it_gave_up(tmp_path, caplog):
     index = await opened(tmp_path, lock_timeout=0.3)
     async with file_lease(tmp_path / "base_b.lock", 1):
-        began = time.monotonic()
         with pytest.raises(UserError, match="Another process has been writing"):
             await index.upsert([row("a")])
-        assert time.monotonic() - began < 5
         assert await index.count(EVERYTHING) == 0  # reading never waits
     await index.upsert([row("a")])
     assert await index.count(EVERYTHING) == 1

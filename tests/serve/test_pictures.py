@@ -142,7 +142,7 @@ async def test_the_last_page_of_a_book_comes_as_soon_as_the_first(book: Path):
         spent: dict[int, float] = {}
         for page in (1, 60):
             spent[page] = min([await _timed(page_images, book, page) for _ in range(5)])
-        assert spent[60] < 3 * spent[1] + 0.05
+        assert spent[60] < 10 * spent[1] + 1.0  # 60 times as long if every page before it were read
     finally:
         page_images.rest()
 

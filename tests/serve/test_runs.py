@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -292,13 +291,12 @@ def test_a_stranger_cannot_tell_that_a_run_is_under_way_nor_disturb_it(folder: P
 
 
 def test_a_run_stops_at_once_says_so_and_can_be_carried_on(serve: Serve):
-    model = ChatServer(slow(30))
+    model = ChatServer(slow(3600))
     with model, serve(model) as at, at.client() as client:
         run = asked(client)["run"]
         until(lambda: model.requests)
-        began = time.monotonic()
         line = client.post(f"/api/runs/{run}/cancel").json()
-        assert line["state"] == "cancelled" and time.monotonic() - began < 2
+        assert line["state"] == "cancelled"
         *_, last, end = followed(client, run)
         assert (last.event, last.data["event"]["error"], end.data) == ("Failed", "cancelled", {"state": "cancelled"})
         assert client.get(f"/api/runs/{run}").json()["failure"]["detail"] == "Stopped by the person who asked."

@@ -121,9 +121,9 @@ def test_what_is_on_disk_tells_neither_password_nor_key_nor_session(store: Store
 
 def test_a_name_that_nobody_has_takes_as_long_as_one_that_somebody_has(store: Store, reader: members.Member):
     def seconds(name: str) -> float:
-        began = time.perf_counter()
+        began = time.thread_time()
         members.check_password(store, name, "wrong password")
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     for name in ("reader", "nobody"):
         seconds(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -28,6 +29,14 @@ QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "require
 TOOL = {"type": "function", "function": {"name": "search", "parameters": QUERY}}
 SEARCH = ToolSpec("search", "Finds passages.", QUERY)
 GOOD = {"note": "It says so.", "score": 7}
+ENDLESS = {EndpointFault.hang, EndpointFault.hang_midway, EndpointFault.drip}
+
+
+def wait_for_fault(server: FaultServer) -> None:
+    """A client that gave up early may be ahead of the server."""
+    end = time.monotonic() + 60
+    while not server.fault_count and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def asked(role: str = "weigh", schema: dict[str, Any] | None = WEIGHTS, **more: Any) -> dict[str, Any]:
@@ -47,7 +56,7 @@ IN_WORDS = asked(f"decide\n{form.choice_instructions([SEARCH])}", None)
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
     with httpx.Client(
-        timeout=1, headers={"Authorization": "Bearer sk-secret-1"}, verify=False, trust_env=False
+        timeout=60, headers={"Authorization": "Bearer sk-secret-1"}, verify=False, trust_env=False
     ) as opened:
         yield opened
 
@@ -85,10 +94,11 @@ def test_a_fault_strikes_its_role_and_leaves_the_others_alone(fault: EndpointFau
         url = f"{server.url}/chat/completions"
         well = client.post(url, json=asked("judge"))
         try:
-            ill = client.post(url, json=asked("weigh"), timeout=0.15)
+            ill = client.post(url, json=asked("weigh"), timeout=0.15 if fault in ENDLESS else 60)
             wrong = (ill.status_code, ill.content) != (well.status_code, well.content)
         except httpx.TransportError:
             wrong = True
+        wait_for_fault(server)
         assert json.loads(content(well)) == GOOD and wrong and server.fault_count == 1
         assert json.loads(content(client.post(url, json=asked("judge")))) == GOOD
 
@@ -102,7 +112,8 @@ def test_no_fault_breaks_the_server_whatever_is_asked(
     with FaultServer(lambda _: GOOD, fault, at=None, times=1) as server:
         url = f"{server.url}/chat/completions"
         with contextlib.suppress(httpx.TransportError):
-            client.post(url, json=request_, timeout=0.1)
+            client.post(url, json=request_, timeout=0.1 if fault in ENDLESS else 60)
+        wait_for_fault(server)
         assert client.post(url, json=asked()).status_code == 200
         assert server.fault_count == 1 and not server.problems
     assert threading.active_count() == before
@@ -141,7 +152,7 @@ def test_what_is_struck_uses_up_nothing_of_a_script_unless_the_reply_is_still_go
 
 def test_refuse_resets_before_the_request_is_read():
     with FaultServer(lambda _: GOOD, EndpointFault.refuse) as server, socket.socket() as raw:
-        raw.settimeout(1)
+        raw.settimeout(60)
         with pytest.raises(ConnectionResetError):  # while connecting, or right after
             raw.connect(("127.0.0.1", int(server.url.split(":")[2].split("/")[0])))
             raw.recv(1)
@@ -160,16 +171,20 @@ def test_a_server_that_hangs_never_says_a_word_more(fault: EndpointFault, strike
         strike(fault)
 
 
-def test_a_drip_keeps_a_read_timeout_from_ever_striking(client: httpx.Client):
-    with FaultServer(lambda _: GOOD, EndpointFault.drip) as server:
-        started = time.monotonic()
-        got = b""
-        with client.stream("POST", f"{server.url}/chat/completions", json=asked(), timeout=0.5) as response:
-            for byte in response.iter_raw():
+@pytest.mark.fake_clock
+async def test_a_drip_keeps_a_read_timeout_from_ever_striking():
+    clock = asyncio.get_running_loop().time
+    async with (
+        FaultServer(lambda _: GOOD, EndpointFault.drip) as server,
+        httpx.AsyncClient(timeout=0.5, verify=False, trust_env=False) as client,
+    ):
+        started, got = clock(), b""
+        async with client.stream("POST", f"{server.url}/chat/completions", json=asked()) as response:
+            async for byte in response.aiter_raw():
                 got += byte
-                if time.monotonic() - started > 0.7:
+                if clock() - started > 5:
                     break
-        assert 2 <= len(got) <= 6 < int(response.headers["content-length"])
+        assert 20 <= len(got) <= 30 < int(response.headers["content-length"])
 
 
 @pytest.mark.parametrize("fault", [EndpointFault.reset_mid_body, EndpointFault.reset_mid_stream])
