@@ -159,8 +159,8 @@ async def begun(opened: Workspace, question: str, length: int, monkeypatch: pyte
 
 ASKING = """
 import asyncio, sys
-from assay.workspace import open_workspace
-from assay.events import Mode
+from assay.workspace.facade import open_workspace
+from assay.core.events import Mode
 async def main():
     with open_workspace(sys.argv[1], llm_base_url=sys.argv[2], llm_model="scripted", llm_api_key=sys.argv[3]) as opened:
         async for run, event in opened.ask(sys.argv[4], mode=Mode.quick):
@@ -176,7 +176,7 @@ def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repea
         child = forked.Process(command, stdout=forked.PIPE, text=True)
         try:
             began = time.monotonic()
-            while not server.fault_count and child.poll() is None and time.monotonic() - began < 60:
+            while not server.fault_count and child.poll() is None and time.monotonic() - began < 120:
                 time.sleep(0.02)
         finally:
             child.kill()
