@@ -9,14 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, cast
-
-import numpy as np
 
 from assay.core.types import Passage, Quote
 
@@ -63,10 +62,10 @@ def to_json(value: Any, *, words: bool = True) -> Any:
         return [to_json(item, words=words) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(to_json(item, words=words) for item in value)
-    if isinstance(value, np.floating):
-        return float(value)
-    if isinstance(value, np.integer):
+    if isinstance(value, numbers.Integral):  # numpy's numbers are registered as these
         return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
