@@ -11,10 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from sqlalchemy import insert
-
 from assay.core.errors import UserError
 from assay.store.database import Store, copy_state, open_store
+from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
 
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)
@@ -58,7 +57,7 @@ def backup(folder: Path, store: Store, to: Path) -> int:
         partial.replace(to)
         with store.write() as connection:  # so that whoever erases something is told that it is there too
             made = {"path": str(to.resolve()), "at": store.now()}
-            connection.execute(insert(backups).prefix_with("OR REPLACE").values(made))
+            connection.execute(insert_or_replace(backups).values(made))
     finally:
         partial.unlink(missing_ok=True)
     return to.stat().st_size

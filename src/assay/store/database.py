@@ -1,171 +1,22 @@
-"""Opening a workspace's state: one engine with the right pragmas, the version check, and migrations with a backup."""
+"""Opening a workspace's state: the engine, the version check, and migrations with a backup. Names no particular database."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select, update
+from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
-from assay.core.codec import START, digest, dumps, linked
 from assay.core.errors import StoreError, UserError
-from assay.store import schema
-
-Migration = Callable[[Connection], None]
-
-
-def _add_spending(connection: Connection) -> None:
-    # Spelt out, and not taken from the schema: the step that follows starts from what the table is now.
-    connection.exec_driver_sql(
-        """CREATE TABLE spending (
-            id INTEGER NOT NULL, who VARCHAR NOT NULL, run VARCHAR NOT NULL, role VARCHAR NOT NULL, model VARCHAR NOT NULL,
-            day VARCHAR NOT NULL, state VARCHAR NOT NULL, calls INTEGER NOT NULL, reserved_tokens INTEGER NOT NULL,
-            reserved_money FLOAT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money FLOAT NOT NULL,
-            seconds FLOAT NOT NULL, PRIMARY KEY (id))"""
-    )
-    connection.exec_driver_sql("CREATE INDEX spending_by_run ON spending (run)")
-    connection.exec_driver_sql("CREATE INDEX spending_by_day ON spending (who, day)")
-
-
-def _add_threads(connection: Connection) -> None:
-    connection.exec_driver_sql(
-        """CREATE TABLE threads (
-            id VARCHAR NOT NULL, who VARCHAR NOT NULL, title TEXT NOT NULL, created VARCHAR NOT NULL,
-            updated VARCHAR NOT NULL, PRIMARY KEY (id))"""
-    )
-    connection.exec_driver_sql("CREATE INDEX threads_by_person ON threads (who, updated)")
-    connection.exec_driver_sql(
-        """CREATE TABLE turns (
-            thread VARCHAR NOT NULL, n INTEGER NOT NULL, run VARCHAR NOT NULL, PRIMARY KEY (thread, n), UNIQUE (run),
-            FOREIGN KEY(thread) REFERENCES threads (id), FOREIGN KEY(run) REFERENCES runs (id))"""
-    )
-
-
-def _add_people_and_jobs(connection: Connection) -> None:
-    for statement in (
-        """CREATE TABLE members (
-            name VARCHAR NOT NULL, groups JSON NOT NULL, admin BOOLEAN NOT NULL, password TEXT NOT NULL,
-            created VARCHAR NOT NULL, PRIMARY KEY (name))""",
-        """CREATE TABLE keys (
-            digest VARCHAR NOT NULL, id VARCHAR NOT NULL, who VARCHAR NOT NULL, label TEXT NOT NULL, created VARCHAR NOT NULL,
-            used VARCHAR NOT NULL, PRIMARY KEY (digest), UNIQUE (id),
-            FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
-        """CREATE TABLE sessions (
-            digest VARCHAR NOT NULL, who VARCHAR NOT NULL, csrf VARCHAR NOT NULL, created VARCHAR NOT NULL,
-            expires VARCHAR NOT NULL, PRIMARY KEY (digest), FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
-        """CREATE TABLE jobs (
-            id VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, base VARCHAR NOT NULL, state VARCHAR NOT NULL,
-            error TEXT NOT NULL, passages INTEGER NOT NULL, seconds FLOAT NOT NULL, created VARCHAR NOT NULL,
-            updated VARCHAR NOT NULL, PRIMARY KEY (id))""",
-        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages)",
-        "CREATE INDEX jobs_by_person ON jobs (who, created)",
-        "CREATE INDEX jobs_by_state ON jobs (state)",
-        """CREATE TABLE job_files (
-            job VARCHAR NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, outcome VARCHAR NOT NULL,
-            report JSON NOT NULL, PRIMARY KEY (job, n), FOREIGN KEY(job) REFERENCES jobs (id) ON DELETE CASCADE)""",
-        """CREATE TABLE underway (
-            run VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, PRIMARY KEY (run),
-            FOREIGN KEY(run) REFERENCES runs (id))""",
-        # A name is one's own from here on: the table is made anew, since a constraint cannot be changed. Documents refer to
-        # its rows, which are back before anybody looks.
-        "PRAGMA defer_foreign_keys = ON",
-        "CREATE TABLE bases_before AS SELECT * FROM bases",
-        "DROP TABLE bases",
-        """CREATE TABLE bases (
-            id VARCHAR NOT NULL, name VARCHAR NOT NULL, owner VARCHAR NOT NULL, description TEXT NOT NULL,
-            embedder VARCHAR NOT NULL, dim INTEGER NOT NULL, created VARCHAR NOT NULL, PRIMARY KEY (id),
-            UNIQUE (owner, name))""",
-        """INSERT INTO bases (id, name, owner, description, embedder, dim, created)
-            SELECT id, name, owner, description, embedder, dim, created FROM bases_before""",
-        "DROP TABLE bases_before",
-    ):
-        connection.exec_driver_sql(statement)
-
-
-def _add_trust(connection: Connection) -> None:
-    for statement in (
-        "ALTER TABLE bases ADD COLUMN review BOOLEAN NOT NULL DEFAULT '0'",
-        "ALTER TABLE runs ADD COLUMN gated BOOLEAN NOT NULL DEFAULT '0'",
-        "DROP TABLE heads",  # what took its place covers every record
-        """CREATE TABLE seals (
-            n INTEGER NOT NULL, link VARCHAR NOT NULL, at VARCHAR NOT NULL, key VARCHAR NOT NULL, signature VARCHAR NOT NULL,
-            PRIMARY KEY (n))""",
-        """CREATE TABLE reviews (
-            id INTEGER NOT NULL, run VARCHAR NOT NULL, seal VARCHAR NOT NULL, who VARCHAR NOT NULL, state VARCHAR NOT NULL,
-            reasons JSON NOT NULL, four_eyes BOOLEAN NOT NULL, "by" VARCHAR NOT NULL, note TEXT NOT NULL,
-            created VARCHAR NOT NULL, decided VARCHAR NOT NULL, expires VARCHAR NOT NULL, notified VARCHAR NOT NULL,
-            PRIMARY KEY (id), FOREIGN KEY(run) REFERENCES runs (id))""",
-        "CREATE INDEX reviews_by_run ON reviews (run)",
-        "CREATE INDEX mentions_by_run ON mentions (run, seq)",
-        "CREATE INDEX reviews_by_state ON reviews (state, created)",
-        "CREATE TABLE backups (path TEXT NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (path))",
-        """CREATE TABLE forecasts (
-            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, who VARCHAR NOT NULL, alike VARCHAR NOT NULL,
-            foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL, PRIMARY KEY (run))""",
-        "CREATE INDEX forecasts_alike ON forecasts (who, kind, alike, at)",
-        "CREATE INDEX spending_of_day ON spending (day)",
-    ):
-        connection.exec_driver_sql(statement)
-    _number_records(connection)
-
-
-def _number_records(connection: Connection) -> None:
-    """Every record that is there gets its place in the one chain, in the order in which they were written."""
-    rows = connection.exec_driver_sql("SELECT * FROM records ORDER BY rowid").all()
-    connection.exec_driver_sql("DROP TABLE records")
-    connection.exec_driver_sql(
-        """CREATE TABLE records (
-            run VARCHAR NOT NULL, seq INTEGER NOT NULL, at VARCHAR NOT NULL, kind VARCHAR NOT NULL, digest VARCHAR NOT NULL,
-            prev VARCHAR NOT NULL, hash VARCHAR NOT NULL, n INTEGER NOT NULL, link VARCHAR NOT NULL, PRIMARY KEY (run, seq),
-            FOREIGN KEY(run) REFERENCES runs (id))"""
-    )
-    connection.exec_driver_sql("CREATE UNIQUE INDEX records_in_order ON records (n)")
-    link = START
-    for n, row in enumerate(rows, 1):
-        link = linked(n, row.hash, link)
-        values = (row.run, row.seq, row.at, row.kind, row.digest, row.prev, row.hash, n, link)
-        connection.exec_driver_sql("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-    _note_what_is_gone(connection, len(rows) + 1, link)
-
-
-def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
-    """Payloads that went with their documents before that was noted. From here on, what no note names was tampered with."""
-    gone: dict[str, list[int]] = {}
-    for run, seq in connection.exec_driver_sql(
-        "SELECT r.run, r.seq FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
-        "WHERE p.run IS NULL ORDER BY r.run, r.seq"
-    ):
-        gone.setdefault(run, []).append(seq)
-    if not gone:
-        return
-    body = dumps({"why": "before erasing was noted", "by": "", "gone": [], "records": gone})
-    run, at, covered = "workspace", now(), digest(body)
-    hash = digest(dumps([run, 0, at, "Erased", covered, START]))
-    for statement, values in (
-        ("INSERT INTO runs (id, who, started, delivered) VALUES (?, '', ?, 0)", (run, at)),
-        (
-            "INSERT INTO records VALUES (?, 0, ?, 'Erased', ?, ?, ?, ?, ?)",
-            (run, at, covered, START, hash, n, linked(n, hash, before)),
-        ),
-        ("INSERT INTO payloads (run, seq, body) VALUES (?, 0, ?)", (run, body)),
-    ):
-        connection.exec_driver_sql(statement, values)
-
-
-# From this version to the next.
-MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs, 4: _add_trust}
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+from assay.store import dialect, schema
+from assay.store.dialect import engine_for
+from assay.store.migrations import MIGRATIONS, Migration, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +34,7 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that takes its place in the queue of writers at once, so that it cannot fail half-way for that."""
+        """A transaction that takes the write lock at once, so that it cannot fail half-way for want of it."""
         with plain_errors(), self.engine.connect() as connection:
             connection = connection.execution_options(assay_writes=True)
             with connection.begin():
@@ -199,14 +50,14 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        words = str(error.orig)
-        if "full" in words:
+        words, trouble = str(error.orig), dialect.trouble_of(error)
+        if trouble is dialect.Trouble.full:
             raise UserError("The disk is full. Free some space and run the same command again.") from error
-        if "locked" in words:
+        if trouble is dialect.Trouble.locked:
             raise StoreError(
                 "Another process has kept the workspace locked too long. Try again in a moment."
             ) from error
-        if "readonly" in words or "unable to open" in words:
+        if trouble is dialect.Trouble.unwritable:
             raise UserError("The workspace cannot be written to. Check the permissions of its folder.") from error
         raise StoreError(f"The workspace's state could not be used: {words}.") from error
     except IntegrityError as error:
@@ -217,26 +68,6 @@ def plain_errors() -> Iterator[None]:
 
 STATE = "state.db"  # the file in a workspace's folder
 DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay restore`, or start a new workspace."
-
-
-def engine_for(path: Path) -> Engine:
-    address = URL.create("sqlite", database=str(path))  # a path may hold any sign, a question mark too
-    engine = create_engine(
-        address, connect_args={"timeout": 60.0, "check_same_thread": False}, pool_size=16, max_overflow=64
-    )
-
-    @event.listens_for(engine, "connect")
-    def _connected(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # transactions are begun below, and only there
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("assay_writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
 
 
 def open_store(path: Path, *, create: bool, migrations: Mapping[int, Migration] = MIGRATIONS) -> Store:
@@ -317,9 +148,7 @@ def copy_state(store: Store, to: Path) -> None:
     partial = to.with_suffix(".part")
     partial.unlink(missing_ok=True)
     with store.read() as connection:
-        connection.exec_driver_sql("COMMIT")  # VACUUM INTO cannot run inside a transaction
-        connection.exec_driver_sql("VACUUM INTO ?", (str(partial),))
-        connection.exec_driver_sql("BEGIN")
+        dialect.copy_into(connection, partial)
     shutil.move(partial, to)
 
 

@@ -14,6 +14,7 @@ from assay.core.codec import from_json
 from assay.core.formats import PAGED_FORMATS
 from assay.core.types import Section
 from assay.store.database import Store
+from assay.store.dialect import json_length
 from assay.store.documents import LINE, PENDING, READY, UNREADABLE, Entry, entries_of, entry_of, within
 from assay.store.schema import documents, texts
 
@@ -159,7 +160,7 @@ def stretch(store: Store, document: str, scope: Scope, start: int, end: int) -> 
 
 def sums(store: Store, base: Base, scope: Scope) -> Sums:
     """The readable documents of a base, added up by the database."""
-    many = func.json_array_length(documents.c.pages)
+    many = json_length(documents.c.pages)
     paged = case((documents.c.kind.in_(PAGED_FORMATS) | (many > 1), many), else_=0)
     columns = (func.sum(paged), func.sum(documents.c.characters), func.sum(documents.c.passages), func.count())
     ready = and_(within(scope), documents.c.base == base.id, documents.c.state == READY)

@@ -13,6 +13,7 @@ from assay.core.codec import from_json, to_json
 from assay.core.formats import format_named
 from assay.core.types import Document, Section, file_name
 from assay.store.database import Store
+from assay.store.dialect import insert_new
 from assay.store.schema import documents, leftovers, texts
 
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
@@ -394,9 +395,7 @@ def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
 
 def _leave(connection: Connection, ids: Sequence[str], base: str) -> None:
     if ids:
-        connection.execute(
-            insert(leftovers).prefix_with("OR IGNORE"), [{"document": each, "base": base} for each in ids]
-        )
+        connection.execute(insert_new(leftovers), [{"document": each, "base": base} for each in ids])
 
 
 def leftover(store: Store, base: Base) -> list[str]:

@@ -9,21 +9,20 @@ import numpy as np
 from sqlalchemy import Engine, delete, func, select
 
 from assay.store.database import plain_errors
+from assay.store.dialect import VARIABLES, insert_new
 from assay.store.schema import vectors
-
-CHUNK = 500  # well under the number of variables that SQLite takes in one statement
 
 
 def recall(cache: Engine, owner: str, embedder: str, digests: Sequence[str]) -> dict[str, np.ndarray]:
     """The vectors that are known already, by digest of the text that was embedded."""
     known: dict[str, np.ndarray] = {}
     with plain_errors(), cache.connect() as connection:
-        for first in range(0, len(digests), CHUNK):
+        for first in range(0, len(digests), VARIABLES):
             rows = connection.execute(
                 select(vectors.c.digest, vectors.c.vector).where(
                     vectors.c.owner == owner,
                     vectors.c.embedder == embedder,
-                    vectors.c.digest.in_(digests[first : first + CHUNK]),
+                    vectors.c.digest.in_(digests[first : first + VARIABLES]),
                 )
             )
             known |= {row.digest: np.frombuffer(row.vector, dtype=np.float32) for row in rows}
@@ -45,14 +44,14 @@ def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.nd
     if not rows:
         return
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        connection.execute(vectors.insert().prefix_with("OR IGNORE"), rows)
+        connection.execute(insert_new(vectors), rows)
 
 
 def forget(cache: Engine, owner: str, digests: Sequence[str]) -> None:
     """The vectors of these texts, whichever embedder made them."""
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        for first in range(0, len(digests), CHUNK):
-            part = digests[first : first + CHUNK]
+        for first in range(0, len(digests), VARIABLES):
+            part = digests[first : first + VARIABLES]
             connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.in_(part)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import delete, insert, select
 
 from assay.store.database import Store
+from assay.store.dialect import insert_new
 from assay.store.schema import facts
 
 AGREED = "agreed:"
@@ -30,4 +31,4 @@ def remember(store: Store, name: str, value: str) -> None:
 
 def agree(store: Store, host: str) -> None:
     with store.write() as connection:
-        connection.execute(insert(facts).prefix_with("OR IGNORE").values(name=f"{AGREED}{host}", value=store.now()))
+        connection.execute(insert_new(facts).values(name=f"{AGREED}{host}", value=store.now()))

@@ -1,4 +1,4 @@
-"""The state of a workspace as tables: SQLite by default, any database of SQLAlchemy's by URL."""
+"""The state of a workspace as tables."""
 
 from __future__ import annotations
 

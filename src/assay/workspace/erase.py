@@ -25,6 +25,7 @@ from assay.ingest.pipeline import sweep
 from assay.store import documents
 from assay.store.access import grants
 from assay.store.database import plain_errors
+from assay.store.dialect import empty_write_ahead
 from assay.store.documents import Entry
 from assay.store.runs import erasure
 from assay.store.runs.erasure import Backup
@@ -206,13 +207,8 @@ def flush(engine: Engine) -> bool:
     until = time.monotonic() + READERS
     while True:
         with plain_errors(), engine.connect() as connection:
-            connection.exec_driver_sql("COMMIT")
-            connection.exec_driver_sql("PRAGMA busy_timeout=500")
-            row = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").first()
-            connection.exec_driver_sql("PRAGMA busy_timeout=60000")
-            connection.exec_driver_sql("BEGIN")
-        if row is None or not row[0]:
-            return True
+            if empty_write_ahead(connection):
+                return True
         if time.monotonic() > until:
             return False
         time.sleep(0.05)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Select, delete, exists, select, update
 from assay.core.errors import UserError
 from assay.core.events import WORKSPACE, Erased
 from assay.store.database import Store
+from assay.store.dialect import empty_write_ahead
 from assay.store.runs import records
 from assay.store.runs.reviews import let_go
 from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
@@ -100,7 +101,4 @@ def _untitled(connection: Connection, batch: list[str]) -> None:
 def _flush(store: Store) -> None:
     """What was deleted is not left in the write-ahead file either, as far as nobody reads from it now."""
     with store.engine.connect() as connection:
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql("COMMIT")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.exec_driver_sql("BEGIN")
+        empty_write_ahead(connection)

@@ -3,7 +3,6 @@ the witness in the second place. Records stream by; what is kept of them does no
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,6 +21,7 @@ from assay.governance.audit import witness
 from assay.governance.audit.place import Here, told_apart
 from assay.governance.audit.sign import genuine
 from assay.store.database import DAMAGED, Store
+from assay.store.dialect import DriverError
 from assay.store.runs import seals
 from assay.store.runs.chains import ROWS, Entry, Erasures, Fault, Row, What, erasures, link_of, run_faults
 from assay.store.runs.seals import Seal
@@ -177,7 +177,7 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
     try:
         cursor.execute(query)
         yield from cursor
-    except sqlite3.DatabaseError as error:
+    except DriverError as error:
         if "decode" in str(error):
             raise StoreError(f"The workspace's state could not be used: {error}.") from error
         raise UserError(DAMAGED.format(words=error)) from error

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from assay.core.access import Base
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
 from assay.store.access.grants import grant_of, grantable
 from assay.store.database import Store
+from assay.store.dialect import insert_new, insert_or_replace
 from assay.store.documents import PENDING, READY, Entry
 from assay.store.runs import records
 from assay.store.schema import documents, facts, grants
@@ -110,7 +111,7 @@ def _listed(connection: Connection, label: str) -> list[str]:
 
 def _write(connection: Connection, label: str, names: Sequence[str]) -> None:
     rows = [{"label": label, "name": name} for name in names]
-    connection.execute(insert(grants).prefix_with("OR IGNORE"), rows)
+    connection.execute(insert_new(grants), rows)
 
 
 def _put_label(connection: Connection, entry: Entry, label: str) -> None:
@@ -120,4 +121,4 @@ def _put_label(connection: Connection, entry: Entry, label: str) -> None:
     indexed = select(documents.c.id).where(place, documents.c.state.in_((READY, PENDING)))
     rows = [{"name": OWED + each, "value": entry.base} for each in connection.scalars(indexed)]
     if rows:
-        connection.execute(insert(facts).prefix_with("OR REPLACE"), rows)
+        connection.execute(insert_or_replace(facts), rows)

@@ -12,6 +12,7 @@ from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
 from assay.store.database import Store
+from assay.store.dialect import insert_new
 from assay.store.runs import records
 from assay.store.schema import bases, documents, grants, leftovers
 
@@ -117,7 +118,7 @@ def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
     """Let somebody (`user:…`), or everybody in a group (`group:…`), read a base from now on."""
     grantable(name)
     with store.write() as connection:
-        new = connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=base.id, name=name))
+        new = connection.execute(insert_new(grants).values(label=base.id, name=name))
         if new.rowcount:
             records.note(connection, store, Granted(base.id, name, True, by))
 

@@ -3,9 +3,10 @@ the things of a person who leaves."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, select, update
 
 from assay.store.database import Store, plain_errors
+from assay.store.dialect import insert_new, update_where_free
 from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway, vectors
 
 
@@ -17,7 +18,7 @@ def hand_over(store: Store, cache: Engine, old: str, new: str) -> int:
             connection.execute(update(table).where(table.c.who == old).values(who=new))
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
         # So that they go when the documents go; what the other has already need not be moved.
-        connection.execute(update(vectors).prefix_with("OR IGNORE").where(vectors.c.owner == old).values(owner=new))
+        connection.execute(update_where_free(vectors).where(vectors.c.owner == old).values(owner=new))
         connection.execute(delete(vectors).where(vectors.c.owner == old))
     return moved
 
@@ -30,7 +31,7 @@ def _bases(connection: Connection, old: str, new: str) -> int:
         taken.add(name)
         connection.execute(update(bases).where(bases.c.id == row.id).values(owner=new, name=name))
     for label in connection.scalars(select(grants.c.label).where(grants.c.name == f"user:{old}")).all():
-        connection.execute(insert(grants).prefix_with("OR IGNORE").values(label=label, name=f"user:{new}"))
+        connection.execute(insert_new(grants).values(label=label, name=f"user:{new}"))
     connection.execute(delete(grants).where(grants.c.name == f"user:{old}"))
     return len(owned)
 

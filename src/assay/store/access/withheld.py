@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, select
+from sqlalchemy import Connection, and_, bindparam, delete, select
 
 from assay.core.access import Scope
 from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
+from assay.store.dialect import json_value
 from assay.store.schema import documents, facts, mentions, payloads, records
 
 WHY = "It spoke of a document that was erased, or that you may not read any more."
@@ -39,7 +40,7 @@ _CLOSED_RUNS = (
     .where(mentions.c.run.in_(bindparam("runs", expanding=True)), documents.c.id.is_(None))
 )
 _NARROWED = (
-    select(records.c.seq, func.json_extract(payloads.c.body, "$.since").label("since"))
+    select(records.c.seq, json_value(payloads.c.body, "$.since").label("since"))
     .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
     .where(records.c.run == bindparam("of"), records.c.kind == "Narrowed")
     .order_by(records.c.seq)

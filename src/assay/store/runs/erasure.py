@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
 from assay.core.access import Base, Principal
 from assay.core.codec import dumps
@@ -18,6 +18,7 @@ from assay.store import documents
 from assay.store.access import document_access, withheld
 from assay.store.access.withheld import GONE
 from assay.store.database import Store
+from assay.store.dialect import insert_or_replace
 from assay.store.documents import Entry
 from assay.store.runs import records
 from assay.store.runs.reviews import let_go
@@ -243,7 +244,7 @@ def made_backups(store: Store) -> tuple[Backup, ...]:
 
 def _mark(connection: Connection, names: Sequence[str]) -> None:
     rows = [{"name": name, "value": ""} for name in names]
-    connection.execute(insert(facts).prefix_with("OR REPLACE"), rows)
+    connection.execute(insert_or_replace(facts), rows)
 
 
 def _parts(values: Sequence) -> Iterable[Sequence]:

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, and_, case, func, literal, null, select
 from assay.core.events import WORKSPACE
 from assay.core.events.upgrade import current_kind, stored_kinds
 from assay.store.database import Store
+from assay.store.dialect import json_length, json_value
 from assay.store.runs.budgets import State
 from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
 
@@ -59,11 +60,11 @@ class Foreseen:
 
 
 def _of(path: str) -> ColumnElement[Any]:
-    return func.json_extract(payloads.c.body, path)
+    return json_value(payloads.c.body, path)
 
 
 def _size(path: str) -> ColumnElement[Any]:
-    return func.coalesce(func.json_array_length(payloads.c.body, path), 0)
+    return func.coalesce(json_length(payloads.c.body, path), 0)
 
 
 _SEARCHES = and_(_size("$.seeks") == 0, _of("$.hops") == 0, _of("$.recalls") == 0)

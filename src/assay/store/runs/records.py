@@ -29,6 +29,7 @@ from assay.core.events import (
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.access import withheld
 from assay.store.database import Store
+from assay.store.dialect import insert_new
 from assay.store.runs import reviews
 from assay.store.runs.chains import ROWS, Entry, Row, erasures, run_faults
 from assay.store.schema import mentions, payloads, records, runs
@@ -173,7 +174,7 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
 def _inherit(connection: Connection, run: str, turns: Sequence[str]) -> None:
     """A follow-up is told what the turns before it came to: it speaks of all that they speak of, cited or not."""
     theirs = select(mentions.c.document, literal(run), literal(0)).where(mentions.c.run.in_(turns)).distinct()
-    connection.execute(_MENTION.prefix_with("OR IGNORE").from_select(["document", "run", "seq"], theirs))
+    connection.execute(insert_new(mentions).from_select(["document", "run", "seq"], theirs))
 
 
 def documents_in(body: Any) -> set[str]:

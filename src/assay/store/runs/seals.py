@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, insert, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from assay.core.codec import dumps
 from assay.store.database import Store
+from assay.store.dialect import insert_or_replace
 from assay.store.schema import facts, records, seals
 
 MOST = 1 << 62  # records that there can be
@@ -67,9 +68,9 @@ def lines(connection: Connection, after: int, upto: int) -> Iterator[tuple[int, 
 def add(store: Store, seal: Seal) -> None:
     with store.write() as connection:
         connection.execute(
-            insert(seals)
-            .prefix_with("OR REPLACE")
-            .values(n=seal.n, link=seal.link, at=seal.at, key=seal.key, signature=seal.signature)
+            insert_or_replace(seals).values(
+                n=seal.n, link=seal.link, at=seal.at, key=seal.key, signature=seal.signature
+            )
         )
 
 

@@ -1,0 +1,107 @@
+"""All that is special to one database, which is SQLite. Every other module of the store is written against SQLAlchemy."""
+
+from __future__ import annotations
+
+import sqlite3
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    Insert,
+    Table,
+    Update,
+    create_engine,
+    event,
+    func,
+    insert,
+    update,
+)
+from sqlalchemy.exc import OperationalError
+
+DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
+VARIABLES = 500  # values of one statement: well under the number that the database takes
+DriverError = sqlite3.DatabaseError
+
+
+def engine_for(path: Path) -> Engine:
+    """The engine of a database file, with the settings that durability and erasing need."""
+    address = URL.create("sqlite", database=str(path))  # a path may hold any sign, a question mark too
+    engine = create_engine(
+        address, connect_args={"timeout": 60.0, "check_same_thread": False}, pool_size=16, max_overflow=64
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun below, and only there
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("assay_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+class Trouble(Enum):
+    """What keeps the database from working, where somebody can do something about it."""
+
+    full = auto()
+    locked = auto()
+    unwritable = auto()
+
+
+def trouble_of(error: OperationalError) -> Trouble | None:
+    words = str(error.orig)
+    if "full" in words:
+        return Trouble.full
+    if "locked" in words:
+        return Trouble.locked
+    return Trouble.unwritable if "readonly" in words or "unable to open" in words else None
+
+
+def insert_new(table: Table) -> Insert:
+    """An insert that leaves rows alone that are there already."""
+    return insert(table).prefix_with("OR IGNORE")
+
+
+def update_where_free(table: Table) -> Update:
+    """An update that leaves rows alone whose new key is taken."""
+    return update(table).prefix_with("OR IGNORE")
+
+
+def insert_or_replace(table: Table) -> Insert:
+    return insert(table).prefix_with("OR REPLACE")
+
+
+def json_value(column: ColumnElement[Any], path: str) -> ColumnElement[Any]:
+    """What stands at a path (`$.answer.outcome`) of a JSON text."""
+    return func.json_extract(column, path)
+
+
+def json_length(column: ColumnElement[Any], path: str = "$") -> ColumnElement[Any]:
+    """How many items a JSON list has; null where there is none."""
+    return func.json_array_length(column, path)
+
+
+def copy_into(connection: Connection, path: Path) -> None:
+    """A whole copy of the database, also while others write."""
+    connection.exec_driver_sql("COMMIT")  # it cannot run inside a transaction
+    connection.exec_driver_sql("VACUUM INTO ?", (str(path),))
+    connection.exec_driver_sql("BEGIN")
+
+
+def empty_write_ahead(connection: Connection) -> bool:
+    """Bring the write-ahead file into the database and empty it; not while somebody reads from it."""
+    connection.exec_driver_sql("COMMIT")
+    connection.exec_driver_sql("PRAGMA busy_timeout=500")
+    row = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").first()
+    connection.exec_driver_sql("PRAGMA busy_timeout=60000")
+    connection.exec_driver_sql("BEGIN")
+    return row is None or not row[0]

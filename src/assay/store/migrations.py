@@ -1,0 +1,159 @@
+"""How a workspace's state gets from one version to the next. Each step is spelt out and not taken from the schema: the step
+after it starts from what the tables are then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from assay.core.codec import START, digest, dumps, linked
+from assay.store import dialect
+
+Migration = Callable[[Connection], None]
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _add_spending(connection: Connection) -> None:
+    connection.exec_driver_sql(
+        """CREATE TABLE spending (
+            id INTEGER NOT NULL, who VARCHAR NOT NULL, run VARCHAR NOT NULL, role VARCHAR NOT NULL, model VARCHAR NOT NULL,
+            day VARCHAR NOT NULL, state VARCHAR NOT NULL, calls INTEGER NOT NULL, reserved_tokens INTEGER NOT NULL,
+            reserved_money FLOAT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money FLOAT NOT NULL,
+            seconds FLOAT NOT NULL, PRIMARY KEY (id))"""
+    )
+    connection.exec_driver_sql("CREATE INDEX spending_by_run ON spending (run)")
+    connection.exec_driver_sql("CREATE INDEX spending_by_day ON spending (who, day)")
+
+
+def _add_threads(connection: Connection) -> None:
+    connection.exec_driver_sql(
+        """CREATE TABLE threads (
+            id VARCHAR NOT NULL, who VARCHAR NOT NULL, title TEXT NOT NULL, created VARCHAR NOT NULL,
+            updated VARCHAR NOT NULL, PRIMARY KEY (id))"""
+    )
+    connection.exec_driver_sql("CREATE INDEX threads_by_person ON threads (who, updated)")
+    connection.exec_driver_sql(
+        """CREATE TABLE turns (
+            thread VARCHAR NOT NULL, n INTEGER NOT NULL, run VARCHAR NOT NULL, PRIMARY KEY (thread, n), UNIQUE (run),
+            FOREIGN KEY(thread) REFERENCES threads (id), FOREIGN KEY(run) REFERENCES runs (id))"""
+    )
+
+
+def _add_people_and_jobs(connection: Connection) -> None:
+    for statement in (
+        """CREATE TABLE members (
+            name VARCHAR NOT NULL, groups JSON NOT NULL, admin BOOLEAN NOT NULL, password TEXT NOT NULL,
+            created VARCHAR NOT NULL, PRIMARY KEY (name))""",
+        """CREATE TABLE keys (
+            digest VARCHAR NOT NULL, id VARCHAR NOT NULL, who VARCHAR NOT NULL, label TEXT NOT NULL, created VARCHAR NOT NULL,
+            used VARCHAR NOT NULL, PRIMARY KEY (digest), UNIQUE (id),
+            FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE sessions (
+            digest VARCHAR NOT NULL, who VARCHAR NOT NULL, csrf VARCHAR NOT NULL, created VARCHAR NOT NULL,
+            expires VARCHAR NOT NULL, PRIMARY KEY (digest), FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE jobs (
+            id VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, base VARCHAR NOT NULL, state VARCHAR NOT NULL,
+            error TEXT NOT NULL, passages INTEGER NOT NULL, seconds FLOAT NOT NULL, created VARCHAR NOT NULL,
+            updated VARCHAR NOT NULL, PRIMARY KEY (id))""",
+        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages)",
+        "CREATE INDEX jobs_by_person ON jobs (who, created)",
+        "CREATE INDEX jobs_by_state ON jobs (state)",
+        """CREATE TABLE job_files (
+            job VARCHAR NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, outcome VARCHAR NOT NULL,
+            report JSON NOT NULL, PRIMARY KEY (job, n), FOREIGN KEY(job) REFERENCES jobs (id) ON DELETE CASCADE)""",
+        """CREATE TABLE underway (
+            run VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, PRIMARY KEY (run),
+            FOREIGN KEY(run) REFERENCES runs (id))""",
+        # A name is one's own from here on: the table is made anew, since a constraint cannot be changed. Documents refer to
+        # its rows, which are back before anybody looks.
+        dialect.DEFER_FOREIGN_KEYS,
+        "CREATE TABLE bases_before AS SELECT * FROM bases",
+        "DROP TABLE bases",
+        """CREATE TABLE bases (
+            id VARCHAR NOT NULL, name VARCHAR NOT NULL, owner VARCHAR NOT NULL, description TEXT NOT NULL,
+            embedder VARCHAR NOT NULL, dim INTEGER NOT NULL, created VARCHAR NOT NULL, PRIMARY KEY (id),
+            UNIQUE (owner, name))""",
+        """INSERT INTO bases (id, name, owner, description, embedder, dim, created)
+            SELECT id, name, owner, description, embedder, dim, created FROM bases_before""",
+        "DROP TABLE bases_before",
+    ):
+        connection.exec_driver_sql(statement)
+
+
+def _add_trust(connection: Connection) -> None:
+    for statement in (
+        "ALTER TABLE bases ADD COLUMN review BOOLEAN NOT NULL DEFAULT '0'",
+        "ALTER TABLE runs ADD COLUMN gated BOOLEAN NOT NULL DEFAULT '0'",
+        "DROP TABLE heads",  # what took its place covers every record
+        """CREATE TABLE seals (
+            n INTEGER NOT NULL, link VARCHAR NOT NULL, at VARCHAR NOT NULL, key VARCHAR NOT NULL, signature VARCHAR NOT NULL,
+            PRIMARY KEY (n))""",
+        """CREATE TABLE reviews (
+            id INTEGER NOT NULL, run VARCHAR NOT NULL, seal VARCHAR NOT NULL, who VARCHAR NOT NULL, state VARCHAR NOT NULL,
+            reasons JSON NOT NULL, four_eyes BOOLEAN NOT NULL, "by" VARCHAR NOT NULL, note TEXT NOT NULL,
+            created VARCHAR NOT NULL, decided VARCHAR NOT NULL, expires VARCHAR NOT NULL, notified VARCHAR NOT NULL,
+            PRIMARY KEY (id), FOREIGN KEY(run) REFERENCES runs (id))""",
+        "CREATE INDEX reviews_by_run ON reviews (run)",
+        "CREATE INDEX mentions_by_run ON mentions (run, seq)",
+        "CREATE INDEX reviews_by_state ON reviews (state, created)",
+        "CREATE TABLE backups (path TEXT NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (path))",
+        """CREATE TABLE forecasts (
+            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, who VARCHAR NOT NULL, alike VARCHAR NOT NULL,
+            foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL, PRIMARY KEY (run))""",
+        "CREATE INDEX forecasts_alike ON forecasts (who, kind, alike, at)",
+        "CREATE INDEX spending_of_day ON spending (day)",
+    ):
+        connection.exec_driver_sql(statement)
+    _number_records(connection)
+
+
+def _number_records(connection: Connection) -> None:
+    """Every record that is there gets its place in the one chain, in the order in which they were written."""
+    rows = connection.exec_driver_sql("SELECT * FROM records ORDER BY rowid").all()
+    connection.exec_driver_sql("DROP TABLE records")
+    connection.exec_driver_sql(
+        """CREATE TABLE records (
+            run VARCHAR NOT NULL, seq INTEGER NOT NULL, at VARCHAR NOT NULL, kind VARCHAR NOT NULL, digest VARCHAR NOT NULL,
+            prev VARCHAR NOT NULL, hash VARCHAR NOT NULL, n INTEGER NOT NULL, link VARCHAR NOT NULL, PRIMARY KEY (run, seq),
+            FOREIGN KEY(run) REFERENCES runs (id))"""
+    )
+    connection.exec_driver_sql("CREATE UNIQUE INDEX records_in_order ON records (n)")
+    link = START
+    for n, row in enumerate(rows, 1):
+        link = linked(n, row.hash, link)
+        values = (row.run, row.seq, row.at, row.kind, row.digest, row.prev, row.hash, n, link)
+        connection.exec_driver_sql("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    _note_what_is_gone(connection, len(rows) + 1, link)
+
+
+def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
+    """Payloads that went with their documents before that was noted. From here on, what no note names was tampered with."""
+    gone: dict[str, list[int]] = {}
+    for run, seq in connection.exec_driver_sql(
+        "SELECT r.run, r.seq FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+        "WHERE p.run IS NULL ORDER BY r.run, r.seq"
+    ):
+        gone.setdefault(run, []).append(seq)
+    if not gone:
+        return
+    body = dumps({"why": "before erasing was noted", "by": "", "gone": [], "records": gone})
+    run, at, covered = "workspace", now(), digest(body)
+    hash = digest(dumps([run, 0, at, "Erased", covered, START]))
+    for statement, values in (
+        ("INSERT INTO runs (id, who, started, delivered) VALUES (?, '', ?, 0)", (run, at)),
+        (
+            "INSERT INTO records VALUES (?, 0, ?, 'Erased', ?, ?, ?, ?, ?)",
+            (run, at, covered, START, hash, n, linked(n, hash, before)),
+        ),
+        ("INSERT INTO payloads (run, seq, body) VALUES (?, 0, ?)", (run, body)),
+    ):
+        connection.exec_driver_sql(statement, values)
+
+
+# From this version to the next.
+MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs, 4: _add_trust}
