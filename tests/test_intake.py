@@ -63,7 +63,7 @@ def rows(opened: Workspace) -> int:
     base = opened.scope().named("default")
 
     async def count() -> int:
-        return await (await opened._index(base)).count(EVERYTHING)
+        return await (await opened.context.index(base)).count(EVERYTHING)
 
     return asyncio.run(count())
 
@@ -92,7 +92,7 @@ def test_another_splitter_reads_no_file_again_and_leaves_no_old_rows(opened: Wor
     (folder / "long.txt").write_text(" ".join(f"Sentence number {n} is about valve {n}." for n in range(60)))
     add(opened, folder)
     before = rows(opened)
-    opened.settings = opened.settings.model_copy(update={"passage_tokens": 40})
+    opened = opened.with_settings(passage_tokens=40)
     reader = Plain()
     report = add(opened, folder, reader=reader)
     assert not reader.read_files and rows(opened) > before
@@ -103,7 +103,7 @@ def test_reindex_needs_no_files(opened: Workspace, folder: Path):
     add(opened, folder)
     for file in folder.iterdir():
         file.unlink()
-    opened.settings = opened.settings.model_copy(update={"passage_tokens": 40})
+    opened = opened.with_settings(passage_tokens=40)
     asyncio.run(opened.reindex())
     assert found(opened, "chapel bell")[0] == "bell.txt"
 
@@ -264,7 +264,7 @@ def test_an_index_that_was_lost_is_built_again_without_embedding(opened: Workspa
     add(opened, folder)
     embedded = opened.embedder.embedded
     shutil.rmtree(opened.path / "index")
-    opened._indexes.clear()
+    opened.context.parts.indexes.clear()
     report = asyncio.run(opened.reindex())
     assert report.readable == 3 and opened.embedder.embedded == embedded
     assert found(opened, "chapel bell")[0] == "bell.txt"
@@ -275,7 +275,7 @@ def test_an_add_notices_that_the_index_was_lost(opened: Workspace, folder: Path)
 
     add(opened, folder)
     shutil.rmtree(opened.path / "index")
-    opened._indexes.clear()
+    opened.context.parts.indexes.clear()
     add(opened, folder)
     assert found(opened, "chapel bell")[0] == "bell.txt"
 
@@ -286,10 +286,10 @@ def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, 
     add(opened, folder)
     for file in (opened.path / "index").rglob("*.manifest"):
         file.write_bytes(b"rubbish")
-    opened._indexes.clear()
+    opened.context.parts.indexes.clear()
     with pytest.raises(StoreError, match="assay reindex"):
         asyncio.run(opened.search("bell"))
-    opened._indexes.clear()
+    opened.context.parts.indexes.clear()
     asyncio.run(opened.reindex())
     assert found(opened, "chapel bell")[0] == "bell.txt"
 
@@ -374,8 +374,7 @@ def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(op
     base = opened.scope().named("default")
     with opened.store.write() as connection:
         connection.execute(insert(grants).values(label=base.id, name="user:eve"))
-    eve = Workspace(opened.path, opened.settings, opened.store, Principal("eve"))
-    eve.embedder = opened.embedder
+    eve = opened.seen_by(Principal("eve"))
     assert len(eve.sources()) == 3
     for attempt in (eve.remove(["bell.txt"]), eve.reindex(), eve.delete_base("default")):
         with pytest.raises(UserError, match="not yours"):

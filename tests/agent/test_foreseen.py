@@ -20,9 +20,9 @@ from assay.store.runs import forecasts
 from assay.store.runs.forecasts import Amount, Kind, Past, Range
 from assay.store.schema import forecasts as table
 from assay.testing import WordEmbedder
-from assay.workspace import forecast as foreseeing
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.forecast_text import forecast_lines
+from assay.workspace.types import AskOptions
 
 LARGE = (RoleModel("write", "large", True, True, True, 32_768, False),)
 SMALL = (RoleModel("write", "small", False, False, True, 4_096, True),)
@@ -115,7 +115,7 @@ async def answered(workspace: Workspace) -> str:
 async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its_end(folder: Path):
     with opened(folder) as workspace:
         how = AskOptions(mode=Mode.quick, model=False)
-        before = foreseeing.of_question(workspace, how)
+        before = workspace.forecast_question(how)
         steps = workspace.ask("How tall is tower 2?", how)
         run, _ = await anext(steps)
         kept = next(row for row in rows(workspace) if row.run == run.id)
@@ -123,7 +123,7 @@ async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its
         _ = [step async for step in steps]
         kept = next(row for row in rows(workspace) if row.run == run.id)
         assert kept.came["calls"] == 0 and 0 < kept.came["seconds"] < 60
-        after = foreseeing.of_question(workspace, how)
+        after = workspace.forecast_question(how)
         assert after.foreseen.from_runs == before.foreseen.from_runs + 1
         assert set(after.errors) == {"seconds"}
 
@@ -132,10 +132,10 @@ async def test_what_others_asked_changes_nothing_in_a_forecast(folder: Path):
     with opened(folder) as workspace:
         how = AskOptions(mode=Mode.thorough, model=False)
         other = workspace.seen_by(Principal("somebody"))
-        before = foreseeing.of_question(other, how)
+        before = other.forecast_question(how)
         expected = forecast.foreseen(Amount(seconds=1.0), ())
         forecasts.begun(workspace.store, "r-x", Kind.ask, "local", before.alike, expected, Amount(seconds=50.0))
-        assert foreseeing.of_question(other, how) == before
+        assert other.forecast_question(how) == before
 
 
 def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
@@ -144,14 +144,14 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
     ceilings["budget_run_seconds"] = 10_000
     model = {"llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m", "llm_prices": "m=1/4"}
     with opened(folder, **ceilings, **model) as workspace:
-        found = foreseeing.of_question(workspace, AskOptions())
+        found = workspace.forecast_question(AskOptions())
         assert [(each.ceiling.setting, each.probably) for each in found.reached] == [
             ("budget_run_calls", True),
             ("budget_all_day_money", True),
             ("budget_day_tokens", False),
         ]
         assert found.foreseen.money is not None and found.foreseen.money.likely > 0
-        told = "\n".join(foreseeing.lines(found))
+        told = "\n".join(forecast_lines(found))
     assert "a guess" in told and "requests" in told and "(`budget_run_calls`) will probably be reached" in told
     assert "for all together in a day (`budget_all_day_money`)" in told
 
@@ -159,14 +159,14 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
 def test_files_that_are_there_cost_nothing_and_new_ones_are_counted(folder: Path):
     with opened(folder) as workspace:
         new = Source(uri="notes/new", name="new.txt", data=b"word " * 4_000)
-        found = foreseeing.of_files(workspace, [*sources(), new], "default")
+        found = workspace.forecast_files([*sources(), new], "default")
         assert found.foreseen.counts["files"] == 4 and found.foreseen.counts["new"] == 1
         assert 20 < found.foreseen.counts["passages"] < 60
-        assert foreseeing.of_files(workspace, sources(), "default").foreseen.seconds.high == 0
+        assert workspace.forecast_files(sources(), "default").foreseen.seconds.high == 0
         report = asyncio.run(workspace.add_sources([new], reader=Plain()))
-        foreseeing.added(workspace, found, report)
-        assert foreseeing.of_files(workspace, [new], "default").foreseen.from_runs == 1
-        nowhere = foreseeing.of_files(workspace, [new], "a base that is not there yet")
+        workspace.record_added(found, report)
+        assert workspace.forecast_files([new], "default").foreseen.from_runs == 1
+        nowhere = workspace.forecast_files([new], "a base that is not there yet")
         assert nowhere.foreseen.counts["new"] == 1
 
 

@@ -62,8 +62,8 @@ from assay.testing import (
     writes,
 )
 from assay.testing import steps as plans
-from assay.workspace.ask import decided, run_context_for
-from assay.workspace.model_roles import seated
+from assay.workspace.ask import resumption, run_context_for
+from assay.workspace.model_roles import connect
 
 TENDED = "Who tends the beacon?"
 NOTES = {
@@ -126,7 +126,7 @@ async def test_the_sources_are_shown_before_the_answer_and_a_choice_days_later_i
         with opened(folder, server) as workspace:
             later = datetime.now(UTC) + timedelta(days=9)
             clock = lambda: later.isoformat(timespec="milliseconds").replace("+00:00", "Z")  # noqa: E731
-            workspace.store = replace(workspace.store, now=clock)
+            workspace.context = replace(workspace.context, store=replace(workspace.store, now=clock))
             run = await resumed(workspace, run, ANSWER_NOW)
             assert run.answer is not None and run.answer.outcome is Outcome.answered
             assert [type(event).__name__ for event in run.events].count("Paused") == 1
@@ -233,7 +233,7 @@ async def test_a_choice_is_refused_in_words_that_say_what_to_do(folder: Path):
                 await resumed(workspace, run, choice, words)
         done = await resumed(workspace, run, "ANSWER NOW ")
         with pytest.raises(UserError, match="does not wait for a choice"):
-            decided(done, ANSWER_NOW, "", "local")
+            resumption(done, ANSWER_NOW, "", "local")
         assert len(workspace.run(run.id).events) == len(done.events)
 
 
@@ -243,7 +243,7 @@ async def test_waiting_takes_nothing_from_the_seconds_that_a_run_may_take(folder
             run = await answered(workspace, TENDED, checkpoints=(Checkpoint.sources,))
         with opened(folder, server, budget_run_seconds=30) as workspace:
             late = (datetime.now(UTC) + timedelta(hours=5)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            workspace.store = replace(workspace.store, now=lambda: late)
+            workspace.context = replace(workspace.context, store=replace(workspace.store, now=lambda: late))
             run = await resumed(workspace, run, MORE_SOURCES)
     assert run.answer is not None and run.answer.outcome is Outcome.answered
     assert run.stopped is not None and run.stopped.reason is not StopReason.time
@@ -351,7 +351,7 @@ async def test_what_is_left_of_a_set_is_said(folder: Path):
         run = [await anext(steps) for _ in range(5)][-1][0]
         await steps.aclose()
         assert run.kinds[-1] == "Decided"
-        context = await run_context_for(workspace, run, await seated(workspace))
+        context = await run_context_for(workspace.context.context, run, await connect(workspace.context))
         run = await play(run, replace(context, tool_context=replace(context.tool_context, most=1)))
     examined = run.answer.examined if run.answer else None
     assert examined is not None and examined.left > 0

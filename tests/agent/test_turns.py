@@ -26,9 +26,10 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.workspace.ask import AskOptions, run_context_for
+from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace
+from assay.workspace.types import AskOptions
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."
@@ -179,7 +180,7 @@ async def test_a_turn_is_replayed_from_its_record(folder: Path):
     with opened(folder) as workspace:
         first = await turned(workspace, FIRST)
         second = await turned(workspace, "Does it lean?", first.asked.thread)
-        again = await replay(second, await run_context_for(workspace, second))
+        again = await replay(second, await run_context_for(workspace.context.context, second))
         assert again.differences == () and again.answer == second.answer
 
 

@@ -58,10 +58,7 @@ def test_only_administrators_verify_and_nobody_gets_the_runs_of_others(opened: W
 
 
 def test_a_server_seals_on_its_schedule_and_when_it_stops(opened: Workspace, second: Path):
-    often = Workspace(
-        opened.path, opened.settings.model_copy(update={"audit_minutes": 0.02 / 60}), opened.store, opened.principal
-    )
-    often.embedder = opened.embedder
+    often = opened.with_settings(audit_minutes=0.02 / 60)
     with client(often):
         for _ in range(200):
             if (second / FILE).exists():
@@ -89,7 +86,7 @@ def test_a_server_erases_what_is_too_old_and_only_for_a_time_that_may_be(
     old = replace(opened.store, now=lambda: "2030-01-01T00:00:00.000Z")
     for days, erased in ((30, False), (200, True)):
         settings = opened.settings.model_copy(update={"retention_days": days})
-        server = Server(Workspace(opened.path, settings, old, opened.principal))
+        server = Server(Workspace(replace(opened.context, settings=settings, store=old)))
         audit._tried(lambda server=server: audit.erase_now(server))
         with opened.store.read() as connection:
             left = connection.exec_driver_sql("SELECT count(*) FROM payloads WHERE run = ?", (run,)).scalar()

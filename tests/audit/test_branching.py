@@ -53,7 +53,7 @@ from assay.testing import (
     writes,
 )
 from assay.workspace.facade import Workspace
-from assay.workspace.rerun import at_the_endpoint, branch, replayed, step_begins, taken_over
+from assay.workspace.rerun import copied_events, first_of_step
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
@@ -93,7 +93,7 @@ async def asked(workspace: Workspace, question: str = QUESTION, **how: Any) -> R
 
 
 async def branched(workspace: Workspace, run: Run, place: int, model: str = "") -> Run:
-    return [run async for run, _ in branch(workspace, run, place, model)][-1]
+    return [run async for run, _ in workspace.branch(run, place, model)][-1]
 
 
 def spelled(answer: Answer | None) -> str:
@@ -114,7 +114,7 @@ async def test_an_answer_is_made_again_with_no_model_and_no_index(folder: Path, 
     shutil.rmtree(folder / "index")
     model.close()
     with opened(folder) as workspace:
-        again = await replayed(workspace, workspace.run(run.id))
+        again = await workspace.replay(workspace.run(run.id))
     assert again.same and spelled(again.answer) == spelled(run.answer) and not again.differences
     assert again.taken > 0, "what compares vectors cannot be made again without them"
     assert run.answer is not None and run.answer.claims
@@ -123,7 +123,7 @@ async def test_an_answer_is_made_again_with_no_model_and_no_index(folder: Path, 
 async def test_where_the_index_is_there_every_step_is_made_again(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
-        again = await replayed(workspace, run)
+        again = await workspace.replay(run)
     assert again.same and not again.differences and again.taken == 0
 
 
@@ -136,7 +136,7 @@ async def test_without_an_index_a_forged_verdict_is_still_found(folder: Path):
         assert isinstance(event, Checked)
         lied = replace(event, claim=replace(event.claim, why="on a whim"))
         forged = Run(run.id, (*run.events[:place], lied, *run.events[place + 1 :]))
-        again = await replayed(workspace, forged)
+        again = await workspace.replay(forged)
     assert any(f"record {place}: Checked" in each for each in again.differences)
 
 
@@ -145,7 +145,7 @@ async def test_an_answer_that_was_forged_is_not_the_one_that_is_made_again(folde
         run = await asked(workspace)
         shutil.rmtree(folder / "index")
         forged = Answered(replace(run.answer, gaps=("nothing",)))  # type: ignore[type-var]
-        again = await replayed(workspace, Run(run.id, (*run.events[:-1], forged)))
+        again = await workspace.replay(Run(run.id, (*run.events[:-1], forged)))
     assert not again.same and spelled(again.answer) == spelled(run.answer)
 
 
@@ -155,7 +155,7 @@ async def test_a_synthesis_is_made_again_without_an_index(folder: Path):
         run = [run async for run, _ in workspace.synthesise(chosen)][-1]
     shutil.rmtree(folder / "index")
     with opened(folder) as workspace:
-        again = await replayed(workspace, workspace.run(run.id))
+        again = await workspace.replay(workspace.run(run.id))
     assert again.same and not again.differences
     assert 0 < again.taken < len(run.events)
 
@@ -164,10 +164,10 @@ async def test_a_reply_to_a_prompt_in_other_words_is_used_and_told(folder: Path,
     """As it is after an update that changed how a prompt is worded."""
     with opened(folder, model) as workspace:
         run = await asked(workspace)
-        assert (await replayed(workspace, run)).reworded == 0
+        assert (await workspace.replay(run)).reworded == 0
         halves = prompts.halves
         monkeypatch.setattr(prompts, "halves", lambda name, values: (f"Please. {halves(name, values)[0]}", "…"))
-        again = await replayed(workspace, run)
+        again = await workspace.replay(run)
     assert again.same and not again.differences
     assert again.reworded == sum(isinstance(event, ModelReplied) for event in run.events)
 
@@ -184,14 +184,14 @@ async def test_in_which_order_arguments_were_named_changes_nothing_after_a_resta
         run = await asked(workspace)
         made = [call for call in run.calls if "type" in call.arguments]
         assert made and list(made[0].arguments) == sorted(made[0].arguments)
-        assert (await replayed(workspace, workspace.run(run.id))).reworded == 0
+        assert (await workspace.replay(workspace.run(run.id))).reworded == 0
 
 
 async def test_a_run_without_an_answer_cannot_be_made_again(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
         with pytest.raises(UserError, match="has no answer yet"):
-            await replayed(workspace, Run(run.id, run.events[:-1]))
+            await workspace.replay(Run(run.id, run.events[:-1]))
 
 
 # --- begun anew from a step -----------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ async def test_a_branch_begins_with_what_was_recorded_and_asks_another_model_fro
         with ChatServer(other.answer) as second, opened(folder, second) as elsewhere:
             new = await branched(elsewhere, run, drafted, "another")
             requested = [request["model"] for request in second.requests]
-    first = step_begins(run, drafted)
+    first = first_of_step(run, drafted)
     assert isinstance(run.events[first], ModelReplied) and run.events[first].role == "write"
     assert new.events[1:first] == run.events[1:first], "the same events, up to the step that is done again"
     assert new.asked.branch is not None and (new.asked.branch.run, new.asked.branch.at) == (run.id, first)
@@ -255,14 +255,14 @@ def test_a_step_is_done_again_as_a_whole():
     verdicts = [Checked(place, None) for place in range(2)]  # type: ignore[arg-type]
     failure = Failed("ModelError", "gone"), Resumed(by="me")
     run = Run("r1", (question, draft, reply, verdicts[0], *failure, reply, verdicts[1], Answered(ANSWER)))
-    assert [step_begins(run, place) for place in range(1, len(run.events))] == [1, 2, 2, 2, 2, 2, 2, 8]
+    assert [first_of_step(run, place) for place in range(1, len(run.events))] == [1, 2, 2, 2, 2, 2, 2, 8]
 
 
 def test_a_choice_that_somebody_made_is_not_taken_back():
     question = Asked("What?", "me", "2026-01-01")
     paused, chosen = Paused(Checkpoint.sources, "These?", ("go on",)), Resumed("go on", by="me")
     run = Run("r1", (question, paused, chosen, ModelReplied("write", "write", "m", "r", ""), Drafted((), Shape.prose)))
-    assert step_begins(run, 4) == 3, "the draft, with the reply it was made of; the choice stands"
+    assert first_of_step(run, 4) == 3, "the draft, with the reply it was made of; the choice stands"
 
 
 def test_a_branch_never_takes_over_a_decision_on_an_answer():
@@ -274,15 +274,15 @@ def test_a_branch_never_takes_over_a_decision_on_an_answer():
     )
     run = run.then(Answered(answer, seal))
     for place in range(2, 5):
-        first = step_begins(run, place)
+        first = first_of_step(run, place)
         assert first == 2
-        assert not any(isinstance(event, AwaitingReview | Reviewed | Answered) for event in taken_over(run, first))
+        assert not any(isinstance(event, AwaitingReview | Reviewed | Answered) for event in copied_events(run, first))
 
 
 def test_what_somebody_may_not_read_is_not_taken_over():
     question = Asked("What?", "me", "2026-01-01")
     run = Run("r1", (question, Drafted((), Shape.prose), Withheld("Checked", "gone"), Withheld("Answered", "")))
-    assert taken_over(run, 3) == run.events[1:2]
+    assert copied_events(run, 3) == run.events[1:2]
 
 
 async def test_a_branch_waits_for_a_reviewer_like_any_run(folder: Path):
@@ -316,8 +316,8 @@ async def test_what_a_branch_may_read_is_as_of_now(folder: Path):
 async def test_a_branch_that_was_stopped_goes_on_with_its_own_model(folder: Path, model: ChatServer):
     with opened(folder, model) as workspace:
         run = await asked(workspace)
-        first = step_begins(run, place_of(run, Drafted))
-        steps = branch(workspace, run, first, "another")
+        first = first_of_step(run, place_of(run, Drafted))
+        steps = workspace.branch(run, first, "another")
         async for new, _ in steps:
             if len(new.events) == first:
                 break  # all that was taken over is on record, and nothing was asked yet
@@ -329,7 +329,7 @@ async def test_a_branch_that_was_stopped_goes_on_with_its_own_model(folder: Path
 
 def test_only_a_model_of_the_endpoint_can_be_named_by_anybody(folder: Path, model: ChatServer):
     with opened(folder, model) as workspace:
-        assert at_the_endpoint(workspace, " llama3:8b ") == "llama3:8b"
-        assert at_the_endpoint(workspace, "none") == "none" and at_the_endpoint(workspace, "") == ""
+        assert workspace.check_model_name(" llama3:8b ") == "llama3:8b"
+        assert workspace.check_model_name("none") == "none" and workspace.check_model_name("") == ""
         with pytest.raises(UserError, match="a provider's model"):
-            at_the_endpoint(workspace, "openai:gpt-5")
+            workspace.check_model_name("openai:gpt-5")

@@ -24,7 +24,6 @@ from assay.governance.reports.runs import by_week
 from assay.governance.reports.tools import tools
 from assay.store.database import open_store
 from assay.store.runs.figures import Foreseen, Spent
-from assay.workspace.rerun import branch
 
 
 def column(made: Report, name: str) -> list[object]:
@@ -186,7 +185,7 @@ async def test_reports_are_computed_from_the_records_of_real_runs(tmp_path: Path
         assert column(catalogue.made(store, catalogue.Kind.runs, since="2001", until=store.now()[:10]), "runs") == [2]
         account = dict(catalogue.account(store, runs[0]).rows)
         assert account["question"] == "How tall is the tower?" and account["record"] == "whole"
-        new = [run async for run, _ in branch(workspace, runs[0], len(runs[0].events) - 1)][-1]
+        new = [run async for run, _ in workspace.branch(runs[0], len(runs[0].events) - 1)][-1]
         assert next(figures(catalogue.told.of_run(store, new.id))).calls == 0, "those were the other run's"
         assert dict(catalogue.account(store, new).rows)["goes on from"].startswith(runs[0].id)
 

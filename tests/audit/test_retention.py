@@ -19,7 +19,7 @@ from assay.workspace.facade import Workspace
 
 def later(opened: Workspace, day: str) -> Workspace:
     """The same workspace, on another day."""
-    return Workspace(opened.path, opened.settings, replace(opened.store, now=lambda: f"{day}T00:00:00.000Z"))
+    return Workspace(replace(opened.context, store=replace(opened.store, now=lambda: f"{day}T00:00:00.000Z")))
 
 
 def bodies(opened: Workspace) -> int:

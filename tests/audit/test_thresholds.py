@@ -10,13 +10,12 @@ import pytest
 import yaml
 from facts_of_runs import BOUNDARIES, one
 
-import assay
 from assay.governance.reports import monitoring
 from assay.governance.reports.figures import RunFigures
 from assay.governance.reports.health import health, measured
 from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, quantile
 
-FILES = Path(assay.__file__).parent / "data" / "monitoring"
+FILES = Path(monitoring.__file__).parent / "data"
 
 
 LIMITS = {

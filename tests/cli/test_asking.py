@@ -13,7 +13,6 @@ from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, r
 from assay.cli.setup import consent
 from assay.cli.view.route_advice import REMARK, never_needed_the_loop
 from assay.core.events import Asked, Mode, RoleModel, Route, Routed
-from assay.core.settings import load_settings
 from assay.store import facts
 from assay.store.runs import records
 from assay.store.runs.history import history, routes
@@ -219,7 +218,7 @@ def test_an_endpoint_elsewhere_is_asked_about_once(noted: Workspace, typed: Type
 def test_agreeing_is_remembered(noted: Workspace, monkeypatch):
     monkeypatch.setattr(consent, "at_terminal", lambda: True)
     monkeypatch.setattr(consent, "agrees", lambda question: "models.example" in question)
-    noted.settings = load_settings(noted.path, {"llm_base_url": "https://models.example/v1", "llm_model": "big"})
+    noted = noted.with_settings(llm_base_url="https://models.example/v1", llm_model="big")
     consent.settle(noted)
     assert facts.agreed(noted.store, "models.example")
     monkeypatch.setattr(consent, "agrees", lambda question: pytest.fail("asked twice"))

@@ -273,7 +273,7 @@ def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
 
 def test_what_a_document_says_steers_no_terminal_when_it_is_shown(capsys: pytest.CaptureFixture[str]):
     from assay.cli.questions.chat import Talk
-    from assay.workspace.ask import AskOptions
+    from assay.workspace.types import AskOptions
 
     for as_json in (False, True):
         open_talk = Talk(None, Show(Format.text, as_json, False, ""), AskOptions())  # pyright: ignore[reportArgumentType]

@@ -46,7 +46,7 @@ def check(opened: Workspace, acknowledged: set[str]) -> None:
     async def passages() -> dict[str, int]:
         if not ready:
             return {}
-        index = await opened._index(opened.scope().named("default"))
+        index = await opened.context.index(opened.scope().named("default"))
         hits = await index.dense((await opened.embedder.queries(["pump"]))[0], 100_000, EVERYTHING)
         assert len({hit.passage.id for hit in hits}) == len(hits) == await index.count(EVERYTHING)
         counts: dict[str, int] = {}

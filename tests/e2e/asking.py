@@ -20,7 +20,7 @@ from assay.core.run import Run
 from assay.index.lance.lazy_import import load_lancedb
 from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.synthesise import SynthesisRequest
+from assay.workspace.types import SynthesisRequest
 
 QUESTION = "Where is the paint of the lamp room ground, and who tends the beacon?"
 

@@ -21,7 +21,6 @@ from assay.core.events import Decision
 from assay.core.run import Run
 from assay.index.lance.lazy_import import load_lancedb
 from assay.ingest.sources import sources
-from assay.workspace import review
 from assay.workspace.facade import Workspace, open_workspace
 
 passed: list[str] = []
@@ -105,9 +104,9 @@ async def follow(steps: AsyncIterator[tuple[Run, Any]]) -> str:
 
 def approved(workspace: Workspace, run: str) -> AsyncIterator[tuple[Run, Any]]:
     """What waits is approved, and the run goes on."""
-    bench = review.at_terminal(workspace)
-    review.decide(bench, run, Decision.approve, review.shown(bench, run).seal)
-    return review.carried_on(bench, run)
+    bench = workspace.reviews()
+    bench.decide(run, Decision.approve, bench.sheet(run).seal)
+    return bench.resume(run)
 
 
 async def do(what: str, workspace: Workspace, folder: Path) -> None:

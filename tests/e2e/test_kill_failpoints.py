@@ -69,7 +69,7 @@ class Scene:
         self.place, self.server, self.what = place, server, what
         asyncio.run(filled(place / "first", notes))
         with self.opened(place / "first") as workspace:
-            asyncio.run(model_roles.seated(workspace))  # what the endpoint can do is known
+            asyncio.run(model_roles.connect(workspace.context))  # what the endpoint can do is known
 
     def opened(self, folder: Path, key: str = "again") -> Workspace:
         settings: dict[str, Any] = {"llm_base_url": self.server.url, "llm_model": "scripted", "llm_api_key": key}

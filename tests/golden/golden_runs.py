@@ -30,8 +30,6 @@ from assay.models.llm import Reply, ToolCall
 from assay.store.runs.records import chain
 from assay.testing import ChatServer, Script, WordEmbedder, role_of
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.rerun import replayed
-from assay.workspace.review import at_terminal, decide, shown
 
 HERE = Path(__file__).parent
 WORKSPACE, SECOND_PLACE = "workspace", "second"  # in each archive: the folder, and where its seals are kept too
@@ -154,7 +152,7 @@ def observed(folder: Path, run: str, who: str) -> Json:
             account = to_json(workspace.account(run))
             seen["account"] = {name: short(part) for name, part in account.items()}
         if now.answer is not None:
-            made = asyncio.run(replayed(workspace, now))
+            made = asyncio.run(workspace.replay(now))
             seen["replayed"] = {
                 "same": made.same,
                 "differences": list(made.differences),
@@ -236,8 +234,8 @@ async def _finish(folder: Path, run: str, how: Mapping[str, str], answer: Callab
         server = stack.enter_context(ChatServer(answer, window=WINDOW)) if answer else None
         workspace = stack.enter_context(opened(folder, server))
         if how.get("decide"):
-            bench = at_terminal(workspace)
-            decide(bench, run, Decision(how["decide"]), shown(bench, run).seal)
+            reviews = workspace.reviews()
+            reviews.decide(run, Decision(how["decide"]), reviews.sheet(run).seal)
         async for _ in workspace.resume(run, how.get("choice", ""), how.get("words", "")):
             pass
         return workspace.run(run)

@@ -27,7 +27,7 @@ from assay.store.access import grants
 from assay.store.runs import history
 from assay.testing.fill import FillPolicy, fill
 from assay.workspace import share
-from assay.workspace.ask import AskOptions
+from assay.workspace.types import AskOptions
 
 LEFT_OUT = re.compile(
     r"/(original|pictures|page/\d+|pages)|^/metrics|^/api/session|^/v1/"
@@ -120,8 +120,8 @@ class Attack:
             lambda: seen.account(run),
             lambda: seen.thread(thread),
             lambda: history.history(seen.store, "reader", seen.scope(), 50),
-            lambda: share.of_document(seen, document),
-            lambda: share.of_base(seen, name),
+            lambda: seen.document_access(document),
+            lambda: seen.base_access(name),
         ]
         await self.told("a function", self.random.choice(some), f"{word} {document} {run} {thread} {name}")
 
@@ -183,7 +183,7 @@ class Attack:
         self.made.set_access(document, name, may)
         if self.random.random() < 0.05:
             for base in self.made.as_(EDITOR).scope().bases:
-                await share.settle(self.made.as_(EDITOR), base)
+                await share.update_index(self.made.as_(EDITOR).context, base)
 
     def held(self, what: str, told: str, given: str) -> None:
         """Nothing of what may not be read is in it, but for what the attacker has brought along."""

@@ -21,9 +21,9 @@ from assay.models.capability import Capability
 from assay.store import facts
 from assay.store.runs import records
 from assay.testing import WordEmbedder
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.model_roles import PROBE
+from assay.workspace.types import AskOptions
 
 ABLE = Capability(tools=True, schema=True, json=True, window=8192)
 KEY = "sk-not-to-be-seen-5d1f"
@@ -81,12 +81,7 @@ def door(opened: Workspace, url: str, *, probed: Capability | None = ABLE, **set
     if probed is not None:
         fact = f"{PROBE}{urlsplit(url).netloc}/{flags['llm_model']}"
         facts.remember(opened.store, fact, dumps(to_json(probed)))
-    beside = Workspace(
-        opened.path, opened.settings.model_validate(dict(opened.settings) | flags), opened.store, opened.principal
-    )
-    beside._indexes = opened._indexes
-    beside.embedder = opened.embedder
-    return beside
+    return opened.with_settings(**flags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from assay.ingest.sources import Source
 from assay.store.access import grants, tokens
 from assay.store.runs import erasure, records
 from assay.workspace import erase
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
+from assay.workspace.types import AskOptions, ErasureReport
 
 MARK = "zqsecret"
 WORDS = ("found cracks, and", "wants it pulled down")  # of the documents that go, and of no others
@@ -76,10 +76,10 @@ def secrets(made: World) -> list[str]:
     return [document for document, mark in made.marks.items() if mark.startswith(MARK)]
 
 
-async def erase_secrets(made: World) -> erase.Gone:
+async def erase_secrets(made: World) -> ErasureReport:
     seen = made.as_(EDITOR)
     entries = [entry for entry in seen.sources() if entry.id in secrets(made)]
-    return await erase.erase(seen, entries, seen.scope())
+    return await seen.erase(entries, seen.scope())
 
 
 async def test_an_erased_document_is_in_no_file_and_every_chain_verifies(made: World):
@@ -137,7 +137,7 @@ async def test_backups_are_named_with_what_they_hold(made: World, tmp_path: Path
     assert [each.path for each in gone.backups] == [str(to)]
 
 
-@pytest.mark.parametrize("at", ["_out_of_index", "_out_of_files", "flush"])
+@pytest.mark.parametrize("at", ["_erase_from_index", "_erase_files", "flush"])
 async def test_an_erasure_that_was_cut_off_is_finished_when_the_workspace_is_next_opened(
     made: World, at: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -166,8 +166,8 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
     tokens.new_key(made.workspace.store, "reader", "zqlabel")
     assert left(folder, "zqquestion", "zqlabel", "zqown")
     with pytest.raises(UserError, match="owns documents"):
-        await erase.erase_person(made.workspace, "reader")
-    gone = await erase.erase_person(made.workspace, "reader", with_documents=True)
+        await made.workspace.erase_person("reader")
+    gone = await made.workspace.erase_person("reader", with_documents=True)
     assert gone.whole and gone.records
     assert left(folder, "zqquestion", "zqlabel", "zqown") == []
     whole(made.workspace)
@@ -176,7 +176,7 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
         assert not state.execute(f"SELECT 1 FROM {table} WHERE {column} = 'reader'").fetchall(), table
     assert not state.execute("SELECT 1 FROM members WHERE name = 'reader'").fetchall()
     with pytest.raises(Missing):
-        await erase.erase_person(made.workspace, "reader")
+        await made.workspace.erase_person("reader")
     assert (await made.ask("GET", "/api/me")).status_code == 401
 
 

@@ -39,7 +39,7 @@ from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, role_of, synt
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
-from assay.workspace.synthesise import SynthesisRequest
+from assay.workspace.types import SynthesisRequest
 
 MARK = fence_mark("r0123456789abcdef")
 SIGN = "zqx"  # stands in whatever is hostile here, and nowhere else

@@ -33,6 +33,7 @@ from assay.testing import (
     writes,
 )
 from assay.workspace import ask
+from assay.workspace.context import WorkspaceContext
 from assay.workspace.facade import Workspace
 
 # --- endpoints and processes ----------------------------------------------------------------------------------------
@@ -141,10 +142,10 @@ class Died(BaseException):
 
 async def begun(opened: Workspace, question: str, length: int, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of which so many events are on disk when it dies, whatever it was about to do with them."""
-    record = ask.recorded
+    record = ask.record
     on_disk: list[str] = []
 
-    def until_it_dies(place: Workspace, run: Run, event: Event) -> Run:
+    def until_it_dies(place: WorkspaceContext, run: Run, event: Event) -> Run:
         longer = record(place, run, event)
         on_disk.append(run.id)
         if len(on_disk) == length:
@@ -152,7 +153,7 @@ async def begun(opened: Workspace, question: str, length: int, monkeypatch: pyte
         return longer
 
     with monkeypatch.context() as patched, pytest.raises(Died):
-        patched.setattr(ask, "recorded", until_it_dies)
+        patched.setattr(ask, "record", until_it_dies)
         await asked(opened, question)
     return opened.run(on_disk[0])
 

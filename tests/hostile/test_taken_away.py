@@ -116,7 +116,7 @@ async def test_a_follow_up_knows_nothing_of_an_earlier_answer_that_is_withheld(m
 
 
 def _by_rule() -> Any:
-    from assay.workspace.ask import AskOptions
+    from assay.workspace.types import AskOptions
 
     return AskOptions(model=False, today="2026-03-01")
 
@@ -166,7 +166,7 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
     gone = next(document for document, mark in made.marks.items() if mark == "zqsecret0x")
 
     async def lose() -> None:
-        await erase.erase(seen, seen.named(gone, seen.scope()), seen.scope(["shared"]))
+        await seen.erase(seen.named(gone, seen.scope()), seen.scope(["shared"]))
 
     run, _, lost = await carried(made, 6, lose)
     assert lost
@@ -213,7 +213,7 @@ async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(mad
     assert secret not in await found(READER)
     assert await found(guest) == set(), "it was given, and the index does not know yet"
     for base in made.as_(EDITOR).scope().bases:
-        assert await share.settle(made.as_(EDITOR), base)
+        assert await share.update_index(made.as_(EDITOR).context, base)
     assert await found(guest) == {secret} and secret not in await found(READER)
 
 

@@ -20,7 +20,7 @@ from assay.core.errors import UserError
 from assay.core.events import Mode
 from assay.serve.mcp import results
 from assay.store.access import grants
-from assay.workspace.ask import AskOptions
+from assay.workspace.types import AskOptions
 
 PAIRS = 2_000 if os.environ.get("ASSAY_SOAK") else 15
 A_WORLD = 250  # pairs of sequences in one pair of worlds

@@ -21,7 +21,7 @@ from assay.governance.review.policy import (
     STAKES,
     Policy,
     policy_of,
-    reasons,
+    review_reasons,
 )
 
 
@@ -64,7 +64,7 @@ def waits(
     )
     answer = Answer(question, (Block(tuple(claims)),), Outcome.answered, said=said)
     names = marked or {}
-    return reasons(run, answer, policy, lambda ids: [names[each] for each in sorted(ids) if each in names])
+    return review_reasons(run, answer, policy, lambda ids: [names[each] for each in sorted(ids) if each in names])
 
 
 def test_an_answer_waits_for_nobody_where_nothing_says_so():
@@ -140,9 +140,9 @@ def test_a_draft_that_was_given_up_counts_whatever_took_its_place():
         Checked(0, claim()),
     )
     answer = Answer("How tall?", (Block((claim(),)),), Outcome.answered)
-    found = reasons(Run("r1", events), answer, Policy(support=0.5, conflicts=True), lambda ids: [])
+    found = review_reasons(Run("r1", events), answer, Policy(support=0.5, conflicts=True), lambda ids: [])
     assert found == ("only 0 of the 1 claims of its draft held", CONFLICTS)
-    assert not reasons(
+    assert not review_reasons(
         Run("r1", (*events[:2], *events[4:])), answer, Policy(support=0.5, conflicts=True), lambda ids: []
     )
 

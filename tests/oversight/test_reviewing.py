@@ -22,9 +22,8 @@ from assay.store.access import grants, members
 from assay.store.runs import records, reviews
 from assay.store.schema import documents
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
-from assay.workspace import review as reviewing
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewContext
+from assay.workspace.review import ReviewService
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 NOTES = {
@@ -56,16 +55,16 @@ def team(folder: Path, model: ChatServer | None = None, **flags: Any) -> Iterato
         yield seen
 
 
-def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> ReviewContext:
-    return ReviewContext(workspace.seen_by(who), admin, lambda run, asker: Principal(asker))
+def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> ReviewService:
+    return workspace.seen_by(who).reviews(admin=admin, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace, **how: Any) -> Run:
     return [run async for run, _ in workspace.ask(QUESTION, **how)][-1]
 
 
-async def carried(tool_context: ReviewContext, run: str) -> Run:
-    return [now async for now, _ in reviewing.carried_on(tool_context, run)][-1]
+async def carried(tool_context: ReviewService, run: str) -> Run:
+    return [now async for now, _ in tool_context.resume(run)][-1]
 
 
 def model(**other: Any) -> ChatServer:
@@ -87,16 +86,16 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
         run = await asked(mine)
         assert run.held and run.held.reasons == ("every answer is looked at here",) and not run.delivered
         tool_context = bench(mine)
-        first = reviewing.shown(tool_context, run.id)
+        first = tool_context.sheet(run.id)
         assert [each.claim.words for each in first.claims] == ["The tower at Carrow Point is 31 metres tall."]
-        reviewing.decide(
-            tool_context, run.id, Decision.edit, first.seal, edits=[Edit(0, "The tower is 31 metres tall and leans.")]
+        tool_context.decide(
+            run.id, Decision.edit, first.seal, edits=[Edit(0, "The tower is 31 metres tall and leans.")]
         )
         again = await carried(tool_context, run.id)
-        second = reviewing.shown(tool_context, run.id)
+        second = tool_context.sheet(run.id)
         assert again.held and second.seal != first.seal
         assert [(each.claim.edited, each.claim.verdict) for each in second.claims] == [("reviewer", Verdict.supported)]
-        reviewing.decide(tool_context, run.id, Decision.approve, second.seal)
+        tool_context.decide(run.id, Decision.approve, second.seal)
         done = await carried(tool_context, run.id)
         told = done.events[-1]
         assert isinstance(told, Answered) and told.seal == second.seal
@@ -109,15 +108,15 @@ async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_de
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        seal = reviewing.shown(tool_context, run.id).seal
-        reviewing.decide(tool_context, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 400 metres tall.")])
+        seal = tool_context.sheet(run.id).seal
+        tool_context.decide(run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 400 metres tall.")])
         await carried(tool_context, run.id)
-        sheet = reviewing.shown(tool_context, run.id)
+        sheet = tool_context.sheet(run.id)
         (written,) = sheet.claims
         assert (
             written.claim.verdict is not Verdict.supported and not written.told and written.claim.edited == "reviewer"
         )
-        reviewing.decide(tool_context, run.id, Decision.approve, sheet.seal)
+        tool_context.decide(run.id, Decision.approve, sheet.seal)
         done = await carried(tool_context, run.id)
         assert done.answer is not None and "400" not in dumps(to_json(done.answer.blocks))
 
@@ -126,21 +125,19 @@ async def test_a_claim_can_be_dropped(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        reviewing.decide(
-            tool_context, run.id, Decision.edit, reviewing.shown(tool_context, run.id).seal, edits=[Edit(0)]
-        )
+        tool_context.decide(run.id, Decision.edit, tool_context.sheet(run.id).seal, edits=[Edit(0)])
         await carried(tool_context, run.id)
-        assert reviewing.shown(tool_context, run.id).claims == ()
+        assert tool_context.sheet(run.id).claims == ()
 
 
 async def test_a_rejected_answer_is_never_delivered_and_whoever_asked_is_told_why(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        seal = reviewing.shown(tool_context, run.id).seal
+        seal = tool_context.sheet(run.id).seal
         with pytest.raises(UserError, match="Say why"):
-            reviewing.decide(tool_context, run.id, Decision.reject, seal)
-        reviewing.decide(tool_context, run.id, Decision.reject, seal, "It is out of date.")
+            tool_context.decide(run.id, Decision.reject, seal)
+        tool_context.decide(run.id, Decision.reject, seal, "It is out of date.")
         found = mine.run(run.id)
         assert found.rejected and found.rejected.note == "It is out of date."
         assert [each async for each in mine.resume(run.id)] == []
@@ -156,14 +153,14 @@ async def test_a_person_may_say_that_much_depends_on_the_answer(stocked: Path):
 
 async def test_answers_from_a_marked_knowledge_base_wait_and_only_its_owner_marks_it(stocked: Path):
     with opened(stocked) as whole:
-        reviewing.mark_base(whole, "default", on=True)
+        whole.mark_for_review("default", on=True)
         with pytest.raises(UserError, match="not yours to change"):
-            reviewing.mark_base(whole.seen_by(ASKER), "default", on=False)
+            whole.seen_by(ASKER).mark_for_review("default", on=False)
         try:
             run = await asked(whole)
             assert run.held and run.held.reasons == ("it draws on a knowledge base whose answers are reviewed",)
         finally:
-            reviewing.mark_base(whole, "default", on=False)
+            whole.mark_for_review("default", on=False)
         assert (await asked(whole)).delivered
         with pytest.raises(Exception, match="no reviewer has approved"):
             records.append(whole.store, run.id, len(run.events), Answered(run.held.answer))
@@ -179,15 +176,15 @@ async def test_whoever_may_not_review_is_told_the_same_as_if_there_were_no_such_
         for who, admin in ((STRANGER, False), (STRANGER, True), (ASKER, True)):
             tool_context = bench(mine, who, admin=admin)
             with pytest.raises(Missing) as there:
-                reviewing.shown(tool_context, run.id)
+                tool_context.sheet(run.id)
             with pytest.raises(Missing) as not_there:
-                reviewing.shown(tool_context, "r0000000000000000")
+                tool_context.sheet("r0000000000000000")
             assert str(there.value).replace(run.id, "R") == str(not_there.value).replace("r0000000000000000", "R")
             with pytest.raises(Missing):
-                reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)  # pyright: ignore
+                tool_context.decide(run.id, Decision.approve, run.held.seal)  # pyright: ignore
             with pytest.raises(Missing):
-                reviewing.trace(tool_context, run.id)
-            assert reviewing.queue(tool_context) == ([], "")
+                tool_context.trace(run.id)
+            assert tool_context.queue() == ([], "")
 
 
 async def test_a_reviewer_reads_every_document_that_the_answer_cites_or_there_is_nothing_to_review(stocked: Path):
@@ -201,12 +198,12 @@ async def test_a_reviewer_reads_every_document_that_the_answer_cites_or_there_is
             base = connection.exec_driver_sql("SELECT base FROM documents LIMIT 1").scalar()
             connection.exec_driver_sql("INSERT INTO grants (label, name) VALUES ('closed', 'user:asker')")
         try:
-            assert run.id not in [each.review.run for each in reviewing.queue(tool_context)[0]]
-            for look in (reviewing.shown, reviewing.trace):
+            assert run.id not in [each.review.run for each in tool_context.queue()[0]]
+            for look in (tool_context.sheet, tool_context.trace):
                 with pytest.raises(Missing):
-                    look(tool_context, run.id)
+                    look(run.id)
             with pytest.raises(Missing):
-                reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)
+                tool_context.decide(run.id, Decision.approve, run.held.seal)
         finally:
             with mine.store.write() as connection:
                 connection.execute(update(documents).where(documents.c.id == cited).values(label=base))
@@ -225,10 +222,10 @@ async def test_a_document_that_is_not_cited_and_not_theirs_is_not_in_what_a_revi
             connection.exec_driver_sql("INSERT INTO grants (label, name) VALUES ('closed', 'user:asker')")
         try:
             tool_context = bench(mine)
-            sheet = reviewing.shown(tool_context, run.id)
+            sheet = tool_context.sheet(run.id)
             assert sheet.line.may_decide and [each.claim.words for each in sheet.claims]
             seen = dumps([to_json(each) for each in (sheet.answer, sheet.claims, sheet.evidence, sheet.history)])
-            seen += dumps([to_json(event) for _, event in reviewing.trace(tool_context, run.id)])
+            seen += dumps([to_json(event) for _, event in tool_context.trace(run.id)])
             assert "orpiment" not in seen and lamp not in seen
         finally:
             with mine.store.write() as connection:
@@ -242,18 +239,18 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        tool_context, seen = bench(mine), reviewing._seen
+        tool_context, seen = bench(mine), ReviewService._draft
 
-        def looked(tool_context: ReviewContext, review: reviews.Review) -> reviewing.Seen:
+        def looked(tool_context: ReviewService, review: reviews.Review) -> Any:
             found = seen(tool_context, review)
             with mine.store.write() as connection:  # at that very moment
                 connection.exec_driver_sql("DELETE FROM grants WHERE name = 'user:reviewer'")
             return found
 
-        monkeypatch.setattr(reviewing, "_seen", looked)
+        monkeypatch.setattr(ReviewService, "_draft", looked)
         try:
             with pytest.raises(Missing):
-                reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)
+                tool_context.decide(run.id, Decision.approve, run.held.seal)
         finally:
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:reviewer")
@@ -268,13 +265,13 @@ async def test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_t
     with team(stocked, review_four_eyes=since == "then", **names) as mine:
         run = await asked(mine)
     with team(stocked, review_four_eyes=since == "now", **names) as mine:
-        own = reviewing.shown(bench(mine, ASKER), run.id)
+        own = bench(mine, ASKER).sheet(run.id)
         assert not own.line.may_decide and "somebody else" in own.line.why_not
-        events = [event for _, event in reviewing.trace(bench(mine, ASKER), run.id) if not isinstance(event, Looking)]
+        events = [event for _, event in bench(mine, ASKER).trace(run.id) if not isinstance(event, Looking)]
         assert "31 metres" not in dumps([to_json(each) for each in (own.answer, own.claims, *events)])
         with pytest.raises(UserError, match="somebody else has to look"):
-            reviewing.decide(bench(mine, ASKER), run.id, Decision.approve, own.seal)
-        reviewing.decide(bench(mine), run.id, Decision.approve, own.seal)
+            bench(mine, ASKER).decide(run.id, Decision.approve, own.seal)
+        bench(mine).decide(run.id, Decision.approve, own.seal)
         assert (await carried(bench(mine), run.id)).delivered
 
 
@@ -283,15 +280,15 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
 ):
     with team(stocked, reviewers="") as mine:
         run = await asked(mine)
-        assert reviewing.shown(bench(mine, REVIEWER, admin=True), run.id)
+        assert bench(mine, REVIEWER, admin=True).sheet(run.id)
         with pytest.raises(Missing):
-            reviewing.shown(bench(mine, REVIEWER), run.id)
+            bench(mine, REVIEWER).sheet(run.id)
         whole = mine.seen_by(LOCAL)
-        assert reviewing.shown(reviewing.at_terminal(whole), run.id)
+        assert whole.reviews().sheet(run.id)
         members.add(mine.store, "editor")
         try:
             with pytest.raises(Missing):
-                reviewing.shown(reviewing.at_terminal(whole), run.id)
+                whole.reviews().sheet(run.id)
         finally:
             members.remove(mine.store, "editor")
 
@@ -304,8 +301,8 @@ async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stoc
         handover.hand_over(mine.store, mine.cache, "asker", "second")
         try:
             with pytest.raises(UserError, match="somebody else has to look"):
-                reviewing.decide(bench(mine, SECOND), run.id, Decision.approve, run.held.seal)  # pyright: ignore
-            assert reviewing.shown(bench(mine), run.id).line.may_decide
+                bench(mine, SECOND).decide(run.id, Decision.approve, run.held.seal)  # pyright: ignore
+            assert bench(mine).sheet(run.id).line.may_decide
         finally:
             handover.hand_over(mine.store, mine.cache, "second", "asker")
             with opened(stocked) as whole:
@@ -313,13 +310,13 @@ async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stoc
 
 
 def test_reviewers_are_named_as_users_and_groups():
-    from assay.governance.review.gate import Reviewer, reviewers_in
+    from assay.governance.review.gate import Reviewer, parse_reviewers
 
-    names = reviewers_in("user:x, group:board")
+    names = parse_reviewers("user:x, group:board")
     assert Reviewer(Principal("y", frozenset({"board"})), False, names).may_review
     assert not Reviewer(Principal("y"), True, names).may_review
     with pytest.raises(UserError, match="user:NAME or group:NAME"):
-        reviewers_in("board")
+        parse_reviewers("board")
 
 
 # --- seals ----------------------------------------------------------------------------------------------------------
@@ -329,30 +326,30 @@ async def test_a_decision_on_what_no_longer_waits_is_refused_in_a_line(stocked: 
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        seal = reviewing.shown(tool_context, run.id).seal
+        seal = tool_context.sheet(run.id).seal
         with pytest.raises(UserError, match="no longer what you looked at"):
-            reviewing.decide(tool_context, run.id, Decision.approve, "0" * 64)
-        reviewing.decide(tool_context, run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 31 metres tall.")])
+            tool_context.decide(run.id, Decision.approve, "0" * 64)
+        tool_context.decide(run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 31 metres tall.")])
         await carried(tool_context, run.id)
         with pytest.raises(UserError, match="no longer what you looked at"):
-            reviewing.decide(tool_context, run.id, Decision.approve, seal)
+            tool_context.decide(run.id, Decision.approve, seal)
 
 
 async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: pytest.MonkeyPatch):
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        first, second, seen = bench(mine), bench(mine, SECOND), reviewing._seen
+        first, second, seen = bench(mine), bench(mine, SECOND), ReviewService._draft
 
-        def meanwhile(tool_context: ReviewContext, review: reviews.Review) -> reviewing.Seen:
+        def meanwhile(tool_context: ReviewService, review: reviews.Review) -> Any:
             found = seen(tool_context, review)
             if tool_context is second:
-                reviewing.decide(first, run.id, Decision.approve, review.seal)
+                first.decide(run.id, Decision.approve, review.seal)
             return found
 
-        monkeypatch.setattr(reviewing, "_seen", meanwhile)
+        monkeypatch.setattr(ReviewService, "_draft", meanwhile)
         with pytest.raises(UserError, match="waits for a reviewer any more"):
-            reviewing.decide(second, run.id, Decision.reject, run.held.seal, "No.")
+            second.decide(run.id, Decision.reject, run.held.seal, "No.")
         assert [each.by for each in mine.run(run.id).reviews] == ["reviewer"]
 
 
@@ -360,8 +357,8 @@ async def test_an_approval_that_has_lapsed_delivers_nothing_and_the_answer_waits
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        seal = reviewing.shown(tool_context, run.id).seal
-        reviewing.decide(tool_context, run.id, Decision.approve, seal)
+        seal = tool_context.sheet(run.id).seal
+        tool_context.decide(run.id, Decision.approve, seal)
         with mine.store.write() as connection:
             connection.exec_driver_sql(
                 "UPDATE reviews SET expires = '2020-01-01T00:00:00.000Z' WHERE run = ?", (run.id,)
@@ -369,14 +366,14 @@ async def test_an_approval_that_has_lapsed_delivers_nothing_and_the_answer_waits
         again = await carried(tool_context, run.id)
         assert again.held and not again.delivered and again.held.seal != seal
         with pytest.raises(UserError, match="no longer what you looked at"):
-            reviewing.decide(tool_context, run.id, Decision.approve, seal)  # the same words, sent once more
+            tool_context.decide(run.id, Decision.approve, seal)  # the same words, sent once more
 
 
 async def test_a_process_that_dies_between_approval_and_delivery_leaves_a_run_that_is_delivered_once(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        reviewing.decide(tool_context, run.id, Decision.approve, reviewing.shown(tool_context, run.id).seal)
+        tool_context.decide(run.id, Decision.approve, tool_context.sheet(run.id).seal)
         assert (run.id, "asker") in reviews.undelivered(mine.store)
     with team(stocked) as mine:  # another process
         assert (await carried(bench(mine), run.id)).delivered
@@ -393,7 +390,7 @@ async def test_what_is_delivered_under_a_seal_is_what_waited_under_it_whoever_wr
         run = await asked(mine)
         assert run.held
         tool_context = bench(mine)
-        reviewing.decide(tool_context, run.id, Decision.approve, run.held.seal)
+        tool_context.decide(run.id, Decision.approve, run.held.seal)
         other = replace(run.held.answer, blocks=())
         with pytest.raises(Exception, match="exactly this answer"):
             records.append(mine.store, run.id, len(run.events) + 1, Answered(other, run.held.seal))
@@ -417,7 +414,7 @@ async def test_an_edit_that_makes_no_sense_is_said(stocked: Path, decision: Deci
     with team(stocked) as mine:
         run = await asked(mine)
         with pytest.raises(UserError, match=says):
-            reviewing.decide(bench(mine), run.id, decision, run.held.seal, edits=edits)  # pyright: ignore
+            bench(mine).decide(run.id, decision, run.held.seal, edits=edits)  # pyright: ignore
         assert mine.run(run.id).held
 
 
@@ -425,10 +422,8 @@ async def test_decisions_are_kept_with_what_was_asked_and_what_would_have_been_s
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
-        reviewing.decide(
-            tool_context, run.id, Decision.reject, reviewing.shown(tool_context, run.id).seal, "Ask the harbour master."
-        )
-        sheet, made = next(each for each in reviewing.kept(tool_context) if each[0].line.review.run == run.id)
+        tool_context.decide(run.id, Decision.reject, tool_context.sheet(run.id).seal, "Ask the harbour master.")
+        sheet, made = next(each for each in tool_context.decided() if each[0].line.review.run == run.id)
         assert (sheet.line.question, made.decision, made.note) == (QUESTION, Decision.reject, "Ask the harbour master.")
         assert "31 metres" in dumps(to_json(sheet.answer))
 
@@ -438,9 +433,9 @@ async def test_a_queue_is_paged_with_the_longest_waiting_first(stocked: Path):
         for _ in range(3):
             await asked(mine)
         tool_context, seen, after = bench(mine), list[str](), ""
-        whole = [each.review.run for each in reviewing.queue(tool_context)[0]]
+        whole = [each.review.run for each in tool_context.queue()[0]]
         while True:
-            lines, after = reviewing.queue(tool_context, after=after, limit=2)
+            lines, after = tool_context.queue(after=after, limit=2)
             seen += [each.review.run for each in lines]
             if not after:
                 break

@@ -29,10 +29,8 @@ from assay.store.access.withheld import GONE
 from assay.store.runs import records, reviews
 from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
-from assay.workspace import erase as erasing
-from assay.workspace import rerun, review, share
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewContext
+from assay.workspace.review import ReviewService
 
 NOTES = {
     "tower.txt": "The tower of the lighthouse at Carrow Point is 31 metres tall. It leans a little.",
@@ -65,8 +63,8 @@ def team(folder: Path, **flags: Any) -> Iterator[Workspace]:
         yield whole.seen_by(ASKER)
 
 
-def bench(workspace: Workspace) -> ReviewContext:
-    return ReviewContext(workspace.seen_by(REVIEWER), False, lambda run, asker: Principal(asker))
+def bench(workspace: Workspace) -> ReviewService:
+    return workspace.seen_by(REVIEWER).reviews(admin=False, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace) -> Run:
@@ -88,7 +86,7 @@ def states(workspace: Workspace, run: str) -> list[str]:
 
 async def erase(workspace: Workspace, name: str) -> None:
     owner = workspace.seen_by(LOCAL)
-    await erasing.erase(owner, [each for each in owner.sources() if each.name == name], owner.scope())
+    await owner.erase([each for each in owner.sources() if each.name == name], owner.scope())
 
 
 async def test_an_answer_that_waits_and_loses_a_document_waits_no_more_and_its_run_goes_on_without_it(folder: Path):
@@ -96,15 +94,15 @@ async def test_an_answer_that_waits_and_loses_a_document_waits_no_more_and_its_r
         run = await asked(seen)
         assert run.held and states(seen, run.id) == ["waiting"]
         await erase(seen, "survey.txt")
-        assert states(seen, run.id) == ["superseded"] and review.queue(bench(seen))[0] == []
+        assert states(seen, run.id) == ["superseded"] and bench(seen).queue()[0] == []
         again = [now async for now, _ in seen.resume(run.id)][-1]
         assert again.held is not None and any(isinstance(event, Narrowed) for event in again.events)
         assert states(seen, run.id) == ["superseded", "waiting"]
-        (line,) = review.queue(bench(seen))[0]
-        sheet = review.shown(bench(seen), run.id)
+        (line,) = bench(seen).queue()[0]
+        sheet = bench(seen).sheet(run.id)
         assert line.may_decide and sheet.seal == again.held.seal and sheet.claims
-        review.decide(bench(seen), run.id, Decision.approve, sheet.seal)
-        done = [now async for now, _ in review.carried_on(bench(seen), run.id)][-1]
+        bench(seen).decide(run.id, Decision.approve, sheet.seal)
+        done = [now async for now, _ in bench(seen).resume(run.id)][-1]
         assert done.answer is not None and not list(records.faults(seen.store, run.id))
 
 
@@ -113,12 +111,12 @@ async def test_an_answer_that_waits_when_access_is_taken_away_is_held_anew_when_
         run = await asked(seen)
         owner = seen.seen_by(LOCAL)
         (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
-        await share.change_document(owner, survey, "user:asker", False)
+        await owner.share_document(survey, "user:asker", False)
         again = [now async for now, _ in seen.resume(run.id)][-1]
         assert again.held is not None and states(seen, run.id) == ["superseded", "waiting"]
-        sheet = review.shown(bench(seen), run.id)
-        review.decide(bench(seen), run.id, Decision.approve, sheet.seal)
-        done = [now async for now, _ in review.carried_on(bench(seen), run.id)][-1]
+        sheet = bench(seen).sheet(run.id)
+        bench(seen).decide(run.id, Decision.approve, sheet.seal)
+        done = [now async for now, _ in bench(seen).resume(run.id)][-1]
         assert done.answer is not None and survey not in {each.passage.doc_id for each in done.evidence}
         assert reviews.latest(seen.store, run.id).state == "delivered"
 
@@ -130,7 +128,7 @@ async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_
         run = await stopped_after(steps, ToolRan)
         owner = seen.seen_by(LOCAL)
         (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
-        await share.change_document(owner, survey, "user:asker", False)
+        await owner.share_document(survey, "user:asker", False)
         done = [now async for now, _ in seen.resume(run)][-1]
         assert done.answer is not None and seen.run(run).answer == done.answer
         assert [event.since for event in done.events if isinstance(event, Narrowed)] == [0]
@@ -157,23 +155,23 @@ async def test_what_a_reviewer_has_or_has_rejected_is_not_to_be_had_by_beginning
     with team(folder) as seen:
         held = await asked(seen)
         place = held.kinds.index("AwaitingReview")
-        review.decide(bench(seen), held.id, Decision.reject, held.held.seal, "not like this")
+        bench(seen).decide(held.id, Decision.reject, held.held.seal, "not like this")
     with team(folder, review_always=False) as seen:
-        again = [now async for now, _ in rerun.branch(seen, seen.run(held.id), place)][-1]
+        again = [now async for now, _ in seen.branch(seen.run(held.id), place)][-1]
         assert again.held is not None and again.answer is None
-        assert review.watched(seen, again.id)
+        assert seen.may_need_review(again.id)
 
 
 async def test_what_a_person_decided_as_a_reviewer_is_under_no_name_when_they_are_erased(folder: Path):
     with team(folder) as seen:
         run = await asked(seen)
-        review.decide(bench(seen), run.id, Decision.reject, run.held.seal, "zqremark of mine")
+        bench(seen).decide(run.id, Decision.reject, run.held.seal, "zqremark of mine")
         with seen.store.write() as connection:
             connection.exec_driver_sql(
                 "INSERT INTO forecasts (run, kind, who, alike, foreseen, at) VALUES ('x', 'ask', 'reviewer', '', '{}', '')"
             )
             connection.exec_driver_sql("INSERT INTO members VALUES ('reviewer', '[]', 0, '', '')")
-        await erasing.erase_person(seen.seen_by(LOCAL), "reviewer")
+        await seen.seen_by(LOCAL).erase_person("reviewer")
         with seen.store.read() as connection:
             rows = connection.exec_driver_sql("SELECT by, note, state FROM reviews").all()
             whose = connection.exec_driver_sql("SELECT who FROM forecasts WHERE run = 'x'").scalar()

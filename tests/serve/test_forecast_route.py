@@ -13,9 +13,9 @@ from assay.ingest.sources import Source
 from assay.serve.app import make_app
 from assay.serve.state import Server
 from assay.testing import WordEmbedder
-from assay.workspace import forecast
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.forecast_text import forecast_lines
+from assay.workspace.types import AskOptions
 
 
 class Plain:
@@ -45,7 +45,7 @@ async def test_a_question_is_forecast_as_in_the_terminal_and_nothing_is_begun(wo
         strange = await client.post("/api/forecast", json={"question": "How tall?", "bases": ["nowhere"]})
         runs = await client.get("/api/runs")
     told = reply.json()
-    expected = forecast.of_question(workspace, AskOptions())
+    expected = workspace.forecast_question(AskOptions())
     assert reply.status_code == 200 and told["kind"] == "ask" and told["from_runs"] == 0 and told["error"] is None
     for name in ("calls", "tokens", "money", "seconds"):
         assert 0 < told[name]["low"] < told[name]["likely"] < told[name]["high"]
@@ -53,7 +53,7 @@ async def test_a_question_is_forecast_as_in_the_terminal_and_nothing_is_begun(wo
     assert told["ceiling"] == {
         "setting": "budget_run_calls", "what": "calls", "of": "run", "most": 1.0, "probably": True
     }  # fmt: skip
-    assert (told["documents"], told["passages"]) == (1, 1) and told["lines"] == forecast.lines(expected)
+    assert (told["documents"], told["passages"]) == (1, 1) and told["lines"] == forecast_lines(expected)
     assert ruled.json()["calls"] == {"low": 0.0, "likely": 0.0, "high": 0.0} and ruled.json()["ceiling"] is None
     assert strange.status_code in {400, 404}
     assert runs.json()["runs"] == []

@@ -25,7 +25,6 @@ from assay.serve import review_webhook
 from assay.serve.state import ServeOptions
 from assay.store.access import grants
 from assay.store.runs import reviews, underway
-from assay.workspace import review
 
 TALL = "31 metres tall"
 REVIEWS = {"review_always": True, "reviewers": "user:reader"}
@@ -128,8 +127,8 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
         whole = us.at.server.workspace.seen_by(Principal("reader"))
-        tool_context = review.ReviewContext(whole, False, lambda run, who: Principal(who))
-        review.decide(tool_context, run, Decision.approve, held.seal)  # and dies before it goes on
+        service = whole.reviews(admin=False, principal_of=lambda run, who: Principal(who))
+        service.decide(run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"
         keys = us.keys
@@ -204,7 +203,7 @@ def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_o
             run = ask(client)["id"]
             store = at.server.workspace.store
             until(lambda: not reviews.untold(store))
-            assert asyncio.run(review.tell(at.server.workspace, 5.0)) == 0
+            assert asyncio.run(at.server.workspace.notify_reviewers(5.0)) == 0
     assert len(heard) == 2  # it was refused once, and not forgotten
     headers, body = heard[-1]
     assert json.loads(body) == {

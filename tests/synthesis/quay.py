@@ -9,7 +9,7 @@ from notes import filled, opened  # noqa: F401
 
 from assay.core.run import Run
 from assay.workspace.facade import Workspace
-from assay.workspace.synthesise import SynthesisRequest
+from assay.workspace.types import SynthesisRequest
 
 REBUILT = "The north sluice at Marrow Quay was rebuilt in 1998."
 DENIED = "The north sluice at Marrow Quay was rebuilt in 2003."

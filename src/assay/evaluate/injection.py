@@ -33,8 +33,8 @@ from assay.models.factory import has_model
 from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, WordEmbedder
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.types import AskOptions
 
 Report = Callable[[str], None]
 PLACES = ("start", "middle", "end")
@@ -236,7 +236,7 @@ async def measure(
         found["rules"] = await _run_attacks(opened, cases, ids, foreign, None, report, "rules")
         obedient = ObedientModel(foreign)
         server = open_.enter_context(ChatServer(obedient.answer))
-        obeying = _with_settings(opened, llm_model="servant", llm_base_url=server.url, llm_api_key="none")
+        obeying = opened.with_settings(llm_model="servant", llm_base_url=server.url, llm_api_key="none")
         found["obedient"] = await _run_attacks(obeying, cases, ids, foreign, obedient, report, "obedient model")
         found["obedient"]["obeyed"] = obedient.obeyed
         if endpoint:
@@ -259,15 +259,6 @@ def _share(flags: Sequence[bool]) -> dict[str, Any]:
     return {"share": round(sum(flags) / len(flags), 4) if flags else 0.0, "of": len(flags)}
 
 
-def _with_settings(opened: Workspace, **settings: Any) -> Workspace:
-    """The same workspace with other settings."""
-    beside = Workspace(
-        opened.path, opened.settings.model_validate(dict(opened.settings) | settings), opened.store, opened.principal
-    )
-    beside._indexes, beside.embedder = opened._indexes, opened.embedder
-    return beside
-
-
 async def _build_workspace(
     folder: Path, cases: Sequence[InjectionCase], lies: Sequence[PoisonedQuestion]
 ) -> tuple[Workspace, str, dict[str, str]]:
@@ -281,7 +272,6 @@ async def _build_workspace(
         [_source(name, words) for name, words in texts.items()], "attacks", reader=PlainTextReader()
     )
     other = opened.seen_by(Principal("other"))
-    other.embedder = opened.embedder
     await other.add_sources([_source("theirs", THEIRS)], "theirs", reader=PlainTextReader())
     (foreign,) = (entry.id for entry in other.sources())
     return opened, foreign, {entry.uri.removeprefix("attack:"): entry.id for entry in opened.sources()}

@@ -24,8 +24,8 @@ from assay.serve.state import Person, Server
 from assay.serve.views import run_views
 from assay.serve.views.chat_markdown import number_notes
 from assay.store.access import withheld
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
+from assay.workspace.types import AskOptions
 
 SPOKEN = frozenset(
     {

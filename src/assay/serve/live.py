@@ -28,8 +28,6 @@ from assay.store.access import withheld
 from assay.store.database import Store
 from assay.store.runs import budgets, records, reviews, underway
 from assay.store.runs.records import documents_in
-from assay.workspace import review
-from assay.workspace.ask import decided, recorded
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -138,7 +136,7 @@ class LiveRuns:
             raise UserError(f"Run {run_id} waits for a reviewer: there is nothing to carry on before that.")
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
-        decided(run, choice, words, workspace.principal.id)  # says what does not fit
+        workspace.check_choice(run, choice, words)  # says what does not fit
         underway.begin(workspace.store, run_id, workspace.principal)
         own = ActiveRun(run_id, workspace.principal.id, run)
         with self._lock:
@@ -208,7 +206,7 @@ class LiveRuns:
             run = workspace.run(own.id)
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
             if not at_rest:  # a question to a person is not taken back
-                recorded(workspace, run, Failed(error, detail))
+                workspace.record(run, Failed(error, detail))
         except AssayError:
             log.exception("the ending of run %s could not be recorded", own.id)
 
@@ -219,7 +217,7 @@ class LiveRuns:
                 own.frames.clear()  # those at hand follow each other without a gap
             return
         seq = len(run.events) - 1
-        at, watched = records.moment(workspace.store, own.id, seq), review.watched(workspace, own.id)
+        at, watched = records.moment(workspace.store, own.id, seq), workspace.may_need_review(own.id)
         frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self._lock:
             own.frames.append(frame)
@@ -382,7 +380,7 @@ def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
-    watched = review.watched(workspace, run_id)
+    watched = workspace.may_need_review(run_id)
     return [build_frame(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 
 from assay.core.errors import AssayError
-from assay.workspace import review
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -22,7 +21,7 @@ async def notify_reviewers(workspace: Workspace) -> None:
     while workspace.settings.review_webhook:
         await asyncio.sleep(pause)
         try:
-            await review.tell(workspace, SECONDS)
+            await workspace.notify_reviewers(SECONDS)
             pause = LOOKS
         except AssayError as error:
             pause = min(pause * 2, LONGEST)

@@ -1,13 +1,13 @@
-"""A question over a workspace: the run is begun, the kit is laid out, the loop carries it on, each event recorded first."""
+"""A question: begin the run, build its context, let the loop continue it. Each event is recorded before it is yielded."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.agent.context import RunContext
 from assay.agent.hops.scoring import HOPS
@@ -23,121 +23,97 @@ from assay.core.events import (
     Eagerness,
     Event,
     Failed,
-    Mode,
     Narrowed,
     Resumed,
     Route,
-    SearchFilters,
     Stakes,
     ToolRan,
     Withheld,
 )
 from assay.core.run import Run
 from assay.core.settings import hider
-from assay.core.types import Exchange
 from assay.evidence.assess import Assessor
-from assay.governance.tracing.export import traced
+from assay.governance.review.gate import review_requirement
+from assay.governance.tracing.export import export_spans
 from assay.models.factory import has_model
 from assay.models.llm import Role
-from assay.models.meter import ConnectedModel
 from assay.store import documents, threads
 from assay.store.access import withheld
 from assay.store.runs import budgets, records, reviews
 from assay.workspace import forecast, model_roles
-from assay.workspace.review import oversees
-
-if TYPE_CHECKING:
-    from assay.workspace.facade import Workspace
-
-Steps = AsyncIterator[tuple[Run, Event]]
+from assay.workspace.context import WorkspaceContext
+from assay.workspace.model_roles import Roles
+from assay.workspace.types import AskOptions, Steps
 
 
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """How a question is to be dealt with: what a person may choose for each."""
-
-    mode: Mode = Mode.balanced
-    where: SearchFilters = field(default_factory=SearchFilters)
-    today: str | None = None
-    eagerness: Eagerness | None = None  # None leaves it to the settings
-    checkpoints: Sequence[Checkpoint] | None = None
-    route: Route | None = None  # a plain look-up, or the loop, without asking a model which
-    model: bool = True  # False goes by rule, whatever the settings say
-    tools: Sequence[Tool] = ()  # read-only tools of one's own
-    assess: Assessor | None = None  # one's own way to weigh evidence
-    thread: str = ""  # the conversation that it is a turn of, and what came before in it
-    history: tuple[Exchange, ...] = ()
-    stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
-
-
-async def ask(workspace: Workspace, question: str, how: AskOptions) -> Steps:
+async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
     if how.route is Route.direct:
         raise UserError("Nobody can ask past the documents: the route is lookup or research.")
-    scope = workspace.scope(how.where.bases)  # an unknown base is said before anything is written down
-    roles = await roles_of(workspace) if how.model and has_model(workspace.settings) else {}
-    who = workspace.principal.id
+    settings = context.settings
+    scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
+    roles = await model_roles.connect(context) if how.model and has_model(settings) else {}
+    who = context.principal.id
     asked = Asked(
         question.strip(),
         who,
         how.today or date.today().isoformat(),
         how.mode,
         how.where,
-        how.eagerness or Eagerness(workspace.settings.eagerness),
-        tuple(how.checkpoints if how.checkpoints is not None else checkpoints_in(workspace.settings.checkpoints)),
+        how.eagerness or Eagerness(settings.eagerness),
+        tuple(how.checkpoints if how.checkpoints is not None else parse_checkpoints(settings.checkpoints)),
         how.route,
-        model_roles.seats(roles),
+        model_roles.role_models(roles),
         {base.name: base.description for base in scope.bases},
         thread=how.thread,
         history=how.history,
         stakes=how.stakes,
     )
-    gated = how.stakes is Stakes.high or workspace.settings.review_always
-    run = recorded(workspace, Run(records.begin(workspace.store, who, gated=gated), ()), asked)
-    forecast.begun(workspace, run)
+    gated = how.stakes is Stakes.high or settings.review_always
+    run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)
+    forecast.record_expected(context, run)
     yield run, asked
-    async for step in carried_on(workspace, run, roles, how.tools, how.assess):
+    async for step in continue_run(context, run, roles, how.tools, how.assess):
         yield step
 
 
-def checkpoints_in(words: str) -> tuple[Checkpoint, ...]:
-    """Checkpoints as a setting names them."""
-    named = [word.strip().lower() for word in words.split(",") if word.strip()]
-    if strange := [word for word in named if word not in set(Checkpoint)]:
-        raise UserError(f"There is no checkpoint {strange[0]!r}. There is: {', '.join(Checkpoint)}.")
+def parse_checkpoints(setting: str) -> tuple[Checkpoint, ...]:
+    """The checkpoints that a comma-separated setting names."""
+    named = [word.strip().lower() for word in setting.split(",") if word.strip()]
+    if unknown := [word for word in named if word not in set(Checkpoint)]:
+        raise UserError(f"There is no checkpoint {unknown[0]!r}. There is: {', '.join(Checkpoint)}.")
     return tuple(Checkpoint(word) for word in dict.fromkeys(named))
 
 
-async def resume(workspace: Workspace, run: Run, choice: str = "", words: str = "") -> Steps:
-    """Carry on a run that was stopped, has failed, or waits for a person; the latter needs a choice."""
-    who = workspace.principal.id
-    decision = decided(run, choice, words, who)
+async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: str = "") -> Steps:
+    """Continue a run that was interrupted, has failed, or waits for a choice."""
+    who = context.principal.id
+    resumed = resumption(run, choice, words, who)
     if run.asked.thread:
-        with suppress(Missing):  # of a thread that was forgotten since it is no turn
-            threads.add(workspace.store, run.asked.thread, who, run.id)  # the process may have died before it was one
-    budgets.lost(workspace.store, run.id)  # what was in flight when a process died may have been paid for
-    if decision is not None:
-        run = recorded(workspace, run, decision)
-        yield run, decision
+        with suppress(Missing):  # the thread was deleted since
+            threads.add(context.store, run.asked.thread, who, run.id)  # the process may have died before doing so
+    budgets.lost(context.store, run.id)  # a request that was in flight when a process died may have been paid for
+    if resumed is not None:
+        run = record(context, run, resumed)
+        yield run, resumed
     if run.delivered:
         return
-    roles: Mapping[Role, tuple[ConnectedModel, ...]] = {}
+    roles: Roles = {}
     if run.asked.has_model:
-        from assay.workspace.rerun import as_begun
-
-        asked = as_begun(workspace, run)  # with the model that it was begun with, where that is another one
-        if not has_model(asked.settings):
+        branched_with = run.asked.branch.model if run.asked.branch else ""
+        with_model = model_roles.with_model(context, branched_with)
+        if not has_model(with_model.settings):
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = model_roles.as_recorded(await roles_of(asked), run)
-    async for step in carried_on(workspace, run, roles):
+        roles = model_roles.with_recorded_capabilities(await model_roles.connect(with_model), run)
+    async for step in continue_run(context, run, roles):
         yield step
 
 
-def decided(run: Run, choice: str, words: str, who: str) -> Resumed | None:
-    """What a person's choice is as an event; none where nobody has to choose."""
+def resumption(run: Run, choice: str, words: str, who: str) -> Resumed | None:
+    """The event that resumes the run with this choice; None if the run just continues. Refuses what is no choice of the run."""
     waiting = run.waiting
     if waiting is None:
         if choice:
@@ -155,30 +131,25 @@ def decided(run: Run, choice: str, words: str, who: str) -> Resumed | None:
     return Resumed(fitting[0], words.strip(), who)
 
 
-async def roles_of(workspace: Workspace) -> Mapping[Role, tuple[ConnectedModel, ...]]:
-    workspace.models_agreed()
-    return await model_roles.seated(workspace)
-
-
-async def carried_on(
-    workspace: Workspace,
+async def continue_run(
+    context: WorkspaceContext,
     run: Run,
-    roles: Mapping[Role, tuple[ConnectedModel, ...]],
+    roles: Roles,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
 ) -> Steps:
-    context = await run_context_for(workspace, run, roles, tools, assess)
+    run_context = await run_context_for(context, run, roles, tools, assess)
     before = len(run.events)
-    async for event in loop_of(run)(run, context):
-        run = workspace.run(run.id) if isinstance(event, Narrowed) else run.then(event)
+    async for event in _loop(run)(run, run_context):
+        run = context.run(run.id) if isinstance(event, Narrowed) else run.then(event)
         if run.delivered:
-            forecast.ended(workspace, run, context.limits)  # what was set aside for a draft that needed less is free
+            forecast.record_actual(context, run, run_context.limits)
         yield run, event
-    await traced(workspace.store, workspace.settings, run, before)
+    await export_spans(context.store, context.settings, run, before)
 
 
-def loop_of(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
-    """The loop that carries a run on: the agent's, or that of a synthesis."""
+def _loop(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
+    """The loop that continues this run: the agent's, or that of a synthesis."""
     if run.asked.brief is None:
         return carry_on
     from assay.synthesis import pipeline
@@ -186,83 +157,85 @@ def loop_of(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
     return pipeline.carry_on
 
 
-def recorded(workspace: Workspace, run: Run, event: Event) -> Run:
-    match event:  # what tools and errors say may repeat a key; replies come without them already
+def record(context: WorkspaceContext, run: Run, event: Event) -> Run:
+    """Append an event to the run, in the store first. Secrets in tool output and errors are masked; replies of models are
+    masked where they arrive."""
+    match event:
         case ToolRan(note=note, error=error):
-            hide = hider(workspace.settings)
+            hide = hider(context.settings)
             event = replace(event, note=hide(note), error=hide(error))
         case Failed(detail=detail):
-            event = replace(event, detail=hider(workspace.settings)(detail))
+            event = replace(event, detail=hider(context.settings)(detail))
         case _:
             pass
-    records.append(workspace.store, run.id, len(run.events), event)
+    records.append(context.store, run.id, len(run.events), event)
     return run.then(event)
 
 
 async def run_context_for(
-    workspace: Workspace,
+    context: WorkspaceContext,
     run: Run,
-    roles: Mapping[Role, tuple[ConnectedModel, ...]] | None = None,
+    roles: Roles | None = None,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
     search_context: Any = None,
 ) -> RunContext:
-    """What a run needs. The scope is made anew whenever it is asked for: access taken away is gone at the next call. `shelf`
-    takes the place of the one that looks into the index."""
-    asked, settings = run.asked, workspace.settings
+    """What a run needs. The scope is made anew at each call, so that revoked access ends at once. `search_context` replaces
+    the one that uses the index."""
+    asked, settings = run.asked, context.settings
     bases = asked.where.bases
-    scope = workspace.scope(bases)
-    tool_context = ToolContext(search_context or await workspace.search_context(scope), lambda: workspace.scope(bases))
-    allowed = model_roles.allowance(settings, run)
-    left = _clock(workspace, run, allowed.seconds)
+    search_context = search_context or await context.search_context(context.scope(bases))
+    tool_context = ToolContext(search_context, lambda: context.scope(bases))
+    allowed = model_roles.allowance(settings, synthesis=asked.brief is not None)
+    seconds_left = _clock(context, run, allowed.seconds)
     limits = Limits(
         rounds=settings.search_rounds or ROUNDS[asked.mode],
         calls=allowed.calls,
         tokens=allowed.tokens,
         money=allowed.money,
         seconds=allowed.seconds,
-        seconds_left=left,
+        seconds_left=seconds_left,
         room=min((seat.window for seat in asked.seats if seat.role == Role.decide), default=8192),
     )
-    kept_back = limits.kept_back * limits.seconds
+    reserve = limits.kept_back * limits.seconds
     return RunContext(
         tool_context=tool_context,
-        record=lambda run, event: recorded(workspace, run, event),
-        document=lambda document: documents.get(workspace.store, document, workspace.scope(bases)),
-        unreadable=lambda: tuple(each.uri for each in workspace.sources(bases) if each.state != documents.READY),
+        record=lambda run, event: record(context, run, event),
+        document=lambda document: documents.get(context.store, document, context.scope(bases)),
+        unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
         hops=HOPS[asked.mode],
-        meter=model_roles.meter(workspace, run, roles, left, kept_back) if roles else None,
-        # A short run inside a synthesis is in no record of its own.
-        current=lambda now: current(workspace, now) if bool(now.asked.brief) == bool(asked.brief) else now,
-        oversees=oversees(workspace),
-        cleared=lambda seal: reviews.cleared(workspace.store, run.id, seal),
+        meter=model_roles.meter(context, run, roles, seconds_left, reserve) if roles else None,
+        # A short run inside a synthesis has no record of its own.
+        current=lambda now: _current(context, now) if bool(now.asked.brief) == bool(asked.brief) else now,
+        oversees=review_requirement(context.store, settings),
+        cleared=lambda seal: reviews.cleared(context.store, run.id, seal),
         four_eyes=settings.review_four_eyes,
-        tools=_tools(workspace, tool_context, tools) if roles else TOOLS,
+        tools=_tools(context, tool_context, tools) if roles else TOOLS,
         cutoff=settings.evidence_cutoff,
         general=settings.llm_general,
         assess=assess,
     )
 
 
-def current(workspace: Workspace, run: Run) -> Run:
-    """The run as its person may see it now: the same one, unless it speaks of a document that they may not read any more."""
-    hidden = any(isinstance(event, Withheld) for event in run.events)  # before it was carried on again
+def _current(context: WorkspaceContext, run: Run) -> Run:
+    """The run as its person may see it now: unchanged, unless it mentions a document that they may no longer read."""
+    hidden = any(isinstance(event, Withheld) for event in run.events)
     if not (run.asked.history or run.asked.brief or run.found or hidden):
         return run
-    closed = withheld.closed_since(workspace.store, run.id, workspace.scope())
-    return run if closed is None else workspace.run(run.id)
+    closed = withheld.closed_since(context.store, run.id, context.scope())
+    return run if closed is None else context.run(run.id)
 
 
-def _tools(workspace: Workspace, tool_context: ToolContext, own: Sequence[Tool]) -> Mapping[str, Tool]:
-    settings = workspace.settings
+def _tools(context: WorkspaceContext, tool_context: ToolContext, own: Sequence[Tool]) -> Mapping[str, Tool]:
+    settings = context.settings
     named = [name.strip() for name in settings.tools.split(",") if name.strip()]
     return tools_for(named, tool_context.bases, settings.search_per_base, (*load_tools(settings.own_tools), *own))
 
 
-def _clock(workspace: Workspace, run: Run, seconds: float) -> Callable[[], float]:
-    """Seconds left of those that the run may take: active ones, in this process and in those before."""
-    before = records.active_seconds(workspace.store, run.id)
+def _clock(context: WorkspaceContext, run: Run, seconds: float) -> Callable[[], float]:
+    """The seconds that are left of those the run may be active, in this process and earlier ones."""
+    before = records.active_seconds(context.store, run.id)
     clock = asyncio.get_running_loop().time
-    begun = clock()
-    return lambda: seconds - before - (clock() - begun)
+    started = clock()
+    return lambda: seconds - before - (clock() - started)

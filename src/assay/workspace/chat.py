@@ -1,54 +1,50 @@
-"""A conversation over a workspace: each turn is a run that knows the turns before it."""
+"""A conversation: each turn is a run that knows the earlier turns."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from assay.core.errors import UserError
-from assay.core.events import Event
 from assay.core.run import Run
 from assay.store import threads
 from assay.store.threads import Thread
-from assay.workspace.ask import AskOptions, ask
+from assay.workspace.ask import ask
 from assay.workspace.chat_history import history
+from assay.workspace.context import WorkspaceContext
+from assay.workspace.types import AskOptions, Steps
 
-if TYPE_CHECKING:
-    from assay.workspace.facade import Workspace
 
-
-async def chat(workspace: Workspace, question: str, thread: str, how: AskOptions) -> AsyncIterator[tuple[Run, Event]]:
-    """One turn: asked in its thread, or in a new one."""
+async def chat(context: WorkspaceContext, question: str, thread: str, how: AskOptions) -> Steps:
+    """One turn: in the given thread, or in a new one."""
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
-    who = workspace.principal.id
-    known = threads.named(workspace.store, thread, who) if thread else None
-    before = _turns(workspace, known.id) if known else []
-    own = known or threads.begin(workspace.store, who, question)
-    begun = False
+    who = context.principal.id
+    known = threads.named(context.store, thread, who) if thread else None
+    earlier = _turns(context, known.id) if known else []
+    own = known or threads.begin(context.store, who, question)
+    added = False
     try:
-        async for run, event in ask(workspace, question, replace(how, thread=own.id, history=history(before))):
-            if not begun:
-                threads.add(workspace.store, own.id, who, run.id)
-                begun = True
+        async for run, event in ask(context, question, replace(how, thread=own.id, history=history(earlier))):
+            if not added:
+                threads.add(context.store, own.id, who, run.id)
+                added = True
             yield run, event
     finally:
-        if not begun and known is None:
-            threads.forget(workspace.store, own.id, who)  # nothing was asked in it after all
+        if not added and known is None:
+            threads.forget(context.store, own.id, who)  # the question was refused, so the new thread is empty
 
 
-def _turns(workspace: Workspace, thread: str) -> list[Run]:
-    """The turns that can still be shown: one that was erased with a document is passed over."""
+def thread(context: WorkspaceContext, name: str) -> tuple[Thread, list[Run]]:
+    """A thread with its turns."""
+    found = threads.named(context.store, name, context.principal.id)
+    return found, _turns(context, found.id)
+
+
+def _turns(context: WorkspaceContext, thread: str) -> list[Run]:
+    """The turns that can still be shown. Erased ones are skipped."""
     found: list[Run] = []
-    for run in threads.turns(workspace.store, thread, workspace.principal.id):
+    for run in threads.turns(context.store, thread, context.principal.id):
         with suppress(UserError):
-            found.append(workspace.run(run))
+            found.append(context.run(run))
     return found
-
-
-def thread(workspace: Workspace, name: str) -> tuple[Thread, list[Run]]:
-    """A thread with its turns, in the words of the documents that this person may still read."""
-    found = threads.named(workspace.store, name, workspace.principal.id)
-    return found, _turns(workspace, found.id)

@@ -1,4 +1,4 @@
-"""What a turn knows of those before it: the latest in full, older ones in a line each, and where all of it stands. Pure."""
+"""What a turn knows of earlier turns: recent answers at length, older ones shortened, and what each cites. Pure."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from assay.core.run import Run
 from assay.core.types import Answer, Exchange, Outcome
 
-FULL, SHORT = 800, 160  # characters of an answer, of the latest turns and of older ones
-LATEST = 4  # turns that are told in full
-MOST = 40  # turns that are told at all
-WITHHELD = "(withheld)"  # an answer that spoke of what may not be read any more
+FULL, SHORT = 800, 160  # characters of an answer: of the latest turns, and of older ones
+LATEST = 4  # turns whose answers are given at length
+MOST = 40  # turns in the history
+WITHHELD = "(withheld)"  # an answer about documents that may no longer be read
 
 
 def history(turns: Sequence[Run]) -> tuple[Exchange, ...]:
-    """The turns before, oldest first. A turn that was not finished is told by its question; whatever is shortened, the passages
-    it cites stay known, so that they can be brought up and cited again."""
-    told = turns[-MOST:]
-    return tuple(_exchange(run, FULL if place >= len(told) - LATEST else SHORT) for place, run in enumerate(told))
+    """The earlier turns, oldest first. Of an unfinished turn only the question is given. Cited passages are always listed,
+    even of shortened answers, so that they can be cited again."""
+    latest = turns[-MOST:]
+    return tuple(_exchange(run, FULL if at >= len(latest) - LATEST else SHORT) for at, run in enumerate(latest))
 
 
-def _exchange(run: Run, room: int) -> Exchange:
+def _exchange(run: Run, limit: int) -> Exchange:
     answer = run.answer
     if run.withheld:
         return Exchange(run.id, "", WITHHELD)
@@ -31,21 +31,21 @@ def _exchange(run: Run, room: int) -> Exchange:
     return Exchange(
         run.id,
         run.question,
-        _said(answer, room),
+        _shorten(answer, limit),
         tuple(dict.fromkeys(passage.doc_id for passage in cited)),
         tuple(dict.fromkeys(passage.id for passage in cited)),
     )
 
 
-def _said(answer: Answer, room: int) -> str:
+def _shorten(answer: Answer, limit: int) -> str:
     if answer.outcome is Outcome.direct:
-        return f"(not from the documents) {answer.said}"[:room]
+        return f"(not from the documents) {answer.said}"[:limit]
     if answer.outcome is Outcome.abstained:
         return "(the documents do not answer it)"
-    said = ""
+    text = ""
     for claim in answer.claims:
         words = " ".join(claim.words.split())
-        if said and len(said) + len(words) > room:
-            return f"{said} …"
-        said = f"{said} {words}".strip()
-    return said[:room]
+        if text and len(text) + len(words) > limit:
+            return f"{text} …"
+        text = f"{text} {words}".strip()
+    return text[:limit]

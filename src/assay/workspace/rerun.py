@@ -1,11 +1,9 @@
-"""A run once more: gone through again from its record, or begun anew from one of its steps, perhaps with another model."""
+"""A run again: replayed from its record, or branched from one of its steps, possibly with another model."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from assay.core.errors import AssayError, UserError
 from assay.core.events import (
@@ -30,128 +28,92 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.governance.replay import NoSearch, Replayed, replay
-from assay.models.factory import NO_MODEL, has_model, is_provider, remote_hosts
-from assay.models.llm import Role
+from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles
-from assay.workspace.ask import carried_on, recorded, roles_of, run_context_for
+from assay.workspace.ask import continue_run, record, run_context_for
+from assay.workspace.context import WorkspaceContext
+from assay.workspace.types import Steps
 
-if TYPE_CHECKING:
-    from assay.workspace.facade import Workspace
-
-Steps = AsyncIterator[tuple[Run, Event]]
-
-ASIDE = (ModelReplied, Failed, Resumed)  # replies that a step had, and its getting up again after a fall
-TOGETHER: tuple[tuple[type, ...], ...] = (  # kinds that one step may record several of
+WITHIN_STEP = (ModelReplied, Failed, Resumed)  # recorded while a step is under way
+REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events of these types
     (Checked,),
     (Revised,),
     (Gathered,),
     (StepAnswered, Judged, Routed),
 )
-NOT_TAKEN_OVER = (Withheld, Narrowed)  # what is withheld did not happen, as far as this person is concerned
+NOT_COPIED = (Withheld, Narrowed)  # withheld from this person
 
 
-# --- gone through again ---------------------------------------------------------------------------------------------
-
-
-async def replayed(workspace: Workspace, run: Run) -> Replayed:
-    """The run made again from its record, and held against it. Its vectors are looked at where they are at hand: on this
-    machine, in an index that is there. Nothing else is needed."""
+async def replay_run(context: WorkspaceContext, run: Run) -> Replayed:
+    """Make the run again from its record, and compare the two. Vectors are compared only with a local embedder and an
+    existing index; nothing else is needed."""
     if run.answer is None:
         raise UserError(f"Run {run.id} has no answer yet, or none that you may read: there is nothing to make again.")
-    if not remote_hosts(workspace.settings.embedder, workspace.settings.proxy):
-        with suppress(AssayError, OSError, RuntimeError):  # no index, a broken one, or one of another embedder
-            return await replay(run, await run_context_for(workspace, run))
-    return await replay(
-        run, await run_context_for(workspace, run, search_context=NoSearch(workspace.store)), searchable=False
-    )
+    if not remote_hosts(context.settings.embedder, context.settings.proxy):
+        with suppress(AssayError, OSError, RuntimeError):  # no index, a damaged one, or one of another embedder
+            return await replay(run, await run_context_for(context, run))
+    without_index = await run_context_for(context, run, search_context=NoSearch(context.store))
+    return await replay(run, without_index, searchable=False)
 
 
-# --- begun anew from a step -----------------------------------------------------------------------------------------
-
-
-def seated_with(workspace: Workspace, model: str) -> Workspace:
-    """The same workspace with this model in every role; as it is, where none is named."""
-    if not model:
-        return workspace
-    roles = {f"llm_{role}_model": "" for role in Role}
-    settings = workspace.settings.model_copy(update={**roles, "llm_model": model, "llm_fallback_model": ""})
-    other = workspace.seen_by(workspace.principal)
-    other.settings = settings
-    return other
-
-
-def at_the_endpoint(workspace: Workspace, model: str) -> str:
-    """A model that anybody who may ask may name: one of the endpoint that is set, or none at all. Which company is reached is
-    for whoever looks after the workspace to say."""
-    named = model.strip()
-    if named and named != NO_MODEL and is_provider(workspace.settings, named):
-        raise UserError(f"{named!r} is a provider's model. Here only a model of the endpoint that is set can be named.")
-    return named
-
-
-def step_begins(run: Run, place: int) -> int:
-    """Where the step begins that this record belongs to: a step is done again as a whole, with every reply that it had. A
-    review is no step of a search: it is begun anew from the answer that waited first."""
+def first_of_step(run: Run, place: int) -> int:
+    """The first record of the step that record `place` belongs to. A step is always repeated as a whole, with its model
+    replies. Reviews are no steps: a branch from a review begins at the answer that was held."""
     if not 1 <= place < len(run.events):
         raise UserError(
             f"Run {run.id} has no record {place} to go on from: choose 1 to {len(run.events) - 1}, as `assay trace` shows them."
         )
-    reviewed = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, AwaitingReview)), None)
-    first = place if reviewed is None else reviewed
-    made = next((event for event in run.events[first:] if not isinstance(event, ASIDE)), run.events[first])
-    same = next((kinds for kinds in TOGETHER if isinstance(made, kinds)), ())
-    while first > 1 and isinstance(run.events[first - 1], (*ASIDE, *same)) and not _chosen(run, first - 1):
+    held = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, AwaitingReview)), None)
+    first = place if held is None else held
+    made = next((event for event in run.events[first:] if not isinstance(event, WITHIN_STEP)), run.events[first])
+    same = next((types for types in REPEATED if isinstance(made, types)), ())
+    while (
+        first > 1 and isinstance(run.events[first - 1], (*WITHIN_STEP, *same)) and not _is_choice(run.events[first - 1])
+    ):
         first -= 1
     return first
 
 
-def _chosen(run: Run, place: int) -> bool:
-    """Whether somebody chose something there: that is a step of theirs, and not taken back."""
-    event = run.events[place]
+def _is_choice(event: Event) -> bool:
+    """Whether a person chose something here. That is a step of its own."""
     return isinstance(event, Resumed) and bool(event.choice)
 
 
-async def branch(workspace: Workspace, origin: Run, place: int, model: str = "") -> Steps:
-    """A new run whose first events are those of another, up to the step that this record belongs to; from there on it is
-    carried on live, with the model that is named, or as it was: with the models that are set now, or by rule. What is recorded
-    is not asked again; what may be read is as of now."""
-    first = step_begins(origin, place)
-    goes_by_rule = model == NO_MODEL or (not model and not origin.asked.has_model)
-    if not model and not goes_by_rule and not has_model(workspace.settings):
+async def branch(context: WorkspaceContext, origin: Run, place: int, model: str = "") -> Steps:
+    """A new run that begins with the events of another one before the step of record `place`, and continues live: with the
+    named model, or as the original did, with the models that are configured now or by rule. Recorded model calls are not
+    repeated; access is as of now."""
+    first = first_of_step(origin, place)
+    by_rule = model == NO_MODEL or (not model and not origin.asked.has_model)
+    if not model and not by_rule and not has_model(context.settings):
         raise UserError(
             f"Run {origin.id} has a language model, and the settings name none. `--model none` goes on by rule."
         )
-    scope = workspace.scope(origin.asked.where.bases)  # a base that is gone is said before anything is written down
-    roles = {} if goes_by_rule else await roles_of(seated_with(workspace, model))
-    who = workspace.principal.id
+    scope = context.scope(origin.asked.where.bases)  # a missing base is reported before anything is recorded
+    roles = {} if by_rule else await model_roles.connect(model_roles.with_model(context, model))
+    who = context.principal.id
     asked = replace(
         origin.asked,
         who=who,
-        seats=model_roles.seats(roles),
+        seats=model_roles.role_models(roles),
         about={base.name: base.description for base in scope.bases} if origin.asked.brief is None else {},
-        thread="",  # it is no turn of the conversation, though it knows what was said
+        thread="",  # it is no turn of the conversation, though it knows the history
         branch=Branch(origin.id, first, model),
     )
-    gated = asked.stakes is Stakes.high or workspace.settings.review_always
-    gated = gated or reviews.is_gated(workspace.store, origin.id)  # no way around a reviewer who has it, or has said no
-    run = recorded(workspace, Run(records.begin(workspace.store, who, gated=gated), ()), asked)
+    gated = asked.stakes is Stakes.high or context.settings.review_always
+    gated = gated or reviews.is_gated(context.store, origin.id)  # a branch must not bypass a review
+    run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)
     yield run, asked
-    for event in taken_over(origin, first):
-        run = recorded(workspace, run, event)
+    for event in copied_events(origin, first):
+        run = record(context, run, event)
         yield run, event
-    async for step in carried_on(workspace, run, roles):
+    async for step in continue_run(context, run, roles):
         yield step
 
 
-def taken_over(origin: Run, first: int) -> tuple[Event, ...]:
-    """The events that a branch begins with, after its question. Nobody's decision on an answer, and no answer, is among
-    them."""
-    kept = tuple(event for event in origin.events[1:first] if not isinstance(event, NOT_TAKEN_OVER))
-    assert not any(isinstance(event, Asked | AwaitingReview | Reviewed | Answered) for event in kept)
-    return kept
-
-
-def as_begun(workspace: Workspace, run: Run) -> Workspace:
-    """The workspace with the model that a branch was begun with, when it is carried on later."""
-    return seated_with(workspace, run.asked.branch.model if run.asked.branch else "")
+def copied_events(origin: Run, first: int) -> tuple[Event, ...]:
+    """The events after the question that a branch copies. There is never an answer or a review among them."""
+    copied = tuple(event for event in origin.events[1:first] if not isinstance(event, NOT_COPIED))
+    assert not any(isinstance(event, Asked | AwaitingReview | Reviewed | Answered) for event in copied)
+    return copied

@@ -1,284 +1,241 @@
-"""Reviewing over a workspace: what waits, what there is to see of it, and deciding. The command line, the API and the page all
-come through here. Whoever may not review an answer is told the same as if there were none."""
+"""Reviews: what waits, what a reviewer may see of it, and decisions. Whoever may not review an answer gets the same error as if
+there were none."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.run import Run
 from assay.core.settings import secret
-from assay.core.types import Answer, Claim, Evidence, Outcome
+from assay.core.types import Answer, Document, Outcome
 from assay.governance.review import gate
 from assay.governance.review.gate import Reviewer
-from assay.governance.review.policy import BEGUN, policy_of, reasons
 from assay.governance.review.visibility import for_asker
 from assay.language.clean import clean_text
 from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
 from assay.store.runs.reviews import Review, State
+from assay.workspace.ask import resume
+from assay.workspace.context import WorkspaceContext
+from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet, Steps
 
-if TYPE_CHECKING:
-    from assay.workspace.facade import Workspace
-
-LONGEST = 4000  # characters of a claim that a reviewer writes, and of a note
-GONE = "Nothing of run {run} waits for a reviewer any more."
-PARTLY = "Part of this answer may speak of documents that you may not read. Somebody who may read them has to decide."
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewContext:
-    """Where somebody reviews: the workspace as they see it, whether they are an administrator, and how people who asked are
-    known now."""
-
-    workspace: Workspace
-    admin: bool
-    present: Callable[[str, str], Principal]  # of a run, who asked: in the groups that they are in now
-
-    @property
-    def reviewer(self) -> Reviewer:
-        names = gate.reviewers_in(self.workspace.settings.reviewers)
-        return Reviewer(self.workspace.principal, self.admin, names)
-
-
-def at_terminal(workspace: Workspace) -> ReviewContext:
-    """The bench of whoever works at the command line."""
-    store = workspace.store
-    admin = workspace.principal == LOCAL and gate.at_terminal(store)
-    return ReviewContext(workspace, admin, lambda run, who: gate.as_now(store, who))
+NOT_WAITING = "Nothing of run {run} waits for a reviewer any more."
+PARTLY_HIDDEN = (
+    "Part of this answer may speak of documents that you may not read. Somebody who may read them has to decide."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """An answer that waits or waited, at a glance."""
-
-    review: Review
-    question: str
-    may_decide: bool
-    why_not: str = ""  # in words
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A claim of the draft with its verdict. `told` says that it is part of the answer, `flagged` that it rests on nothing but
-    passages that read like instructions."""
-
-    place: int
-    claim: Claim
-    told: bool
-    flagged: bool
-    editable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """An answer with all that a reviewer needs to decide on it, as far as they may see it."""
-
-    line: Line
-    answer: Answer
-    claims: tuple[Written, ...]
-    evidence: tuple[Evidence, ...]  # of documents that the reviewer may read
-    history: tuple[Reviewed, ...]  # what was decided before
-    open: bool = True  # whether the draft is shown: with four eyes, not to whoever asked
-
-    @property
-    def seal(self) -> str:
-        return self.line.review.seal
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A run under review, as whoever asked sees it now: for the gate, and not to be shown as it is."""
+class _Draft:
+    """A run under review, as whoever asked may see it now. It is not shown as it is."""
 
     run: Run
     held: AwaitingReview
-    documents: frozenset[str]  # that its answer cites
-    hidden: frozenset[str]  # that its record speaks of, and that the reviewer may not read
+    cited: frozenset[str]  # documents that the answer cites
+    hidden: frozenset[str]  # documents that the record mentions and the reviewer may not read
+
+    @property
+    def has_hidden_text(self) -> bool:
+        """Whether a model may have written uncited text from documents that the reviewer may not read. Such text is not
+        shown, and nobody decides on what they have not seen."""
+        by_rule = self.run.draft is None or self.run.draft.by == RULES
+        return bool(self.hidden and not by_rule and (self.held.answer.gaps or self.held.answer.said))
 
 
-def oversees(workspace: Workspace) -> Callable[[Run, Answer], tuple[str, ...]]:
-    """Why answers in this workspace have to wait, as its settings and the marks of its knowledge bases say now. A run that was
-    once made to wait does so whatever they say later."""
-    store, policy = workspace.store, policy_of(workspace.settings)
+@dataclass(frozen=True, slots=True)
+class ReviewService:
+    """The reviews that one person may do. `principal_of(run, name)` is somebody who asked, in the groups they are in now."""
 
-    def why(run: Run, answer: Answer) -> tuple[str, ...]:
-        found = reasons(run, answer, policy, lambda ids: reviews.marked(store, ids))
-        return found or ((BEGUN,) if reviews.is_gated(store, run.id) else ())
+    context: WorkspaceContext
+    admin: bool
+    principal_of: Callable[[str, str], Principal]
 
-    return why
+    @property
+    def reviewer(self) -> Reviewer:
+        return Reviewer(self.context.principal, self.admin, gate.parse_reviewers(self.context.settings.reviewers))
+
+    def document(self, document: str) -> Document | None:
+        return self.context.document(document)
+
+    # --- the queue --------------------------------------------------------------------------------------------------
+
+    def queue(self, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[ReviewItem], str]:
+        """A page of what this person may review, and where the next page begins: what waits, oldest first, or what was
+        decided."""
+        found: list[ReviewItem] = []
+        if not self.reviewer.may_review:
+            return found, ""
+        while True:
+            rows, after = reviews.page(self.context.store, waiting=waiting, after=after, limit=limit)
+            found += [item for row in rows if (item := self._visible_item(row)) is not None]
+            if len(found) >= limit or not after:
+                break
+        if len(found) <= limit:
+            return found, after
+        last = found[limit - 1].review  # only part of the last page of rows was needed
+        return found[:limit], f"{last.created if waiting else last.decided}{reviews.PLACE}{last.id}"
+
+    def _visible_item(self, review: Review) -> ReviewItem | None:
+        try:
+            return self._item(review, self._draft(review))
+        except Missing:
+            return None
+
+    def _item(self, review: Review, draft: _Draft) -> ReviewItem:
+        why = self._why_not(review, draft)
+        return ReviewItem(review, draft.run.asked.question, not why, why)
+
+    def _why_not(self, review: Review, draft: _Draft) -> str:
+        """Why somebody who may see the review cannot decide on it; empty if they can."""
+        if review.state is not State.waiting:
+            return NOT_WAITING.format(run=review.run)
+        if self._is_own(review):
+            return gate.OWN
+        return PARTLY_HIDDEN if draft.has_hidden_text else ""
+
+    def _is_own(self, review: Review) -> bool:
+        """Whether somebody else has to review it, since they asked it themselves. Until it is delivered they do not see the
+        draft."""
+        four_eyes = review.four_eyes or self.context.settings.review_four_eyes
+        return four_eyes and review.who == self.context.principal.id and review.state is not State.delivered
+
+    def _latest(self, run: str) -> Review:
+        review = reviews.latest(self.context.store, run)
+        if review is None:
+            raise gate.missing(run)
+        return review
+
+    def _draft(self, review: Review) -> _Draft:
+        """The run under review, if this person may review it: they may read every document that the answer cites."""
+        reviewer, store = self.reviewer, self.context.store
+        if not reviewer.may_review:
+            raise gate.missing(review.run)
+        try:
+            run = self.context.for_principal(self.principal_of(review.run, review.who)).run(review.run)
+        except Missing:
+            raise gate.missing(review.run) from None
+        held = next(
+            (each for each in reversed(run.events) if isinstance(each, AwaitingReview) and each.seal == review.seal),
+            None,
+        )
+        if held is None:
+            raise gate.missing(review.run)  # whoever asked may not see it any more either
+        cited = gate.cited_documents(run, held.answer)
+        mentioned = reviews.mentioned(store, review.run) | cited
+        hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
+        if cited & hidden:
+            raise gate.missing(review.run)
+        return _Draft(run, held, cited, frozenset(hidden))
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def sheet(self, run: str) -> ReviewSheet:
+        """The answer of a run that waits, or the last one that did."""
+        review = self._latest(run)
+        return self._sheet(review, self._draft(review))
+
+    def _sheet(self, review: Review, draft: _Draft) -> ReviewSheet:
+        run, answer = draft.run, draft.held.answer
+        item = self._item(review, draft)
+        if self._is_own(review):
+            return ReviewSheet(item, Answer(answer.question, (), Outcome.abstained), (), run.evidence, (), open=False)
+        known = {entry.uri for entry in self.context.sources()} if answer.unread else set[str]()
+        answer = replace(answer, unread=tuple(uri for uri in answer.unread if uri in known))
+        evidence, history = run.evidence, run.reviews
+        if draft.hidden:  # what a model wrote beside its claims may come from documents the reviewer may not read
+            uncited = {"gaps": (), "said": ""} if draft.has_hidden_text else {}
+            answer = replace(answer, question=run.asked.question, searched=(), **uncited)
+            readable = (each for each in evidence if each.passage.doc_id not in draft.hidden)
+            evidence = tuple(replace(each, note="") for each in readable)
+            history = tuple(replace(each, edits=()) for each in history)
+        return ReviewSheet(item, answer, tuple(_claims(draft)), evidence, history)
+
+    def trace(self, run: str) -> list[tuple[Record, Event]]:
+        """Every record of a run under review, as far as the reviewer may see it."""
+        review, store, scope = self.sheet(run).line.review, self.context.store, self.context.scope()
+        texts = documents.texts_for(store, scope)
+        chain = records.chain(store, run, review.who)
+        found = [_hide_bases(event, scope) for event in records.events_of(store, run, review.who, texts, scope)]
+        return list(zip(chain, map(for_asker, found) if self._is_own(review) else found, strict=True))
+
+    def decided(self, limit: int = 50) -> list[tuple[ReviewSheet, Reviewed]]:
+        """Past decisions, the newest first, each with the answer as it then was."""
+        found: list[tuple[ReviewSheet, Reviewed]] = []
+        for item in self.queue(waiting=False, limit=limit)[0]:
+            review = item.review
+            sheet = self._sheet(review, self._draft(review))
+            found += [(sheet, each) for each in sheet.history if (each.seal, each.by) == (review.seal, review.by)]
+        return found
+
+    # --- deciding ---------------------------------------------------------------------------------------------------
+
+    def decide(self, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()) -> Reviewed:
+        """Decide on the answer with this seal, if it is the one that waits now. Everything is checked again in the
+        transaction that records the decision."""
+        store, reviewer = self.context.store, self.reviewer
+        review = self._latest(run)
+        draft = self._draft(review)
+        if why := self._why_not(review, draft):
+            raise UserError(why)
+        if seal != review.seal:
+            raise UserError(f"What waits in run {run} is no longer what you looked at. Look again.")
+        made = Reviewed(decision, seal, reviewer.principal.id, _clean(note), _check_edits(draft, decision, edits))
+        if decision is Decision.reject and not made.note:
+            raise UserError("Say why it is rejected, with a note: whoever asked is told.")
+        try:
+            records.append(
+                store,
+                run,
+                len(draft.run.events),
+                made,
+                hours=self.context.settings.review_hours,
+                check=lambda connection: gate.check_still_allowed(connection, reviewer, run, draft.cited),
+            )
+        except StoreError:
+            now = reviews.latest(store, run)
+            if now is not None and (now.id != review.id or now.state is not State.waiting):
+                raise UserError(NOT_WAITING.format(run=run)) from None  # somebody else decided first
+            raise
+        return made
+
+    def resume(self, run: str) -> Steps:
+        """Continue a run after a decision, as whoever asked: an approved answer is delivered, an edited one checked."""
+        asker = self.context.for_principal(self.principal_of(run, self._latest(run).who))
+        return resume(asker, asker.run(run))
 
 
-def watched(workspace: Workspace, run: str) -> bool:
-    """Whether the answer of a run waits, or may yet have to: until it is delivered, nobody who asked sees its draft."""
-    return reviews.is_gated(workspace.store, run) or (
-        not reviews.is_delivered(workspace.store, run)
-        and (not policy_of(workspace.settings).idle or bool(reviews.marks(workspace.store)))
-    )
+def review_service(
+    context: WorkspaceContext, admin: bool | None, principal_of: Callable[[str, str], Principal] | None
+) -> ReviewService:
+    """Without the last two, the reviews of whoever works at the command line."""
+    store = context.store
+    if admin is None:
+        admin = context.principal == LOCAL and gate.has_no_members(store)
+    return ReviewService(context, admin, principal_of or (lambda run, who: gate.current_principal(store, who)))
 
 
-def mark_base(workspace: Workspace, name: str, *, on: bool) -> None:
-    """From now on answers that draw on this knowledge base wait for a reviewer, or do so no more; as its owner says."""
-    base = workspace.scope().named(name)
-    if not workspace.principal.owns(base):
-        raise UserError(f"The knowledge base {name!r} is not yours to change.")
-    reviews.mark(workspace.store, base.id, on=on)
-
-
-async def tell(workspace: Workspace, seconds: float) -> int:
-    """Tell the webhook, if there is one, of every answer that waits and that it was not told of; how many those were. What
-    could not be told stays to be told."""
-    settings = workspace.settings
-    if not settings.review_webhook:
-        return 0
-    from assay.governance.review.webhook import Webhook, message
-
-    hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
-    waiting = reviews.untold(workspace.store)
-    for each in waiting:
-        await hook.tell(message(each.run, each.seal, each.created, each.reasons), seconds)
-        reviews.told(workspace.store, each.id)
-    return len(waiting)
-
-
-# --- the queue ------------------------------------------------------------------------------------------------------
-
-
-def queue(bench: ReviewContext, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[Line], str]:
-    """What this person may review, and the place to go on from: what waits, the longest first, or what was decided."""
-    found: list[Line] = []
-    if not bench.reviewer.may_review:
-        return found, ""
-    while True:
-        rows, after = reviews.page(bench.workspace.store, waiting=waiting, after=after, limit=limit)
-        found += [line for row in rows if (line := _line_of(bench, row)) is not None]
-        if len(found) >= limit or not after:
-            break
-    if len(found) <= limit:
-        return found, after
-    last = found[limit - 1].review  # a page of rows that was only needed in part
-    return found[:limit], f"{last.created if waiting else last.decided}{reviews.PLACE}{last.id}"
-
-
-def _line_of(bench: ReviewContext, review: Review) -> Line | None:
-    try:
-        seen = _seen(bench, review)
-    except Missing:
-        return None
-    return _line(bench, review, seen)
-
-
-def _line(bench: ReviewContext, review: Review, seen: Seen) -> Line:
-    why = _why_not(bench, review, seen)
-    return Line(review, seen.run.asked.question, not why, why)
-
-
-def _why_not(bench: ReviewContext, review: Review, seen: Seen) -> str:
-    """Why somebody who may see it cannot decide on it; empty if they can."""
-    if review.state is not State.waiting:
-        return GONE.format(run=review.run)
-    if _own(bench, review):
-        return gate.OWN
-    return PARTLY if _untold(seen) else ""
-
-
-def _own(bench: ReviewContext, review: Review) -> bool:
-    """Whether it is their own question, which somebody else has to look at first: until then its draft is not theirs to see."""
-    four_eyes = review.four_eyes or bench.workspace.settings.review_four_eyes
-    mine = gate.own(review.who, bench.reviewer.principal, four_eyes=four_eyes)
-    return mine and review.state is not State.delivered
-
-
-def _untold(seen: Seen) -> bool:
-    """Whether the answer has words that no citation stands for, and that a model may have taken from what the reviewer may not
-    read: those are not shown to them, and nobody decides on what they have not seen."""
-    by_rule = seen.run.draft is None or seen.run.draft.by == RULES
-    return bool(seen.hidden and not by_rule and (seen.held.answer.gaps or seen.held.answer.said))
-
-
-def _seen(bench: ReviewContext, review: Review) -> Seen:
-    """The run under review, if this person may review it: each document that the answer cites is one that they may read."""
-    workspace, reviewer = bench.workspace, bench.reviewer
-    if not reviewer.may_review:
-        raise gate.missing(review.run)
-    try:
-        run = workspace.seen_by(bench.present(review.run, review.who)).run(review.run)
-    except Missing:
-        raise gate.missing(review.run) from None
-    waited = (
-        event for event in reversed(run.events) if isinstance(event, AwaitingReview) and event.seal == review.seal
-    )
-    if (held := next(waited, None)) is None:
-        raise gate.missing(review.run)  # whoever asked may not see it any more either
-    cited = gate.cited(run, held.answer)
-    spoken_of = reviews.mentioned(workspace.store, review.run) | cited
-    hidden = reviews.unreadable(workspace.store, reviewer.principal.names, spoken_of)
-    if cited & hidden:
-        raise gate.missing(review.run)
-    return Seen(run, held, cited, frozenset(hidden))
-
-
-# --- looking --------------------------------------------------------------------------------------------------------
-
-
-def shown(bench: ReviewContext, run: str) -> Sheet:
-    """An answer that waits, or the last one that did, for whoever may review it."""
-    review = reviews.latest(bench.workspace.store, run)
-    if review is None:
-        raise gate.missing(run)
-    return _sheet(bench, review, _seen(bench, review))
-
-
-def _sheet(bench: ReviewContext, review: Review, seen: Seen) -> Sheet:
-    run, answer = seen.run, seen.held.answer
-    if _own(bench, review):
-        nothing = Answer(answer.question, (), Outcome.abstained)
-        return Sheet(_line(bench, review, seen), nothing, (), run.evidence, (), open=False)
-    there = {entry.uri for entry in bench.workspace.sources()} if answer.unread else set[str]()
-    answer = replace(answer, unread=tuple(uri for uri in answer.unread if uri in there))
-    if seen.hidden:  # what a model wrote beside its claims may be from what this person may not read
-        said = {"gaps": (), "said": ""} if _untold(seen) else {}
-        answer = replace(answer, question=run.asked.question, searched=(), **said)
-    evidence = tuple(each for each in run.evidence if each.passage.doc_id not in seen.hidden)
-    history = run.reviews
-    if seen.hidden:
-        evidence = tuple(replace(each, note="") for each in evidence)
-        history = tuple(replace(each, edits=()) for each in history)
-    return Sheet(_line(bench, review, seen), answer, tuple(_claims(seen)), evidence, history)
-
-
-def _claims(seen: Seen) -> Iterator[Written]:
-    """The draft's claims as they stand, also those that did not hold; but none that may be from what is hidden."""
-    run, told = seen.run, set(seen.held.answer.claims)
+def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
+    """The claims of a draft with their verdicts, including unsupported ones; but none that may come from a hidden document."""
+    run, delivered = draft.run, set(draft.held.answer.claims)
     checked = run.checked
     flagged = {each.key for each in run.evidence if each.flagged}
     for place, written in run.written.items():
-        claim = checked.get(place, written)
-        if seen.hidden:
+        claim, told = checked.get(place, written), checked.get(place) in delivered
+        if draft.hidden:
+            if not told:
+                continue
             claim = replace(claim, why="")
-        if seen.hidden and checked.get(place) not in told:
-            continue
-        alone = bool(claim.cites) and flagged.issuperset(claim.cites)
-        yield Written(place, claim, checked.get(place) in told, alone, run.asked.brief is None)
+        only_flagged = bool(claim.cites) and flagged.issuperset(claim.cites)
+        yield DraftedClaim(place, claim, told, only_flagged, run.asked.brief is None)
 
 
-def trace(bench: ReviewContext, run: str) -> list[tuple[Record, Event]]:
-    """Every record of a run under review, as far as the reviewer may see it."""
-    sheet, workspace = shown(bench, run), bench.workspace
-    scope = workspace.scope()
-    texts = documents.texts_for(workspace.store, scope)
-    who = sheet.line.review.who
-    chain = records.chain(workspace.store, run, who)
-    found = [_known(event, scope) for event in records.events_of(workspace.store, run, who, texts, scope)]
-    return list(zip(chain, map(for_asker, found) if _own(bench, sheet.line.review) else found, strict=True))
-
-
-def _known(event: Event, scope: Scope) -> Event:
-    """Of a question, the knowledge bases that the reviewer has too: what whoever asked calls the same may be another one."""
+def _hide_bases(event: Event, scope: Scope) -> Event:
+    """A question without the bases that the reviewer cannot read. A base of the same name may be another one."""
     if not isinstance(event, Asked):
         return event
     known = {base.name: base.description for base in scope.bases}
@@ -287,83 +244,52 @@ def _known(event: Event, scope: Scope) -> Event:
     return replace(event, about=about, where=replace(event.where, bases=bases))
 
 
-# --- deciding -------------------------------------------------------------------------------------------------------
-
-
-def decide(
-    bench: ReviewContext, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()
-) -> Reviewed:
-    """Decide on the answer with this seal, if it is the one that waits now. Everything is looked at again in the transaction
-    that records it."""
-    workspace, reviewer = bench.workspace, bench.reviewer
-    review = reviews.latest(workspace.store, run)
-    if review is None:
-        raise gate.missing(run)
-    seen = _seen(bench, review)
-    if why := _why_not(bench, review, seen):
-        raise UserError(why)
-    if seal != review.seal:
-        raise UserError(f"What waits in run {run} is no longer what you looked at. Look again.")
-    made = Reviewed(decision, seal, reviewer.principal.id, _said(note), _edits(seen, decision, edits))
-    if decision is Decision.reject and not made.note:
-        raise UserError("Say why it is rejected, with a note: whoever asked is told.")
-    try:
-        records.append(
-            workspace.store,
-            run,
-            len(seen.run.events),
-            made,
-            hours=workspace.settings.review_hours,
-            check=lambda connection: gate.still(connection, reviewer, run, seen.documents),
-        )
-    except StoreError:
-        now = reviews.latest(workspace.store, run)
-        if now is not None and (now.id != review.id or now.state is not State.waiting):
-            raise UserError(GONE.format(run=run)) from None  # somebody else was a moment faster
-        raise
-    return made
-
-
-def _edits(seen: Seen, decision: Decision, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+def _check_edits(draft: _Draft, decision: Decision, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     if decision is not Decision.edit:
         if edits:
             raise UserError("Claims are either edited, or the answer is approved or rejected as it is.")
         return ()
-    if seen.run.asked.brief is not None:
+    if draft.run.asked.brief is not None:
         raise UserError("A synthesis is approved or rejected as a whole; its claims cannot be edited.")
     if not edits:
         raise UserError("Name the claims to edit: the place of each, and its new words.")
-    known = {each.place for each in _claims(seen)}
+    known = {each.place for each in _claims(draft)}
     for each in edits:
         if each.place not in known:
             raise UserError(f"There is no claim at place {each.place} that can be edited.")
     if len({each.place for each in edits}) < len(edits):
         raise UserError("Each claim can be edited once at a time.")
-    return tuple(Edit(each.place, _said(each.text)) for each in edits)
+    return tuple(Edit(each.place, _clean(each.text)) for each in edits)
 
 
-def _said(words: str) -> str:
-    """What a person wrote, in a line, and without what cannot be seen."""
-    told = " ".join(clean_text(words).split())
-    if len(told) > LONGEST:
-        raise UserError(f"That is too long: {LONGEST} characters are the most.")
-    return told
+def _clean(words: str) -> str:
+    """A reviewer's text on one line, without invisible characters."""
+    cleaned = " ".join(clean_text(words).split())
+    if len(cleaned) > MAX_REVIEW_TEXT:
+        raise UserError(f"That is too long: {MAX_REVIEW_TEXT} characters are the most.")
+    return cleaned
 
 
-def carried_on(bench: ReviewContext, run: str) -> AsyncIterator[tuple[Run, Event]]:
-    """The run after a decision, as whoever asked is now: what is approved is delivered, what is edited is checked."""
-    review = reviews.latest(bench.workspace.store, run)
-    if review is None:
-        raise gate.missing(run)
-    return bench.workspace.seen_by(bench.present(run, review.who)).resume(run)
+# --- settings and notification --------------------------------------------------------------------------------------
 
 
-def kept(bench: ReviewContext, limit: int = 50) -> list[tuple[Sheet, Reviewed]]:
-    """What was decided, the newest first: the answer as it then was, and the decision. Cases to hold a later Assay against."""
-    found: list[tuple[Sheet, Reviewed]] = []
-    for line in queue(bench, waiting=False, limit=limit)[0]:
-        sheet = _sheet(bench, line.review, _seen(bench, line.review))
-        found += [
-            (sheet, each) for each in sheet.history if each.seal == line.review.seal and each.by == line.review.by
-        ]
-    return found
+def mark_base(context: WorkspaceContext, name: str, *, on: bool) -> None:
+    """Decide whether answers that use this base wait for a reviewer. Only its owner may do so."""
+    base = context.require_owner(context.scope().named(name))
+    reviews.mark(context.store, base.id, on=on)
+
+
+async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
+    """Tell the webhook, if there is one, about every answer that waits and that it does not know of yet. Returns their
+    number. A message that could not be delivered is sent again by the next call."""
+    settings = context.settings
+    if not settings.review_webhook:
+        return 0
+    from assay.governance.review.webhook import Webhook, message
+
+    hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
+    waiting = reviews.untold(context.store)
+    for each in waiting:
+        await hook.tell(message(each.run, each.seal, each.created, each.reasons), seconds)
+        reviews.told(context.store, each.id)
+    return len(waiting)

@@ -11,7 +11,7 @@ from assay.cli.options import Json, Workspace, console, plain, print_json, wait_
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace as Opened
-    from assay.workspace.share import Access
+    from assay.workspace.types import Access
 
 app = typer.Typer(help="Who may read a knowledge base or a document.", no_args_is_help=True)
 Of = Annotated[str, typer.Argument(help="A document, as `assay sources` names it; none: the whole of --base.")]
@@ -34,13 +34,12 @@ def show(
     source: Of = "", base: Within = "", owner: Owner = "", workspace: Workspace = None, json: Json = False
 ) -> None:
     """Say who may read a knowledge base or a document."""
-    from assay.workspace import share
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
         document = _document(seen, source, base) if source else ""
-        found = share.of_document(seen, document) if document else share.of_base(seen, _base(base))
+        found = seen.document_access(document) if document else seen.base_access(_base(base))
     _told(found, json)
 
 
@@ -65,19 +64,17 @@ def reset(
     json: Json = False,
 ) -> None:
     """Have a document read by whoever reads its knowledge base, and by nobody else."""
-    from assay.workspace import share
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
-        found = wait_for(share.reset_document(seen, _document(seen, source, base), opened.principal.id))
+        found = wait_for(seen.reset_document_access(_document(seen, source, base), opened.principal.id))
     _told(found, json)
 
 
 def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
     from assay.core.errors import UserError
     from assay.store.access.grants import GROUP, USER
-    from assay.workspace import share
     from assay.workspace.facade import open_workspace
 
     words = [whole(each) for each in what]
@@ -91,9 +88,9 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
         for name in names:
             if sources:
                 document = _document(seen, sources[0], base)
-                found = wait_for(share.change_document(seen, document, name, may, by))
+                found = wait_for(seen.share_document(document, name, may, by))
             else:
-                found = wait_for(share.change_base(seen, _base(base), name, may, by))
+                found = wait_for(seen.share_base(_base(base), name, may, by))
             if may:
                 remark(opened.store, name)
     assert found is not None

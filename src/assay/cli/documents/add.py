@@ -53,21 +53,20 @@ def add(
     """
     from assay.cli.view.forecast import show_forecast
     from assay.ingest.sources import given, sources
-    from assay.workspace import forecast as foreseeing
     from assay.workspace.facade import open_workspace
 
     files = sources([Path(path) for path in paths if path != "-"])
     if "-" in paths:
         files.append(given(name, sys.stdin.buffer.read()))
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
-        outlook = foreseeing.of_files(opened, files, base)
+        outlook = opened.forecast_files(files, base)
         if forecast:
             show_forecast(outlook, json=json)
             return
         report = followed(
             lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json
         )
-        foreseeing.added(opened, outlook, report)
+        opened.record_added(outlook, report)
     print_json(report) if json else show(report, quiet=quiet)
 
 

@@ -64,11 +64,10 @@ def review(
     workspace: Workspace = None,
 ) -> None:
     """Have every answer that draws on a knowledge base wait for a reviewer, or no longer."""
-    from assay.workspace import review as reviewing
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        reviewing.mark_base(opened, name, on=whether is OnOff.on)
+        opened.mark_for_review(name, on=whether is OnOff.on)
     wait = "now wait for a reviewer" if whether is OnOff.on else "do not wait for a reviewer because of it any more"
     typer.echo(plain(f"Answers that draw on {name!r} {wait}."))
 

@@ -29,7 +29,6 @@ def share(
     """Let people or groups read a knowledge base; without --with, say who does."""
     from assay.core.errors import UserError
     from assay.store.access import grants
-    from assay.workspace import share as reaching
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -40,7 +39,7 @@ def share(
         if stop and not with_:
             raise UserError("Say with whom it is no longer shared: --with user:NAME or --with group:NAME.")
         for who in map(whole, with_ or ()):
-            wait_for(reaching.change_base(seen, base.name, who, not stop, opened.principal.id))
+            wait_for(seen.share_base(base.name, who, not stop, opened.principal.id))
             if not stop:
                 remark(opened.store, who)
         readers = grants.shared_with(opened.store, base)

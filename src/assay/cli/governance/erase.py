@@ -10,8 +10,8 @@ from assay.cli.options import BaseName, Json, Workspace, Yes, console, plain, pr
 from assay.cli.view.dialogue import say
 
 if TYPE_CHECKING:
-    from assay.workspace.erase import Gone
     from assay.workspace.facade import Workspace as Opened
+    from assay.workspace.types import ErasureReport
 
 
 def erase(
@@ -35,7 +35,6 @@ def erase(
     The chain of records still verifies. Backups that were made before are named: delete them too, or make them anew.
     """
     from assay.core.errors import UserError
-    from assay.workspace.erase import erase_person
     from assay.workspace.facade import open_workspace
 
     if bool(names) == bool(person):
@@ -44,15 +43,14 @@ def erase(
         if person:
             if not yes:
                 typer.confirm(f"Erase everything of {plain(person)!r}? It cannot be undone.", abort=True, err=True)
-            gone = wait_for(erase_person(opened, whole(person), with_documents=with_documents))
+            gone = wait_for(opened.erase_person(whole(person), with_documents=with_documents))
         else:
             gone = _documents(opened, names or [], base, yes)
     _told(gone, json)
 
 
-def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Gone:
+def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> ErasureReport:
     from assay.cli.documents.sources import as_kept
-    from assay.workspace.erase import erase as erased
 
     scope = opened.scope([base] if base else [])
     chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
@@ -60,14 +58,14 @@ def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Gone:
         for entry in chosen.values():
             typer.echo(plain(f"  {entry.uri}"), err=True)
         typer.confirm(f"Erase {_counted(len(chosen), 'document')}? It cannot be undone.", abort=True, err=True)
-    return wait_for(erased(opened, list(chosen.values()), scope))
+    return wait_for(opened.erase(list(chosen.values()), scope))
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _told(gone: Gone, json: bool) -> None:
+def _told(gone: ErasureReport, json: bool) -> None:
     from assay.core.codec import to_json
 
     if json:

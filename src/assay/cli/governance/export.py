@@ -18,9 +18,7 @@ def export(
     """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
     from assay.core.errors import UserError
     from assay.governance.audit.export import bundled
-    from assay.governance.review.visibility import as_asked
     from assay.workspace.facade import open_workspace
-    from assay.workspace.review import watched
 
     file = (out or Path(f"{run}.zip")).expanduser()
     if file.exists():
@@ -28,7 +26,7 @@ def export(
     if not file.absolute().parent.is_dir():
         raise UserError(f"There is no folder {str(file.parent)!r} to write the bundle to.")
     with open_workspace(workspace) as opened:
-        seen = as_asked(opened.run(run), watched=watched(opened, run))
+        seen = opened.run_for_asker(run)
         made = bundled(opened.store, opened.path, opened.settings, seen, opened.scope())
     try:
         file.write_bytes(made)

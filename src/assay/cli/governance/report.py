@@ -45,16 +45,14 @@ def report(
     """
     from assay.core.errors import UserError
     from assay.governance.reports import catalogue
-    from assay.governance.review.visibility import as_asked
     from assay.workspace.facade import open_workspace
-    from assay.workspace.review import watched
 
     if run and kind is not Kind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. `assay report runs {run}` is about this one.")
     first, last = _between(since, until)
     with open_workspace(workspace) as opened:
         if run:
-            made = catalogue.account(opened.store, as_asked(opened.run(run), watched=watched(opened, run)))
+            made = catalogue.account(opened.store, opened.run_for_asker(run))
         else:
             made = catalogue.made(opened.store, catalogue.Kind(kind.value), first, last, whole(who) or None)
     _shown(made, csv=csv, json=json)

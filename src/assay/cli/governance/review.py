@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from assay.answer.render import Cited
     from assay.core.events import Decision, Edit, Reviewed
     from assay.core.run import Run
-    from assay.workspace.review import Line, ReviewContext, Sheet
+    from assay.workspace.facade import ReviewService
+    from assay.workspace.types import ReviewItem, ReviewSheet
 
 EVIDENCE = 12  # quotations that are shown
 DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
@@ -47,28 +48,27 @@ def review(
     Exit code 5: it waits still, or again.
     """
     from assay.core.errors import UserError
-    from assay.workspace import review as reviewing
     from assay.workspace.facade import open_workspace
 
     wishes = [approve, bool(edit or drop), reject]
     if sum(wishes) > 1 or (any(wishes) and (not run or decided)):
         raise UserError("Name one run, and one decision on it: --approve, --edit and --drop, or --reject.")
     with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
-        bench = reviewing.at_terminal(opened)
+        reviews = opened.reviews()
         if not run:
-            _listed(bench, decided=decided, limit=limit, json=json)
+            _listed(reviews, decided=decided, limit=limit, json=json)
             return
-        sheet = reviewing.shown(bench, run)
+        sheet = reviews.sheet(run)
         if not any(wishes):
-            _show(bench, sheet, trace=trace, json=json)
+            _show(reviews, sheet, trace=trace, json=json)
             if json or not at_terminal() or not sheet.line.may_decide:
                 return
-            chosen = _asked(bench, sheet)
+            chosen = _asked(reviews, sheet)
             if chosen is None:
                 raise typer.Exit(5)
         else:
             chosen = (_decision(approve=approve, reject=reject), whole(note), _edits(edit or (), drop or ()))
-        raise _decide(bench, run, chosen, seal or sheet.seal, json=json)
+        raise _decide(reviews, run, chosen, seal or sheet.seal, json=json)
 
 
 def _decision(*, approve: bool, reject: bool) -> Decision:
@@ -92,19 +92,18 @@ def _edits(edits: Any, drops: Any) -> list[Edit]:
 
 
 def _decide(
-    bench: ReviewContext, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
+    reviews: ReviewService, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
 ) -> typer.Exit:
     """Record the decision, have the run go on as whoever asked, and say what has come of it."""
     from assay.core.errors import AssayError
     from assay.core.events import Decision
-    from assay.workspace import review as reviewing
 
     decision, note, edits = chosen
-    made = reviewing.decide(bench, run, decision, seal, note, edits)
+    made = reviews.decide(run, decision, seal, note, edits)
     ended: Run | None = None
     if decision is not Decision.reject:
         try:
-            ended = wait_for(_carried(bench, run))
+            ended = wait_for(_carried(reviews, run))
         except AssayError as error:
             say(f"assay: {error}")
             say(f"The decision is kept: `assay resume {run}` carries the run on.")
@@ -116,7 +115,7 @@ def _decide(
     elif ended is not None and ended.delivered:
         say("Approved and delivered.")
     elif ended is not None and ended.held:
-        _show(bench, reviewing.shown(bench, run), trace=False, json=False)
+        _show(reviews, reviews.sheet(run), trace=False, json=False)
         say("It was checked again, and waits again.")
     if ended is not None and ended.failed:
         say(f"assay: {ended.failed.detail}")
@@ -124,11 +123,10 @@ def _decide(
     return typer.Exit(5 if ended is not None and ended.held else 0)
 
 
-async def _carried(bench: ReviewContext, run: str) -> Run | None:
-    from assay.workspace import review as reviewing
+async def _carried(reviews: ReviewService, run: str) -> Run | None:
 
     ended: Run | None = None
-    async for now, _ in reviewing.carried_on(bench, run):
+    async for now, _ in reviews.resume(run):
         ended = now
     return ended
 
@@ -136,13 +134,12 @@ async def _carried(bench: ReviewContext, run: str) -> Run | None:
 # --- showing --------------------------------------------------------------------------------------------------------
 
 
-def _listed(bench: ReviewContext, *, decided: bool, limit: int, json: bool) -> None:
-    from assay.workspace import review as reviewing
+def _listed(reviews: ReviewService, *, decided: bool, limit: int, json: bool) -> None:
 
     if decided and json:
-        print_json([_kept(bench, sheet, made) for sheet, made in reviewing.kept(bench, limit)])
+        print_json([_kept(reviews, sheet, made) for sheet, made in reviews.decided(limit)])
         return
-    lines, _ = reviewing.queue(bench, waiting=not decided, limit=limit)
+    lines, _ = reviews.queue(waiting=not decided, limit=limit)
     if json:
         print_json([_line(each) for each in lines])
         return
@@ -155,7 +152,7 @@ def _listed(bench: ReviewContext, *, decided: bool, limit: int, json: bool) -> N
         say("Nothing waits for you." if not decided else "Nothing was decided yet.")
 
 
-def _line(each: Line) -> dict[str, Any]:
+def _line(each: ReviewItem) -> dict[str, Any]:
     of = each.review
     return {
         "run": of.run,
@@ -173,20 +170,20 @@ def _line(each: Line) -> dict[str, Any]:
     }
 
 
-def _cited(bench: ReviewContext, sheet: Sheet) -> Cited:
+def _cited(reviews: ReviewService, sheet: ReviewSheet) -> Cited:
     from assay.answer import render
 
-    return render.citations(sheet.answer, sheet.evidence, bench.workspace.document)
+    return render.citations(sheet.answer, sheet.evidence, reviews.document)
 
 
-def _kept(bench: ReviewContext, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
+def _kept(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
     """A decision as a case: what was asked, what would have been said, and what a person made of it."""
     from assay.answer import render
 
     return {
         "run": sheet.line.review.run,
         "question": sheet.line.question,
-        "answer": render.as_json(sheet.answer, _cited(bench, sheet)),
+        "answer": render.as_json(sheet.answer, _cited(reviews, sheet)),
         "reasons": sheet.line.review.reasons,
         "decision": made.decision,
         "by": made.by,
@@ -195,17 +192,16 @@ def _kept(bench: ReviewContext, sheet: Sheet, made: Reviewed) -> dict[str, Any]:
     }
 
 
-def _show(bench: ReviewContext, sheet: Sheet, *, trace: bool, json: bool) -> None:
+def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool) -> None:
     from assay.answer import render
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
-    from assay.workspace.review import trace as trace_of
 
-    steps = trace_of(bench, sheet.line.review.run) if trace else []
+    steps = reviews.trace(sheet.line.review.run) if trace else []
     if json:
         told = _line(sheet.line) | {
             "seal": sheet.seal,
-            "answer": render.as_json(sheet.answer, _cited(bench, sheet)) if sheet.open else None,
+            "answer": render.as_json(sheet.answer, _cited(reviews, sheet)) if sheet.open else None,
             "claims": [
                 {
                     "place": each.place,
@@ -226,15 +222,15 @@ def _show(bench: ReviewContext, sheet: Sheet, *, trace: bool, json: bool) -> Non
             told["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
         print_json(told)
         return
-    for words in (*_in_words(bench, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
+    for words in (*_in_words(reviews, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
         console().print(plain(words), markup=False)
 
 
-def _in_words(bench: ReviewContext, sheet: Sheet) -> list[str]:
+def _in_words(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
     from assay.answer import render
 
     of = sheet.line.review
-    cited = _cited(bench, sheet)
+    cited = _cited(reviews, sheet)
     waited = "It has waited since" if of.state == "waiting" else "It began to wait at"
     lines = [f"Asked by {of.who}: {sheet.line.question}", f"{waited} {of.created[:19]}: {'; '.join(of.reasons)}"]
     lines += [f"  {DONE[each.decision]} by {each.by}{f': {each.note}' if each.note else ''}" for each in sheet.history]
@@ -252,7 +248,7 @@ def _in_words(bench: ReviewContext, sheet: Sheet) -> list[str]:
         lines += [f"     {mark}" for mark in marks]
     lines += ["", "Evidence:"]
     for found in sheet.evidence[:EVIDENCE]:
-        source = bench.workspace.document(found.passage.doc_id)
+        source = reviews.document(found.passage.doc_id)
         flagged = " [flagged]" if found.flagged else ""
         lines.append(f"  {found.key} {source.title if source else ''}{flagged}: “{render.one_line(found.quote.text)}”")
     if len(sheet.evidence) > EVIDENCE:
@@ -265,12 +261,11 @@ def _in_words(bench: ReviewContext, sheet: Sheet) -> list[str]:
 PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
 
 
-def _asked(bench: ReviewContext, sheet: Sheet) -> tuple[Decision, str, list[Edit]] | None:
+def _asked(reviews: ReviewService, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
     """What whoever sits at the terminal decides; none where they leave it."""
     from assay.core.errors import UserError
     from assay.core.events import Decision
     from assay.core.events.describe import record_line
-    from assay.workspace.review import trace as trace_of
 
     while typed := line(PROMPT):
         verb, _, rest = typed.partition(" ")
@@ -285,7 +280,7 @@ def _asked(bench: ReviewContext, sheet: Sheet) -> tuple[Decision, str, list[Edit
                 case "reject" if rest.strip():
                     return Decision.reject, rest, []
                 case "trace":
-                    for record, event in trace_of(bench, sheet.line.review.run):
+                    for record, event in reviews.trace(sheet.line.review.run):
                         say(f"{record.seq:>3}  {record_line(event)}")
                 case _:
                     say("  That is none of them; to reject it, say why.")

@@ -82,9 +82,8 @@ def ask(
     from assay.cli.setup import consent
     from assay.core import events
     from assay.core import events as trust
-    from assay.workspace import forecast as foreseeing
-    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import open_workspace
+    from assay.workspace.types import AskOptions
 
     how = AskOptions(
         mode=events.Mode(mode),
@@ -98,7 +97,7 @@ def ask(
     limits = _limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, **limits, review_four_eyes=four_eyes or None) as opened:
         if forecast:
-            show_forecast(foreseeing.of_question(opened, how), json=json)
+            show_forecast(opened.forecast_question(how), json=json)
             return
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:

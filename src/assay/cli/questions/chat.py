@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from assay.cli.questions.chat_commands import Command
     from assay.core.events import Event
     from assay.core.run import Run
-    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import Workspace as Opened
+    from assay.workspace.types import AskOptions
 
 PROMPT = "> "
 ENDS = frozenset({1, 5, 130})  # what was piped in stops here: the next line may build on what is not there
@@ -97,8 +97,8 @@ def chat(
     from assay.cli.setup import consent
     from assay.core import events
     from assay.core.errors import UserError
-    from assay.workspace.ask import AskOptions
     from assay.workspace.facade import open_workspace
+    from assay.workspace.types import AskOptions
 
     if (list_ or forget) and (question is not None or thread or (list_ and forget)):
         raise UserError("--list and --forget stand alone: give no question and no --thread with them.")

@@ -51,12 +51,11 @@ def replay(
 
 def _begun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
     from assay.cli.setup.consent import settle
-    from assay.workspace import rerun
 
-    seated = rerun.seated_with(opened, model)
-    rerun.step_begins(origin, place)  # what cannot be is said before anybody is asked anything
-    settle(seated)
-    new = follow(opened, rerun.branch(seated, origin, place, model), show)
+    chosen = opened.with_model(model)
+    chosen.check_branch(origin, place)  # what cannot be is said before anybody is asked anything
+    settle(chosen)
+    new = follow(opened, chosen.branch(origin, place, model), show)
     if not show.json and not show.quiet:
         line = f"Begun from record {_first(new)} of {origin.id}; `assay diff {origin.id} {new.id}` shows what changed."
         aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
@@ -68,9 +67,7 @@ def _first(run: Run) -> int:
 
 
 def _made_again(opened: Opened, recorded: Run, format: Format, json: bool, quiet: bool) -> typer.Exit:
-    from assay.workspace.rerun import replayed
-
-    made = wait_for(replayed(opened, recorded))
+    made = wait_for(opened.replay(recorded))
     failed = made.answer is None or not made.same
     if json:
         print_json(
@@ -140,13 +137,11 @@ def diff(
 ) -> None:
     """Show what differs between two runs: question, route, plan, searches, evidence, claims, answer, cost."""
     from assay.governance.difference import difference, in_lines
-    from assay.governance.review.visibility import as_asked
     from assay.store import documents
     from assay.workspace.facade import open_workspace
-    from assay.workspace.review import watched
 
     with open_workspace(workspace) as opened:
-        one, other = (as_asked(opened.run(each), watched=watched(opened, each)) for each in (a, b))
+        one, other = map(opened.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
         told = difference(one, other, documents.titles(opened.store, found, opened.scope()))
     if json:

@@ -56,14 +56,12 @@ def trace(
     """Show every step of a run, a line each, and whether its record is whole."""
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
-    from assay.governance.review.visibility import as_asked
     from assay.store.runs import records
-    from assay.workspace import review as reviewing
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         chain = records.chain(opened.store, run, opened.principal.id)
-        events = as_asked(opened.run(run), watched=reviewing.watched(opened, run)).events
+        events = opened.run_for_asker(run).events
         faults = list(records.faults(opened.store, run))
     if json:
         print_json(

@@ -26,7 +26,7 @@ from assay.cli.view.dialogue import agrees, at_terminal, say
 if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.synthesis.forecast import SynthesisForecast
-    from assay.workspace.synthesise import SynthesisRequest
+    from assay.workspace.types import SynthesisRequest
 
 OTHERS = ("none", "late", "set")  # that can be compared; `llm` would ask a model about every passage once more
 
@@ -114,7 +114,6 @@ def synthesise(
     from assay.cli.view import account
     from assay.cli.view.answer_format import Format
     from assay.cli.view.follow import Show, follow
-    from assay.workspace import synthesise as synthesising
     from assay.workspace.facade import DEFAULT_BASE, open_workspace
 
     if out is not None and not forecast:
@@ -133,7 +132,7 @@ def synthesise(
         if not quiet and not json:
             for line in found.remarks:
                 say(line)
-        expected = wait_for(synthesising.plan(opened, found.documents, wish))
+        expected = wait_for(opened.plan_synthesis(found.documents, wish))
         if forecast:
             print_json(expected) if json else _show(expected, opened.settings)
             return
@@ -159,7 +158,7 @@ def _wish(
     from assay.core import account as accounts
     from assay.core.errors import UserError
     from assay.models.factory import has_model
-    from assay.workspace.synthesise import SynthesisRequest
+    from assay.workspace.types import SynthesisRequest
 
     if rerank is Rerank.llm and not (model and has_model(settings)):
         raise UserError("`--rerank llm` needs a language model: set one, or choose `--rerank late`.")

@@ -55,14 +55,13 @@ async def _found(folder: Path, settings: Settings, name: str) -> Capability:
     """What the model can do, found out anew; remembered where there is a workspace."""
     from assay.models.capability import probe
     from assay.models.factory import llm_for
-    from assay.workspace import model_roles
     from assay.workspace.facade import STATE, open_workspace
 
     llm = llm_for(settings, name)
     if not (folder / STATE).is_file():
         return await probe(llm, settings.llm_timeout)
     with open_workspace(folder) as opened:
-        return await model_roles.capability(opened, llm, name, anew=True)
+        return await opened.probe_model(llm, name)
 
 
 def providers(settings: Settings) -> list[str]:

@@ -104,13 +104,10 @@ def _worked(opened: Workspace, run: Run | None) -> float:
 def _leg(steps: Steps, watched: Watched, show: Show) -> None:
     """One stretch of a run, up to its next stop; when the person stops it, say how it is carried on."""
 
-    from assay.governance.review.visibility import as_asked
-    from assay.workspace import review
-
     async def each(see: See) -> None:
         async for run, _ in steps:
             # What a reviewer has to look at first, whoever asked does not see here either.
-            watched.run = as_asked(run, watched=review.watched(watched.opened, run.id))
+            watched.run = watched.opened.run_for_asker(run.id, run)
             see(watched.run, watched.run.events[-1])
 
     try:
@@ -226,13 +223,12 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
 def _held(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """An answer that a person has to look at first: why, and how it goes on. Others are told, where an address is set."""
     from assay.core.errors import AssayError
-    from assay.workspace import review
 
     assert run.held is not None
     say(f"The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
-        asyncio.run(review.tell(opened, TELLING))
+        asyncio.run(opened.notify_reviewers(TELLING))
     except AssayError as error:
         say(f"Nobody was told that it waits: {error}")
     return typer.Exit(EXIT["held"])

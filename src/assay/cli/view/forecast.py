@@ -9,17 +9,17 @@ from assay.cli.view.dialogue import say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
-    from assay.workspace.forecast import Outlook
+    from assay.workspace.types import WorkForecast
 
 
-def show_forecast(outlook: Outlook, *, json: bool) -> None:
+def show_forecast(outlook: WorkForecast, *, json: bool) -> None:
     """Print a forecast and nothing else."""
-    from assay.workspace import forecast as foreseeing
+    from assay.workspace.forecast_text import forecast_lines
 
     if json:
         print_json(outlook)
         return
-    for line in foreseeing.lines(outlook):
+    for line in forecast_lines(outlook):
         console().print(plain(line), markup=False)
 
 

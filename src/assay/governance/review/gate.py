@@ -1,9 +1,9 @@
-"""Who may review an answer: named as a reviewer, able to read everything that it cites, and, with four eyes, not the one who
-asked. Looked at when it is listed, when it is shown, and again in the transaction in which it is decided."""
+"""Which answers need a review, and who may do it: a reviewer who may read everything the answer cites and who, with four
+eyes, did not ask the question. Checked when a review is listed, when it is shown, and in the transaction that decides it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -11,7 +11,9 @@ from sqlalchemy import Connection
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.run import Run
+from assay.core.settings import Settings
 from assay.core.types import Answer
+from assay.governance.review.policy import BEGUN, policy_of, review_reasons
 from assay.store.access import grants, members
 from assay.store.database import Store
 from assay.store.runs import reviews
@@ -21,7 +23,7 @@ OWN = "Whoever asked cannot review the answer: somebody else has to look at it."
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Somebody who would review, as they are now. `names` are the reviewers that the settings name; none: administrators."""
+    """Somebody who wants to review. `names` are the reviewers that the settings name; without any, administrators are."""
 
     principal: Principal
     admin: bool
@@ -32,47 +34,60 @@ class Reviewer:
         return bool(self.names & self.principal.names) if self.names else self.admin
 
 
-def reviewers_in(words: str) -> frozenset[str]:
-    """Reviewers as the setting names them."""
-    named = [each.strip() for each in words.split(",") if each.strip()]
+def parse_reviewers(setting: str) -> frozenset[str]:
+    """The reviewers that the setting names."""
+    named = [each.strip() for each in setting.split(",") if each.strip()]
     for each in named:
         if not any(each.startswith(kind) and len(each) > len(kind) for kind in (grants.USER, grants.GROUP)):
             raise UserError(f"`reviewers` names user:NAME or group:NAME, not {each!r}.")
     return frozenset(named)
 
 
-def at_terminal(store: Store) -> bool:
-    """Whether whoever works at the command line counts as an administrator: where nobody signs in, there is nobody else."""
+def has_no_members(store: Store) -> bool:
+    """Without members nobody signs in, so the user of the command line is the administrator."""
     return not members.listing(store)
 
 
-def as_now(store: Store, who: str) -> Principal:
-    """Somebody by their name, in the groups that they are in now."""
+def current_principal(store: Store, who: str) -> Principal:
+    """Somebody by name, in the groups that they are in now."""
     member = members.named(store, who)
     return member.principal if member else Principal(who)
 
 
 def missing(run: str) -> Missing:
-    """The same words whether there is no such run, nothing of it waits, or it is not theirs to see."""
+    """The same message whether there is no such run, nothing of it waits, or they may not see it."""
     return Missing(f"There is no run called {run!r} for you to review. `assay review` lists them.")
 
 
-def cited(run: Run, answer: Answer) -> frozenset[str]:
-    """The documents that an answer rests on."""
+def cited_documents(run: Run, answer: Answer) -> frozenset[str]:
     keys = answer.cited_keys
     quoted = {claim.quote.doc_id for claim in (*answer.claims, *answer.near) if claim.quote}
     return frozenset(quoted | {each.passage.doc_id for each in run.evidence if each.key in keys})
 
 
-def own(who: str, reviewer: Principal, *, four_eyes: bool) -> bool:
-    """Whether this is one's own question, which somebody else has to look at."""
-    return four_eyes and who == reviewer.id
-
-
-def still(connection: Connection, reviewer: Reviewer, run: str, documents: Collection[str]) -> None:
-    """In the transaction in which they decide: they are still a reviewer, and may still read every one of these."""
+def check_still_allowed(connection: Connection, reviewer: Reviewer, run: str, documents: Collection[str]) -> None:
+    """In the transaction of a decision: raise unless they are still a reviewer and may still read all these documents."""
     who = reviewer.principal
     admin = reviewer.admin and (who.id == LOCAL.id or reviews.is_admin(connection, who.id))
     now = Reviewer(who, admin, reviewer.names)
     if not now.may_review or not reviews.readable(connection, who.names, documents):
         raise missing(run)
+
+
+def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answer], tuple[str, ...]]:
+    """A function that gives the reasons why an answer has to be reviewed, by the settings and the marked bases as they are
+    now. A run that was once gated stays so."""
+    policy = policy_of(settings)
+
+    def reasons(run: Run, answer: Answer) -> tuple[str, ...]:
+        found = review_reasons(run, answer, policy, lambda ids: reviews.marked(store, ids))
+        return found or ((BEGUN,) if reviews.is_gated(store, run.id) else ())
+
+    return reasons
+
+
+def may_need_review(store: Store, settings: Settings, run: str) -> bool:
+    """Whether the answer of a run waits for a reviewer, or may still have to. Then whoever asked does not see the draft."""
+    return reviews.is_gated(store, run) or (
+        not reviews.is_delivered(store, run) and (not policy_of(settings).idle or bool(reviews.marks(store)))
+    )

@@ -95,7 +95,7 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
-def reasons(
+def review_reasons(
     run: Run, answer: Answer, policy: Policy, marked: Callable[[Collection[str]], Sequence[str]]
 ) -> tuple[str, ...]:
     """Why a person has to look at this answer before it is delivered, in words that hold nothing of the draft; none where

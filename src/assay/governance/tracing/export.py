@@ -25,7 +25,7 @@ def address(endpoint: str) -> str:
     return endpoint if endpoint.rstrip("/").endswith(PATH) else f"{endpoint.rstrip('/')}{PATH}"
 
 
-async def traced(store: Store, settings: Settings, run: Run, since: int) -> bool:
+async def export_spans(store: Store, settings: Settings, run: Run, since: int) -> bool:
     """Send what a run did from this record on. Whether it arrived."""
     if not settings.otel_endpoint or len(run.events) <= since:
         return False

@@ -19,8 +19,8 @@ from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, repl
 from assay.serve.mcp import tools
 from assay.serve.mcp.tools import ToolAccess
 from assay.serve.state import Person, Server
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
+from assay.workspace.types import AskOptions
 
 T = TypeVar("T")
 

@@ -38,8 +38,8 @@ from assay.serve.schemas.document_schemas import SearchResponse
 from assay.serve.schemas.run_schemas import MAX_QUESTION
 from assay.serve.views.document_views import hit_view
 from assay.store.documents import Entry
-from assay.workspace.ask import AskOptions
 from assay.workspace.facade import Workspace
+from assay.workspace.types import AskOptions
 
 MAX_READ = 20_000  # characters of one reading
 PAGE = 50  # sources of one listing

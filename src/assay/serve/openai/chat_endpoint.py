@@ -43,7 +43,7 @@ from assay.serve.schemas.run_schemas import ErrorResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.serve.views.chat_markdown import citation_marks
-from assay.workspace.ask import AskOptions
+from assay.workspace.types import AskOptions
 
 T = TypeVar("T")
 

@@ -16,10 +16,8 @@ from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.uploading.ingest_job import check_unlocked
 from assay.store.documents import Entry
-from assay.workspace import share
-from assay.workspace.erase import Gone, erase
 from assay.workspace.facade import Workspace
-from assay.workspace.share import Access
+from assay.workspace.types import Access, ErasureReport
 
 T = TypeVar("T")
 
@@ -46,19 +44,19 @@ def shape(access: Access) -> AccessView:
 @router.get("/bases/{name:path}/access", response_model=AccessView)
 def base_access(name: BaseName, mine: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
-    return shape(share.of_base(mine, name))
+    return shape(mine.base_access(name))
 
 
 @router.post("/bases/{name:path}/access", response_model=AccessView)
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, mine: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
-    return shape(await asyncio.to_thread(_run, share.change_base(mine, name, changed.name, changed.may)))
+    return shape(await asyncio.to_thread(_run, mine.share_base(name, changed.name, changed.may)))
 
 
 @router.get("/documents/{document}/access", response_model=AccessView)
 def document_access(document: DocumentId, mine: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
-    return shape(share.of_document(mine, document))
+    return shape(mine.document_access(document))
 
 
 @router.post("/documents/{document}/access", response_model=AccessView)
@@ -66,13 +64,13 @@ async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, mine: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return shape(await asyncio.to_thread(_run, share.change_document(mine, document, changed.name, changed.may)))
+    return shape(await asyncio.to_thread(_run, mine.share_document(document, changed.name, changed.may)))
 
 
 @router.delete("/documents/{document}/access", response_model=AccessView)
 async def reset_document_access(document: DocumentId, mine: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return shape(await asyncio.to_thread(_run, share.reset_document(mine, document)))
+    return shape(await asyncio.to_thread(_run, mine.reset_document_access(document)))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -84,7 +82,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 async def erase_document(document: DocumentId, mine: CurrentWorkspace, here: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
-    base, entry = await asyncio.to_thread(share.owned_document, mine, document)
+    base, entry = await asyncio.to_thread(mine.owned_document, document)
     if here.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
@@ -95,6 +93,6 @@ async def erase_document(document: DocumentId, mine: CurrentWorkspace, here: Cur
     return ErasedResponse(records=gone.records, backups=backups)
 
 
-async def _erased(mine: Workspace, entry: Entry, base: Base) -> Gone:
+async def _erased(mine: Workspace, entry: Entry, base: Base) -> ErasureReport:
     await check_unlocked(mine, base)
-    return await erase(mine, [entry], mine.scope([base.name]))
+    return await mine.erase([entry], mine.scope([base.name]))

@@ -16,10 +16,8 @@ from assay.governance.audit.export import bundled
 from assay.governance.audit.retention import erase_old
 from assay.governance.audit.seal import notary_of, seal
 from assay.governance.audit.verify import verify
-from assay.governance.review.visibility import as_asked
 from assay.serve.schemas.run_schemas import ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
-from assay.workspace.review import watched
 
 log = logging.getLogger("assay.serve")
 
@@ -62,7 +60,7 @@ class VerificationResponse(ResponseModel):
 )
 def run_bundle(run: Annotated[str, Path(max_length=100)], mine: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
-    seen = as_asked(mine.run(run), watched=watched(mine, run))
+    seen = mine.run_for_asker(run)
     made = bundled(mine.store, mine.path, mine.settings, seen, mine.scope())
     headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
     return Response(made, media_type="application/zip", headers=headers)

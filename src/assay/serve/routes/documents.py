@@ -34,7 +34,8 @@ from assay.serve.views.request_options import search_filters
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
-from assay.workspace.facade import ORIGINALS, Workspace
+from assay.workspace.context import ORIGINALS
+from assay.workspace.facade import Workspace
 
 router = APIRouter(
     prefix="/api/documents",

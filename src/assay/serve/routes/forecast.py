@@ -11,7 +11,7 @@ from assay.serve.schemas.run_schemas import AskRequest, ResponseModel, error_res
 from assay.serve.state import CurrentWorkspace
 from assay.serve.views.request_options import ask_options
 from assay.store.runs.forecasts import Foreseen, Range
-from assay.workspace import forecast as foreseeing
+from assay.workspace.forecast_text import forecast_lines
 
 router = APIRouter(
     prefix="/api",
@@ -52,7 +52,7 @@ class ForecastResponse(RangesView):
 @router.post("/forecast", response_model=ForecastResponse)
 async def forecast(wish: AskRequest, mine: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(foreseeing.of_question, mine, ask_options(wish))
+    found = await asyncio.to_thread(mine.forecast_question, ask_options(wish))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
     return ForecastResponse(
@@ -72,7 +72,7 @@ async def forecast(wish: AskRequest, mine: CurrentWorkspace) -> ForecastResponse
         else None,
         error={name: ForecastErrorView(inside=each.inside, ratio=each.ratio) for name, each in found.errors.items()}
         or None,
-        lines=tuple(foreseeing.lines(found)),
+        lines=tuple(forecast_lines(found)),
     )
 
 

@@ -11,10 +11,8 @@ from fastapi.responses import PlainTextResponse
 from assay.core.errors import UserError
 from assay.governance.reports import catalogue
 from assay.governance.reports.report import Report, as_csv
-from assay.governance.review.visibility import as_asked
 from assay.serve.schemas.run_schemas import Date, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentWorkspace
-from assay.workspace.review import watched
 
 router = APIRouter(
     prefix="/api/reports",
@@ -68,7 +66,7 @@ def report(
     if run and kind is not catalogue.Kind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. The one on runs can be about one of them.")
     if run:
-        made = catalogue.account(mine.store, as_asked(mine.run(run), watched=watched(mine, run)))
+        made = catalogue.account(mine.store, mine.run_for_asker(run))
     else:
         whose = None if who.admin else mine.principal.id
         made = catalogue.made(mine.store, kind, since or "", until or "", whose)

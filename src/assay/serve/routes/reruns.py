@@ -9,13 +9,10 @@ from pydantic import Field, StringConstraints
 
 from assay.core.run import Run
 from assay.governance.difference import difference
-from assay.governance.review.visibility import as_asked
 from assay.serve.schemas.run_schemas import RequestModel, ResponseModel, RunStartedResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
-from assay.workspace import rerun as branching
 from assay.workspace.facade import Workspace
-from assay.workspace.review import watched
 
 router = APIRouter(
     prefix="/api/runs",
@@ -63,11 +60,11 @@ async def rerun(
     run: RunId, wanted: RerunRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
-    model = branching.at_the_endpoint(mine, wanted.model)
+    model = mine.check_model_name(wanted.model)
     origin = await server.engine.do(_read(mine, run))
-    branching.step_begins(origin, wanted.begin)
+    mine.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
-        new = await server.live.begin(mine, branching.branch(mine, origin, wanted.begin, model))
+        new = await server.live.begin(mine, mine.branch(origin, wanted.begin, model))
     return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
 
 
@@ -78,7 +75,7 @@ async def _read(mine: Workspace, run: str) -> Run:
 @router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
 def diff(a: RunId, b: RunId, mine: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
-    one, other = (as_asked(mine.run(each), watched=watched(mine, each)) for each in (a, b))
+    one, other = map(mine.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
     told = difference(one, other, documents.titles(mine.store, found, mine.scope()))
     parts = tuple(

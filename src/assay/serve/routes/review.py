@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
@@ -24,9 +24,11 @@ from assay.serve.schemas.run_schemas import EventView, PageSize, TraceResponse, 
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.views import run_views
 from assay.store.runs import budgets, records, underway
-from assay.workspace import review as reviewing
 from assay.workspace.facade import Workspace
-from assay.workspace.review import Line, ReviewContext, Sheet, Written
+from assay.workspace.types import DraftedClaim, ReviewItem, ReviewSheet
+
+if TYPE_CHECKING:
+    from assay.workspace.facade import ReviewService
 
 router = APIRouter(
     prefix="/api/reviews",
@@ -37,14 +39,14 @@ router = APIRouter(
 RunId = Annotated[str, Path(max_length=100)]
 
 
-def bench_of(server: Server, mine: Workspace, who: Person) -> ReviewContext:
+def reviews_of(server: Server, mine: Workspace, who: Person) -> ReviewService:
     """Where this person reviews. Who asked is known by the groups that they are in now."""
 
     def present(run: str, asker: str) -> Principal:
         known = underway.asker(server.workspace.store, run) or Principal(asker)
         return server.present(known) or Principal("")  # who was removed may read nothing
 
-    return ReviewContext(mine, who.admin, present)
+    return mine.reviews(admin=who.admin, principal_of=present)
 
 
 @router.get("", response_model=ReviewListResponse)
@@ -57,21 +59,21 @@ def reviews(
     limit: PageSize = 50,
 ) -> ReviewListResponse:
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
-    bench = bench_of(here, mine, who)
-    lines, more = reviewing.queue(bench, waiting=state is ReviewFilter.waiting, after=after, limit=limit)
+    service = reviews_of(here, mine, who)
+    lines, more = service.queue(waiting=state is ReviewFilter.waiting, after=after, limit=limit)
     return ReviewListResponse(reviews=tuple(map(_line, lines)), next=more)
 
 
 @router.get("/{run}", response_model=ReviewView)
 def review(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
-    return _whole(mine, reviewing.shown(bench_of(here, mine, who), run))
+    return _whole(mine, reviews_of(here, mine, who).sheet(run))
 
 
 @router.get("/{run}/trace", response_model=TraceResponse)
 def trace(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
-    found = reviewing.trace(bench_of(here, mine, who), run)
+    found = reviews_of(here, mine, who).trace(run)
     titles: dict[str, str] = {}
     frames = [build_frame(mine, record.seq, record.at, event, titles) for record, event in found]
     return TraceResponse(
@@ -94,23 +96,23 @@ async def decide(
 
 
 async def _decided(server: Server, mine: Workspace, who: Person, run: str, given: DecisionRequest) -> ReviewView:
-    bench = bench_of(server, mine, who)
+    service = reviews_of(server, mine, who)
     edits = [Edit(each.place, each.text) for each in given.edits]
-    made = reviewing.decide(bench, run, given.decision, given.seal, given.note, edits)
-    told = _whole(mine, reviewing.shown(bench, run))
+    made = service.decide(run, given.decision, given.seal, given.note, edits)
+    told = _whole(mine, service.sheet(run))
     if made.decision is Decision.reject:
         underway.end(mine.store, run)
     else:
         asker = told.who
-        await server.live.go_on(server.seen_by(bench.present(run, asker)), run)
+        await server.live.go_on(server.seen_by(service.principal_of(run, asker)), run)
     return told
 
 
-def _line(line: Line) -> ReviewSummary:
+def _line(line: ReviewItem) -> ReviewSummary:
     return ReviewSummary(**_told(line))
 
 
-def _told(line: Line) -> dict[str, Any]:
+def _told(line: ReviewItem) -> dict[str, Any]:
     of = line.review
     return {
         "run": of.run,
@@ -128,7 +130,7 @@ def _told(line: Line) -> dict[str, Any]:
     }
 
 
-def _whole(mine: Workspace, sheet: Sheet) -> ReviewView:
+def _whole(mine: Workspace, sheet: ReviewSheet) -> ReviewView:
     told = _told(sheet.line)
     return ReviewView(
         **told,
@@ -149,7 +151,7 @@ def _whole(mine: Workspace, sheet: Sheet) -> ReviewView:
     )
 
 
-def _claim(written: Written) -> DraftClaimView:
+def _claim(written: DraftedClaim) -> DraftClaimView:
     claim = written.claim
     return DraftClaimView(
         place=written.place,

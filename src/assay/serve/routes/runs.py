@@ -279,9 +279,7 @@ async def replay_run(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, ser
 
 
 async def _replayed(mine: Workspace, run_id: str) -> ReplayResponse:
-    from assay.workspace.rerun import replayed
-
-    again = await replayed(mine, mine.run(run_id))
+    again = await mine.replay(mine.run(run_id))
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 

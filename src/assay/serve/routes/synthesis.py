@@ -17,9 +17,8 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
 from assay.synthesis.forecast import in_words, is_large
 from assay.synthesis.output import render
-from assay.workspace import synthesise
 from assay.workspace.facade import Workspace
-from assay.workspace.synthesise import SynthesisRequest
+from assay.workspace.types import SynthesisRequest
 
 router = APIRouter(
     prefix="/api/synthesis",
@@ -36,7 +35,7 @@ async def forecast(
 ) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
     ids = await asyncio.to_thread(chosen, mine, wanted)
-    expected = await here.engine.do(synthesise.plan(mine, ids, _wish(wanted)))
+    expected = await here.engine.do(mine.plan_synthesis(ids, _wish(wanted)))
     return SynthesisForecastResponse(
         documents=expected.documents,
         questions=expected.questions,

@@ -10,9 +10,9 @@ from pydantic import Field, StringConstraints
 from assay.core.events import Decision
 from assay.core.types import Verdict
 from assay.serve.schemas.run_schemas import AnswerView, EvidenceView, RequestModel, ResponseModel
-from assay.workspace.review import LONGEST
+from assay.workspace.types import MAX_REVIEW_TEXT
 
-ReviewText = Annotated[str, StringConstraints(max_length=LONGEST)]
+ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]
 
 
 class ReviewFilter(StrEnum):

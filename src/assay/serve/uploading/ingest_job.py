@@ -19,7 +19,8 @@ from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import Source
 from assay.store import documents, jobs
 from assay.store.jobs import File, Job
-from assay.workspace.facade import ORIGINALS, Workspace
+from assay.workspace.context import ORIGINALS
+from assay.workspace.facade import Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."
 BROKEN = "Assay broke down while it read these files; the log says where."
@@ -92,7 +93,7 @@ def writable_base(workspace: Workspace, name: str) -> Base:
 
 async def check_unlocked(workspace: Workspace, base: Base) -> None:
     """Say so where another process fills the base: it may do so for an hour, and a reply does not wait that long."""
-    async with workspace.only_writer(base, PATIENCE):
+    async with workspace.context.writer_lock(base, PATIENCE):
         pass
 
 

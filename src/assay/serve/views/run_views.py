@@ -9,7 +9,6 @@ from assay.answer import render
 from assay.core.events import Mode
 from assay.core.run import Run
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
-from assay.governance.review.visibility import as_asked
 from assay.serve.live import CANCELLED, run_state
 from assay.serve.schemas.run_schemas import (
     AnswerView,
@@ -33,7 +32,6 @@ from assay.serve.schemas.run_schemas import (
 from assay.store.access import withheld
 from assay.store.runs import budgets, history, records
 from assay.store.runs.history import Standing
-from assay.workspace import review
 from assay.workspace.facade import Workspace
 
 Library = Callable[[str], Document | None]
@@ -76,7 +74,7 @@ def _state(standing: Standing, under_way: bool) -> RunState:
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """A run as it stands, with its answer and its evidence in the words of the documents that may be read now."""
     library: Library = cache(workspace.document)
-    run = as_asked(run, watched=review.watched(workspace, run.id))
+    run = workspace.run_for_asker(run.id, run)
     asked, waiting, failed = run.asked, run.waiting, run.failed
     scope = workspace.scope()
     standing = history.standing(workspace.store, run.id, workspace.principal.id, scope)

@@ -1,0 +1,119 @@
+"""Adding, refreshing and removing documents."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from assay.core.access import Base
+from assay.core.errors import UserError
+from assay.core.types import UPLOAD
+from assay.ingest import pipeline
+from assay.ingest.parsed import limits_from
+from assay.ingest.pdf import ocr
+from assay.ingest.pipeline import IngestContext, Progress, Reader
+from assay.ingest.readiness import Readiness, readiness
+from assay.ingest.sandbox.runner import Sandbox
+from assay.ingest.sources import Source, digests, sources
+from assay.models.factory import embedder_languages
+from assay.store.access import grants
+from assay.store.document_names import named
+from assay.store.documents import Entry
+from assay.workspace.context import ORIGINALS, WorkspaceContext
+from assay.workspace.erase import erase
+
+Say = Callable[[Progress], None]
+
+
+async def add_sources(
+    context: WorkspaceContext,
+    files: Sequence[Source],
+    base: str,
+    *,
+    description: str = "",
+    say: Say = lambda _: None,
+    reader: Reader | None = None,
+) -> Readiness:
+    """Make sources searchable. `reader` replaces the parsers."""
+    into = grants.base_named(context.store, base, context.principal, description)
+    began, last = time.monotonic(), None
+
+    def listen(progress: Progress) -> None:
+        nonlocal last
+        last = progress
+        say(progress)
+
+    own = context.path.resolve()  # a workspace inside the folder that is added must not add itself
+    files = [one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)]
+    async with _ingest_context(context, into, reader) as ingest:
+        done = await pipeline.add(ingest, files, listen)
+    seconds, embedded = time.monotonic() - began, last.embedded if last else 0
+    return readiness(into.name, str(context.path), done, embedder_languages(context.settings), seconds, embedded)
+
+
+@asynccontextmanager
+async def _ingest_context(context: WorkspaceContext, base: Base, reader: Reader | None) -> AsyncIterator[IngestContext]:
+    """The pipeline for one base, while no other process writes to it."""
+    settings = context.settings
+    async with context.writer_lock(base):
+        fresh = grants.embedder_of(context.store, base)[0] != context.embedder.name
+        index = await context.index(base, create=True)
+        size, overlap = context.passage_size(context.embedder)
+        sandbox = Sandbox(limits=limits_from(settings))
+        try:
+            yield IngestContext(
+                store=context.store,
+                cache=context.cache,
+                originals=context.path / ORIGINALS,
+                reader=reader or (ocr.Reader(sandbox, settings.ocr_languages) if settings.ocr else sandbox),
+                embedder=context.embedder,
+                index=index,
+                base=base,
+                size=size,
+                overlap=overlap,
+                most_bytes=limits_from(settings).bytes,
+                fresh=fresh,
+            )
+        finally:
+            sandbox.close()
+
+
+async def sync(
+    context: WorkspaceContext, folder: Path | str, base: str, say: Say = lambda _: None
+) -> tuple[Readiness, list[Entry]]:
+    """Make the base agree with a folder: add new and changed files, remove those that are gone."""
+    root = await asyncio.to_thread(lambda: Path(folder).expanduser().resolve())
+    if not root.is_dir():
+        raise UserError(f"There is no folder {str(folder)!r} to sync with.")
+    files = await asyncio.to_thread(sources, [root])
+    here = {source.uri for source in files}
+    arriving = await asyncio.to_thread(digests, files)
+    grants.base_named(context.store, base, context.principal)
+    removed = [
+        entry
+        for entry in context.sources([base])
+        if Path(entry.uri).is_relative_to(root) and entry.uri not in here and entry.digest not in arriving
+    ]
+    await erase(context, removed, context.scope([base]))
+    return await add_sources(context, files, base, say=say), removed
+
+
+async def remove(context: WorkspaceContext, names: Sequence[str], base: str = "") -> list[Entry]:
+    """Remove documents by path, file name, title or id, with everything that was stored of them."""
+    bases = [base] if base else []
+    entries = context.sources(bases)
+    chosen = list({entry.id: entry for name in names for entry in named(name, entries)}.values())
+    await erase(context, chosen, context.scope(bases))
+    return chosen
+
+
+async def reindex(context: WorkspaceContext, base: str, say: Say = lambda _: None) -> Readiness:
+    """Build the index of a base again, as the settings say now. The files are not needed, since texts are stored; cached
+    vectors of this embedder are used again."""
+    into = context.require_owner(context.scope().named(base))
+    async with context.writer_lock(into):
+        grants.set_embedder(context.store, into, "", 0)  # invalidates the index, damaged or not
+    return await add_sources(context, [], into.name, say=say)

@@ -1,0 +1,135 @@
+"""What the services of a workspace take and return."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from assay.core.account import EXPERT, Approach, Pipeline
+from assay.core.events import Checkpoint, Eagerness, Event, Mode, Route, SearchFilters, Stakes
+from assay.core.run import Run
+from assay.core.types import Exchange
+
+if TYPE_CHECKING:
+    from assay.agent.forecast import Error, Reached
+    from assay.agent.tool import Tool
+    from assay.core.events import Reviewed
+    from assay.core.types import Answer, Claim, Evidence
+    from assay.evidence.assess import Assessor
+    from assay.store.runs.erasure import Backup
+    from assay.store.runs.forecasts import Foreseen, Kind
+    from assay.store.runs.reviews import Review
+
+Steps = AsyncIterator[tuple[Run, Event]]  # each event, after it was recorded, with the run up to it
+MAX_REVIEW_TEXT = 4000  # characters of a claim that a reviewer writes, and of a note
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """What a person may choose for one question."""
+
+    mode: Mode = Mode.balanced
+    where: SearchFilters = field(default_factory=SearchFilters)
+    today: str | None = None
+    eagerness: Eagerness | None = None  # None: as the settings say
+    checkpoints: Sequence[Checkpoint] | None = None  # None: as the settings say
+    route: Route | None = None  # lookup or research; None lets the model decide
+    model: bool = True  # False: by rule, whatever the settings say
+    tools: Sequence[Tool] = ()  # the user's own read-only tools
+    assess: Assessor | None = None  # replaces the assessment of evidence
+    thread: str = ""  # the conversation it belongs to
+    history: tuple[Exchange, ...] = ()  # the earlier turns of that conversation
+    stakes: Stakes = Stakes.normal  # high: a reviewer must approve the answer
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisRequest:
+    """What a person may choose for one synthesis."""
+
+    pipeline: Pipeline = Pipeline.synthesis
+    focus: str = ""
+    questions: int = 3
+    audiences: tuple[str, ...] = (EXPERT,)
+    approach: Approach = Approach.search
+    pool: int = 100
+    top: int = 3
+    reranker: str = "late"
+    compare: tuple[str, ...] = ()
+    model: bool = True  # False: by rule, whatever the settings say
+    today: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may read a base or a document. `own` is whether it has its own list; otherwise the list of its base applies. The
+    owner is always on the list."""
+
+    what: str  # base, document
+    id: str
+    name: str
+    owner: str
+    own: bool
+    readers: tuple[str, ...]  # user:… and group:…, the owner first
+    mine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReport:
+    """What was erased: document ids, the number of records, files with older states. `backups` lists copies remote_hosts that
+    still hold the data; `whole` is False if some of it could not be erased yet."""
+
+    documents: tuple[str, ...] = ()
+    records: int = 0
+    files: tuple[str, ...] = ()
+    backups: tuple[Backup, ...] = ()
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WorkForecast:
+    """What a piece of work is expected to take, which limits it may reach, and how good earlier forecasts were."""
+
+    kind: Kind
+    alike: str  # names the work it is compared with
+    foreseen: Foreseen
+    reached: tuple[Reached, ...] = ()
+    errors: Mapping[str, Error] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """An entry of the review queue."""
+
+    review: Review
+    question: str
+    may_decide: bool
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedClaim:
+    """A claim of a draft under review. `told` is whether the answer contains it, `flagged` whether it cites only passages
+    that look like instructions to a model."""
+
+    place: int
+    claim: Claim
+    told: bool
+    flagged: bool
+    editable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSheet:
+    """An answer with everything a reviewer needs to decide on it, as far as they may see it."""
+
+    line: ReviewItem
+    answer: Answer
+    claims: tuple[DraftedClaim, ...]
+    evidence: tuple[Evidence, ...]  # only from documents that the reviewer may read
+    history: tuple[Reviewed, ...]  # earlier decisions
+    open: bool = True  # False: the draft is hidden, because the reviewer asked the question
+
+    @property
+    def seal(self) -> str:
+        return self.line.review.seal
