@@ -191,8 +191,8 @@ GUARDS = (
     ),
     Guard(
         "four eyes",
-        "governance/review/gate.py",
-        "return four_eyes and who == reviewer.id",
+        "workspace/review.py",
+        "return four_eyes and review.who == self.context.principal.id and review.state is not State.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
     ),
