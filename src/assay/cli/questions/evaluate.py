@@ -19,8 +19,8 @@ Limit = Annotated[int, typer.Option(min=0, help="Only the first so many queries;
 Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are kept. Default: your cache folder.")]
 
 
-@app.command()
-def measure_retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+@app.command("retrieval")
+def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
     """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
     from assay.evaluate.beir import load
     from assay.evaluate.runner import measure_retrieval as measure
@@ -29,8 +29,8 @@ def measure_retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Ca
     _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
-@app.command()
-def measure_multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+@app.command("multihop")
+def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
     """Evidence found by the whole run, in its own order, beside one search over the same documents."""
     from assay.evaluate.beir import load
     from assay.evaluate.runner import measure_multihop as measure
