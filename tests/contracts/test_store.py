@@ -1,0 +1,96 @@
+"""What every database under the store has to do. Another one is added to `STORES`, with the same tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.core.access import Scope
+from assay.core.codec import START
+from assay.core.errors import Missing, StoreError, UserError
+from assay.core.events import Answered, Asked, AwaitingReview, Decision, Reviewed, Stopped, StopReason
+from assay.core.types import Answer, Outcome, Usage
+from assay.store.database import Store, open_store
+from assay.store.runs import budgets, records, reviews
+from assay.store.runs.budgets import Ceilings, Over, Place
+
+STORES: dict[str, Callable[[Path], Store]] = {"file": lambda folder: open_store(folder / "state.db", create=True)}
+ASKED = Asked("Why?", "ann", "2026-01-01")
+ANSWER = Answer("Why?", (), Outcome.abstained)
+NOWHERE = Scope("ann", (), frozenset())
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = STORES[request.param](tmp_path)
+    yield opened
+    opened.close()
+
+
+def begin(store: Store, *, gated: bool = False) -> str:
+    run = records.begin(store, "ann", gated=gated)
+    records.append(store, run, 0, ASKED)
+    return run
+
+
+def test_each_record_covers_the_one_before_it(store: Store):
+    run = begin(store)
+    records.append(store, run, 1, Stopped(StopReason.sufficient))
+    first, second = records.chain(store, run, "ann")
+    assert (first.prev, second.prev) == (START, first.hash) and second.n == first.n + 1
+    assert list(records.faults(store, run)) == []
+    assert records.events_of(store, run, "ann", lambda *_: ("", ""), NOWHERE)[0] == ASKED
+
+
+def test_a_place_that_is_taken_is_refused_and_so_is_what_follows_an_answer(store: Store):
+    run = begin(store)
+    with pytest.raises(StoreError):
+        records.append(store, run, 0, ASKED)
+    records.append(store, run, 1, Answered(ANSWER))
+    with pytest.raises(StoreError):
+        records.append(store, run, 2, Stopped(StopReason.sufficient))
+
+
+def test_a_run_is_there_only_for_whoever_asked(store: Store):
+    with pytest.raises(Missing):
+        records.chain(store, begin(store), "ben")
+
+
+def test_what_is_reserved_counts_until_it_is_settled_or_released(store: Store):
+    def reserve() -> Place | Over:
+        return budgets.reserve(store, "ann", "r1", "weigh", "m", 100, 0.0, Ceilings(run_tokens=200), "2026-01-01", 0.0)
+
+    first, second = reserve(), reserve()
+    assert isinstance(first, Place) and isinstance(second, Place) and isinstance(reserve(), Over)
+    budgets.settle(store, first.id, Usage(1, 10, 5))
+    budgets.release(store, second.id)
+    assert budgets.spent_by_run(store, "r1").tokens_in == 10
+    assert (
+        isinstance(reserve(), Place) and budgets.spent_by_run(store, "r1").tokens_in == 110
+    )  # what is reserved counts
+
+
+def test_an_answer_that_waits_is_delivered_only_with_an_approval_of_exactly_that(store: Store):
+    run = begin(store, gated=True)
+    with pytest.raises(StoreError):
+        records.append(store, run, 1, Answered(ANSWER))
+    records.append(store, run, 1, AwaitingReview(ANSWER, "s1", ("it matters",)))
+    with pytest.raises(UserError):
+        records.append(store, run, 2, Reviewed(Decision.approve, "another", "ben"))
+    records.append(store, run, 2, Reviewed(Decision.approve, "s1", "ben"))
+    assert reviews.cleared(store, run, "s1")
+    records.append(store, run, 3, Answered(ANSWER, "s1"))
+    assert reviews.is_delivered(store, run)
+
+
+def test_a_transaction_that_fails_leaves_nothing_behind(store: Store):
+    run = begin(store)
+
+    def refuse(_: object) -> None:
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        records.append(store, run, 1, Stopped(StopReason.sufficient), check=refuse)
+    assert len(records.chain(store, run, "ann")) == 1
