@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import mean
 
 from assay.ingest.formats import html
-from assay.ingest.parsed import Limits, Refused
+from assay.ingest.parsed import FileLimits, Refused
 
 Score = tuple[float, float, float]  # shingles found, found wrongly, missed; together 1
 
@@ -50,7 +50,7 @@ def summary(scores: list[Score]) -> tuple[float, float, float]:
 
 def by_assay(page: bytes) -> str:
     try:
-        return html.parse(page, "page.html", Limits()).text
+        return html.parse(page, "page.html", FileLimits()).text
     except Refused:
         return ""
 
@@ -64,8 +64,8 @@ def by_trafilatura(page: bytes) -> str:
 def by_everything_visible(page: bytes) -> str:
     from assay.ingest.formats.text_builder import TextBuilder
 
-    out = TextBuilder("html", Limits())
-    html.visible(html.decode_page(page), out)
+    out = TextBuilder("html", FileLimits())
+    html.write_visible(html.decode_page(page), out)
     return "".join(out.parts)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.ingest.sources import sources
+from assay.ingest.sources import find_sources
 from assay.models.local.minilm import MiniLM
 from assay.workspace.facade import open_workspace
 
@@ -76,10 +76,10 @@ async def measure(count: int, data: Sequence[Path], reference: str) -> dict[str,
         with open_workspace(Path(place) / "workspace", create=True) as opened:
             opened.embedder = timed
             began = time.perf_counter()
-            report = await opened.add_sources(sources([folder]))
+            report = await opened.add_sources(find_sources([folder]))
             total = time.perf_counter() - began
             began = time.perf_counter()
-            await opened.add_sources(sources([folder]))
+            await opened.add_sources(find_sources([folder]))
             again = time.perf_counter() - began
         began = time.perf_counter()
         for at in range(0, len(timed.texts), 512):

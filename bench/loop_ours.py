@@ -17,7 +17,7 @@ from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.core.types import Hit
 from assay.evaluate.runner import PlainTextReader
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store.runs import records
 from assay.workspace import ask, model_roles
 from assay.workspace.facade import Workspace, open_workspace
@@ -42,7 +42,7 @@ async def filled(folder: Path, texts: Sequence[str], **flags: Any) -> tuple[Work
     opened = open_workspace(folder / "workspace", create=True, passage_tokens=2000, **flags)
     opened.__dict__["embedder"] = Flat()
     written = [json.dumps({"title": f"Valve log {n}", "text": each}).encode() for n, each in enumerate(texts)]
-    files = [Source(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
+    files = [SourceFile(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
     await opened.add_sources(files, reader=PlainTextReader())
     scope = opened.scope()
     tool_context = ToolContext(await opened.search_context(scope), lambda: scope)

@@ -27,8 +27,8 @@ from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, fuse
 from assay.index.lance.lance_index import LanceIndex, open_index
-from assay.ingest.pipeline import lead
-from assay.ingest.split import passages
+from assay.ingest.pipeline import passage_context
+from assay.ingest.split import split_passages
 from assay.models.local.minilm import MiniLM
 from assay.models.reranker import LateInteraction
 
@@ -84,7 +84,7 @@ def split(documents: Sequence[BeirDocument], embedder: MiniLM) -> list[tuple[Pas
     found: list[tuple[Passage, str]] = []
     for item in documents:
         document = Document(item.id, "bench", item.id, "", item.title, item.text)
-        found += [(piece, lead(document, piece)) for piece in passages(document, embedder.tokens)]
+        found += [(piece, passage_context(document, piece)) for piece in split_passages(document, embedder.tokens)]
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import event
 
 from assay.ingest.parsed import Parsed
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.testing import ChatServer, WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -41,7 +41,7 @@ async def filled(folder: Path, texts: Mapping[str, str]) -> None:
 async def _fill(folder: Path, texts: Mapping[str, str]) -> None:
     with open_workspace(folder, create=True) as opened:
         opened.embedder = WordEmbedder()
-        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in texts.items()]
+        files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in texts.items()]
         await opened.add_sources(files, reader=Plain())
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.core.errors import UserError
-from assay.language.dates import Days, first_day, last_day, span_of
+from assay.language.dates import DateRange, find_date_range, first_day, last_day
 
 TODAY = "2026-11-15"  # a Sunday
 
@@ -21,8 +21,8 @@ TODAY = "2026-11-15"  # a Sunday
     ],
 )
 def test_relative_dates_count_from_the_day_of_asking(words: str, since: str, until: str):
-    found = span_of(words, TODAY)
-    assert found is not None and found[0] == Days(since, until)
+    found = find_date_range(words, TODAY)
+    assert found is not None and found[0] == DateRange(since, until)
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_relative_dates_count_from_the_day_of_asking(words: str, since: str, unt
     ],
 )
 def test_other_words_are_no_dates(words: str):
-    assert span_of(words, TODAY) is None
+    assert find_date_range(words, TODAY) is None
 
 
 def test_a_month_that_is_too_short_gives_its_last_day():
-    found = span_of("in the last 1 month", "2026-03-31")
+    found = find_date_range("in the last 1 month", "2026-03-31")
     assert found and found[0].since == "2026-02-28"
 
 

@@ -18,8 +18,8 @@ from assay.core.types import Document, Evidence, Row
 from assay.evidence.weigh import evidence_key, quote
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
-from assay.ingest.pipeline import fields, lead
-from assay.ingest.split import passages
+from assay.ingest.pipeline import passage_context, search_fields
+from assay.ingest.split import split_passages
 from assay.store import documents
 from assay.store.access import grants as people
 from assay.store.database import Store
@@ -55,11 +55,14 @@ class Library:
         title = more.pop("title", name.partition(".")[0].replace("-", " ").capitalize())
         document = Document("d" + self.store.new_id(), base.id, f"/docs/{name}", "x", title, text, kind=kind, **more)
         documents.put_pending(self.store, document, parser="1", size=len(text), warnings=())
-        pieces = passages(document, self.embedder.tokens, size, 0)
+        pieces = split_passages(document, self.embedder.tokens, size, 0)
         documents.mark_ready(self.store, base, {document.id: len(pieces)}, "r")
-        told = fields(document) | ({"label": label} if label else {})
+        told = search_fields(document) | ({"label": label} if label else {})
         vectors = asyncio.run(self.embedder.passages([piece.text for piece in pieces]))
-        rows = [Row(piece, vector, lead(document, piece), told) for piece, vector in zip(pieces, vectors, strict=True)]
+        rows = [
+            Row(piece, vector, passage_context(document, piece), told)
+            for piece, vector in zip(pieces, vectors, strict=True)
+        ]
         asyncio.run(self.indexes[base.id].upsert(rows))
         if label:
             with self.store.write() as connection:

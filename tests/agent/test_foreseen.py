@@ -15,7 +15,7 @@ from assay.agent.forecast import Ceiling, spread
 from assay.core.access import Principal
 from assay.core.events import Mode, RoleModel
 from assay.ingest.parsed import Parsed
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store.runs import forecasts
 from assay.store.runs.forecasts import Amount, Kind, Past, Range
 from assay.store.schema import forecasts as table
@@ -97,8 +97,10 @@ def opened(folder: Path, **flags: Any) -> Workspace:
     return made
 
 
-def sources() -> list[Source]:
-    return [Source(uri=f"notes/{n}", name=f"{n}.txt", data=f"Tower {n} is {n} metres tall.".encode()) for n in range(3)]
+def sources() -> list[SourceFile]:
+    return [
+        SourceFile(uri=f"notes/{n}", name=f"{n}.txt", data=f"Tower {n} is {n} metres tall.".encode()) for n in range(3)
+    ]
 
 
 def rows(workspace: Workspace) -> list[Any]:
@@ -158,7 +160,7 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
 
 def test_files_that_are_there_cost_nothing_and_new_ones_are_counted(folder: Path):
     with opened(folder) as workspace:
-        new = Source(uri="notes/new", name="new.txt", data=b"word " * 4_000)
+        new = SourceFile(uri="notes/new", name="new.txt", data=b"word " * 4_000)
         found = workspace.forecast_files([*sources(), new], "default")
         assert found.foreseen.counts["files"] == 4 and found.foreseen.counts["new"] == 1
         assert 20 < found.foreseen.counts["passages"] < 60

@@ -11,7 +11,7 @@ from assay.index.filters import EVERYTHING
 from assay.index.lance.lazy_import import load_lancedb
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.pipeline import Progress
-from assay.ingest.sources import sources
+from assay.ingest.sources import find_sources
 from assay.store import documents
 from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
@@ -73,5 +73,5 @@ if __name__ == "__main__":
 
     with open_workspace(workspace, create=True) as opened:
         opened.embedder = WordEmbedder()
-        asyncio.run(opened.add_sources(sources([Path(folder)]), say=say_or_die, reader=Plain()))
+        asyncio.run(opened.add_sources(find_sources([Path(folder)]), say=say_or_die, reader=Plain()))
     print(f"finished {reports}", flush=True)

@@ -20,7 +20,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from assay.core.events import Decision
 from assay.core.run import Run
 from assay.index.lance.lazy_import import load_lancedb
-from assay.ingest.sources import sources
+from assay.ingest.sources import find_sources
 from assay.workspace.facade import Workspace, open_workspace
 
 passed: list[str] = []
@@ -115,7 +115,7 @@ async def do(what: str, workspace: Workspace, folder: Path) -> None:
     elif what == "review":
         await follow(approved(workspace, await follow(begun("ask", workspace))))
     elif what == "add":
-        await workspace.add_sources(sources([folder]), say=say, reader=Plain())
+        await workspace.add_sources(find_sources([folder]), say=say, reader=Plain())
     else:
         gone = await workspace.remove(["lamp"])
         tell("erased", *(entry.id for entry in gone))

@@ -18,7 +18,7 @@ from beacon import NOTES, model, requests, serving
 from assay.core.events import Mode
 from assay.core.types import Answer, Usage
 from assay.ingest.parsed import Parsed
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets, records
 from assay.testing import ChatServer
 from assay.workspace.facade import Workspace, open_workspace
@@ -54,7 +54,7 @@ def without_price(answer: Answer | None) -> Answer:
 def test_kill_9_at_events_and_replies_of_a_run_changes_nothing_in_its_answer(tmp_path: Path, server: ChatServer):
     folder = tmp_path / "workspace"
     with opened(folder, server, "whole") as workspace:
-        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
+        files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
         asyncio.run(workspace.add_sources(files, reader=Plain()))
     command = [sys.executable, CHILD, folder, server.url, "ask"]
     parent = forked.Process(command, stdin=forked.PIPE, stdout=forked.PIPE, text=True)

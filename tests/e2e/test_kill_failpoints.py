@@ -26,7 +26,7 @@ from assay.core.account import Account
 from assay.core.errors import Missing
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.ingest.sources import sources
+from assay.ingest.sources import find_sources
 from assay.store.runs import budgets, records, reviews
 from assay.store.schema import payloads, runs, spending
 from assay.store.schema import records as recorded
@@ -237,7 +237,7 @@ def test_what_was_said_to_be_added_is_there_once_wherever_an_add_was_killed(scen
         folder, done = death.folder.with_name("notes"), {line[5:] for line in death.said if line.startswith("done ")}
         with at.opened(death.folder) as workspace:
             check(workspace, done)
-            asyncio.run(workspace.add_sources(sources([folder]), reader=Plain()))
+            asyncio.run(workspace.add_sources(find_sources([folder]), reader=Plain()))
             check(workspace, {str(file) for file in folder.iterdir()})
 
 

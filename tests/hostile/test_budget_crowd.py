@@ -22,7 +22,7 @@ from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance import replay
 from assay.ingest.parsed import Parsed
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets
 from assay.store.schema import spending
 from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, no_calls, one_step, supported, writes
@@ -118,7 +118,7 @@ def opened(folder: Path, server: ChatServer, **ceilings: Any) -> Workspace:
 def folder(tmp_path_factory: pytest.TempPathFactory, endpoint: ChatServer) -> Path:
     place = tmp_path_factory.mktemp("crowd") / "workspace"
     with opened(place, endpoint) as workspace:
-        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
+        files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
         asyncio.run(workspace.add_sources(files, reader=Plain()))
     return place
 

@@ -28,7 +28,7 @@ from assay.governance import backup
 from assay.governance.audit.verify import verify
 from assay.governance.backup import restore
 from assay.ingest.parsed import Parsed
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import Server
 from assay.testing import WordEmbedder
@@ -51,7 +51,7 @@ def opened(folder: Path) -> Workspace:
 
 
 def add(workspace: Workspace, **notes: str) -> Any:
-    files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in notes.items()]
+    files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in notes.items()]
     return asyncio.run(workspace.add_sources(files, reader=Plain()))
 
 

@@ -15,10 +15,10 @@ import pytest
 from assay.core.errors import UserError
 from assay.ingest.formats import archive
 from assay.ingest.formats.detect import read
-from assay.ingest.formats.html_depth import shallow
-from assay.ingest.parsed import Limits, Parsed, Refused, Status, Unreadable
+from assay.ingest.formats.html_depth import limit_depth
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status, Unreadable
 from assay.ingest.sandbox.runner import Sandbox
-from assay.ingest.sources import sources
+from assay.ingest.sources import find_sources
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 NAMES = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -33,10 +33,10 @@ def zipped(members: list[tuple[str, bytes]], compress: int = zipfile.ZIP_DEFLATE
     return made.getvalue()
 
 
-def outcome(data: bytes, name: str, limits: Limits | None = None) -> str:
+def outcome(data: bytes, name: str, limits: FileLimits | None = None) -> str:
     """The words that were read, or what it was refused as."""
     try:
-        return read(data, name, limits or Limits()).text
+        return read(data, name, limits or FileLimits()).text
     except Refused as refused:
         assert "\n" not in refused.why
         return refused.status
@@ -51,7 +51,7 @@ def test_an_archive_that_says_it_is_small_is_read_no_further_than_it_says():
     at = good.rindex(b"PK\x01\x02") + 24
     lying = good[:at] + (10).to_bytes(4, "little") + good[at + 4 :]
     assert outcome(lying, "x.docx") == Status.corrupt
-    opened = archive.open_archive(lying, Limits(), "Word")
+    opened = archive.open_archive(lying, FileLimits(), "Word")
     with pytest.raises((zipfile.BadZipFile, EOFError, zlib.error)):
         opened.read("word/document.xml")
 
@@ -110,7 +110,7 @@ def pdf_behind(blanks: int) -> bytes:
 @pytest.mark.skipif(not SOAK, reason="takes a while")
 @pytest.mark.parametrize(("memory", "told"), [(4_000_000_000, "Seen."), (1_000_000_000, Status.out_of_memory)])
 def test_a_pdf_whose_page_unpacks_to_a_gigabyte_is_read_or_refused_as_its_limits_say(memory: int, told: str):
-    with Sandbox(Limits(memory=memory, seconds=20.0)) as sandbox:
+    with Sandbox(FileLimits(memory=memory, seconds=20.0)) as sandbox:
         large, next_one = (sandbox.read_now(pdf_behind(blanks), "x.pdf") for blanks in (1_000, 1))
     assert (large.status if isinstance(large, Unreadable) else large.text) == told
     assert isinstance(next_one, Parsed) and next_one.text == "Seen."  # whatever became of the one before it
@@ -133,7 +133,7 @@ def test_a_page_nested_200_000_deep_is_read_in_its_time(tag: str, closed: bool):
 def test_a_page_that_somebody_would_write_is_left_as_it_is():
     rows = "".join(f"<tr><td><b>{n}</b><br><p>x<td>y" for n in range(3_000))
     page = f"<div><ul>{'<li>item' * 3_000}</ul><table>{rows}</table>{'<div><span>a</span></div>' * 3_000}</div>"
-    assert shallow(page) == page
+    assert limit_depth(page) == page
 
 
 def test_a_sheet_of_a_million_cells_is_read_or_refused_within_its_limits():
@@ -160,7 +160,9 @@ def test_links_that_go_in_a_circle_or_lead_out_of_the_folder_are_passed_over(tmp
     (folder / "gone.txt").symlink_to(tmp_path / "nothing")
     (folder / "again.txt").symlink_to(folder / "own.txt")
     os.mkfifo(folder / "pipe.txt")
-    assert [Path(each.uri).name for each in sources([folder])] == ["own.txt"]
-    assert [Path(each.uri).name for each in sources([folder / "secret.txt"])] == ["secret.txt"]  # who names it means it
+    assert [Path(each.uri).name for each in find_sources([folder])] == ["own.txt"]
+    assert [Path(each.uri).name for each in find_sources([folder / "secret.txt"])] == [
+        "secret.txt"
+    ]  # who names it means it
     with pytest.raises(UserError):
-        sources([folder / "a"])
+        find_sources([folder / "a"])

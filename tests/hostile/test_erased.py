@@ -17,7 +17,7 @@ from assay.core.codec import digest
 from assay.core.errors import Missing, UserError
 from assay.core.events import Asked, ModelReplied, Narrowed
 from assay.governance.backup import backup
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store.access import grants, tokens
 from assay.store.runs import erasure, records
 from assay.workspace import erase
@@ -108,7 +108,7 @@ async def test_what_others_have_of_the_same_bytes_stays(made: World):
     words = SECRET["letter-{}.txt"].format("zqsecret1x")
     theirs = made.as_(READER)
     await theirs.add_sources(
-        [Source(uri="notes/copy.txt", name="copy.txt", data=words.encode())], "own", reader=Plain()
+        [SourceFile(uri="notes/copy.txt", name="copy.txt", data=words.encode())], "own", reader=Plain()
     )
     await erase_secrets(made)
     (copy,) = [entry for entry in theirs.sources(["own"]) if entry.name == "copy.txt"]

@@ -24,7 +24,7 @@ from notes import Plain, opened
 from sqlalchemy import select
 
 from assay.core.access import Principal
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import ServeOptions, Server
 from assay.store import documents
@@ -89,7 +89,7 @@ class World:
     async def fill(self, who: Principal, base: str, texts: Mapping[str, str], tag: str) -> list[str]:
         """Documents of this person's, each with its own mark; their ids."""
         marked = {name.format(mark): words.format(mark) for name, words, mark in _marked(texts, tag)}
-        files = [Source(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in marked.items()]
+        files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in marked.items()]
         self.clock.seconds += 1
         seen = self.as_(who)
         await seen.add_sources(files, base, reader=Plain())

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from assay.ingest.formats import epub
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 CONTAINER = (
     '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -46,7 +46,7 @@ def book(**members: str) -> bytes:
 
 
 def read(data: bytes) -> Parsed:
-    parsed = epub.parse(data, "a.epub", Limits())
+    parsed = epub.parse(data, "a.epub", FileLimits())
     assert [parsed.text[s.start : s.end] for s in parsed.sections] == [s.title for s in parsed.sections]
     return parsed
 

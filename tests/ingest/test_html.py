@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from assay.ingest.formats import html
-from assay.ingest.metadata import declared
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.metadata import file_fields
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 PROSE = (
     "The river rose in the night, and nobody in the village had ever seen it so high. By the morning the old stone "
@@ -17,7 +17,7 @@ PROSE = (
 
 
 def read(page: str | bytes) -> Parsed:
-    parsed = html.parse(page.encode() if isinstance(page, str) else page, "page.html", Limits())
+    parsed = html.parse(page.encode() if isinstance(page, str) else page, "page.html", FileLimits())
     assert [parsed.text[s.start : s.end] for s in parsed.sections] == [s.title for s in parsed.sections]
     return parsed
 
@@ -215,19 +215,19 @@ def test_reading_a_page_opens_no_connection(monkeypatch):
     ],
 )
 def test_a_declared_date_is_as_precise_as_it_is_written(written, iso):
-    assert declared.date(written) == iso
+    assert file_fields.parse_date(written) == iso
 
 
 @pytest.mark.parametrize(
     "rubbish", ["Untitled", "untitled document", "PowerPoint Presentation", "Document1", "x.docx", "--"]
 )
 def test_a_title_that_names_nothing_is_no_title(rubbish):
-    assert declared.title(rubbish) == ""
+    assert file_fields.plausible_title(rubbish) == ""
 
 
 def test_a_title_with_its_program_in_front_loses_it():
-    assert declared.title("Microsoft Word - Flood report") == "Flood report"
-    assert declared.title("Microsoft Word - flood.doc") == ""
+    assert file_fields.plausible_title("Microsoft Word - Flood report") == "Flood report"
+    assert file_fields.plausible_title("Microsoft Word - flood.doc") == ""
 
 
 @pytest.mark.parametrize(
@@ -243,4 +243,4 @@ def test_a_title_with_its_program_in_front_loses_it():
     ],
 )
 def test_authors_are_people(written, people):
-    assert declared.authors(written) == people
+    assert file_fields.parse_authors(written) == people

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 import pytest
 
 from assay.ingest.formats import mail
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 
 def message(text: str = "The river rose.", **fields: str) -> EmailMessage:
@@ -19,8 +19,8 @@ def message(text: str = "The river rose.", **fields: str) -> EmailMessage:
     return made
 
 
-def read(made: EmailMessage | bytes, limits: Limits | None = None) -> Parsed:
-    return mail.parse(made if isinstance(made, bytes) else made.as_bytes(), "a.eml", limits or Limits())
+def read(made: EmailMessage | bytes, limits: FileLimits | None = None) -> Parsed:
+    return mail.parse(made if isinstance(made, bytes) else made.as_bytes(), "a.eml", limits or FileLimits())
 
 
 def test_the_headers_lead_and_give_title_author_and_date():
@@ -84,7 +84,7 @@ def test_messages_attached_to_messages_are_read_down_to_a_depth():
         outer = message(f"level {level}")
         outer.add_attachment(made)
         made = outer
-    parsed = read(made, Limits(depth=3))
+    parsed = read(made, FileLimits(depth=3))
     assert "level 5" in parsed.text and "level 4" not in parsed.text
     assert any("left out" in warning for warning in parsed.warnings)
 

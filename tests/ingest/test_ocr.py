@@ -12,7 +12,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
+from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr
 from assay.ingest.pdf.reader import page_image
 from assay.ingest.sandbox.runner import Sandbox
@@ -46,7 +46,7 @@ def scan(pages: int = 1, words: str = "Evidence before writing") -> bytes:
 
 @pytest.fixture
 def sandbox():
-    with Sandbox(Limits(seconds=60)) as made:
+    with Sandbox(FileLimits(seconds=60)) as made:
         yield made
 
 
@@ -66,14 +66,14 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 async def test_without_the_program_the_status_says_what_to_install(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ocr, "program", lambda: None)
-    answer = await ocr.read(sandbox, scan(), "scan.pdf")
+    monkeypatch.setattr(ocr, "find_tesseract", lambda: None)
+    answer = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is Status.scanned and "install tesseract" in answer.why
 
 
 async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pretend) -> None:
     pretend("raise SystemExit(3)")
-    answer = await ocr.read(sandbox, b"Some plain text.", "note.txt")
+    answer = await ocr.read_with_ocr(sandbox, b"Some plain text.", "note.txt")
     assert isinstance(answer, Parsed) and answer.text == "Some plain text."
 
 
@@ -81,13 +81,13 @@ async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pr
 async def test_a_scan_becomes_text_with_pages_and_boxes(sandbox: Sandbox, pretend) -> None:
     pretend(f"assert sys.stdin.buffer.read(4) == b'\\x89PNG'\nsys.stdin.buffer.read()\nsys.stdout.write({TABLE!r})")
     data = scan(pages=2)
-    parsed = await ocr.read(sandbox, data, "scan.pdf")
+    parsed = await ocr.read_with_ocr(sandbox, data, "scan.pdf")
     assert isinstance(parsed, Parsed)
     assert parsed.text == "Evidence before\n\nWriting.\n\nEvidence before\n\nWriting."
     assert parsed.pages == (0, parsed.text.index("Evidence", 5)) and parsed.meta["ocr"] == "eng"
     assert any("OCR" in warning for warning in parsed.warnings)
     start = parsed.text.rindex("before")
-    boxes = await ocr.boxes(sandbox, data, parsed.pages, start, start + 6)
+    boxes = await ocr.ocr_boxes(sandbox, data, parsed.pages, start, start + 6)
     assert isinstance(boxes, list)
     assert [(box.page, box.x0, box.y0) for box in boxes] == [(2, 0.32, 0.1), (2, 0.1, 0.13)]
 
@@ -110,21 +110,21 @@ async def test_whatever_the_program_does_is_a_status(
 ) -> None:
     monkeypatch.setattr(ocr, "PAGE_SECONDS", 3.0)
     pretend(body)
-    answer = await ocr.read(sandbox, scan(), "scan.pdf")
+    answer = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is status
 
 
 def test_a_language_is_a_code_and_nothing_else(pretend) -> None:
     pretend("raise SystemExit(0)")
-    answer = ocr.words_on(b"", "eng --tessdata-dir /etc", Limits())
+    answer = ocr.run_tesseract(b"", "eng --tessdata-dir /etc", FileLimits())
     assert isinstance(answer, Unreadable) and answer.status is Status.unsupported
 
 
 def test_words_that_are_hardly_read_are_left_out() -> None:
-    assert [word.text for word in ocr.seen_in(TABLE)] == ["Evidence", "be-", "fore", "Writing."]
+    assert [word.text for word in ocr.parse_table(TABLE)] == ["Evidence", "be-", "fore", "Writing."]
 
 
-@pytest.mark.skipif(ocr.program() is None, reason="the tesseract program is not installed here")
+@pytest.mark.skipif(ocr.find_tesseract() is None, reason="the tesseract program is not installed here")
 async def test_the_real_program_reads_a_scan(sandbox: Sandbox) -> None:
-    parsed = await ocr.read(sandbox, scan(), "scan.pdf")
+    parsed = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
     assert isinstance(parsed, Parsed) and "Evidence before writing" in parsed.text

@@ -12,7 +12,7 @@ from assay.ingest.formats import delimited
 from assay.ingest.formats.ooxml import docx as docx_parser
 from assay.ingest.formats.ooxml import pptx as pptx_parser
 from assay.ingest.formats.ooxml import xlsx as xlsx_parser
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 STYLES = f"""<w:styles {W}>
@@ -79,8 +79,8 @@ def table(*rows: list[str]) -> str:
     return f"<w:tbl>{cells}</w:tbl>"
 
 
-def docx(body: str, core: str = "", limits: Limits | None = None, **more: str) -> Parsed:
-    parsed = docx_parser.parse(docx_bytes(body, core, **more), "a.docx", limits or Limits())
+def docx(body: str, core: str = "", limits: FileLimits | None = None, **more: str) -> Parsed:
+    parsed = docx_parser.parse(docx_bytes(body, core, **more), "a.docx", limits or FileLimits())
     assert [parsed.text[s.start : s.end] for s in parsed.sections] == [s.title for s in parsed.sections]
     return parsed
 
@@ -178,9 +178,9 @@ def test_a_file_that_grew_out_of_an_older_one_has_its_last_date():
 # --- what is wrong with a file --------------------------------------------------------------------------------------
 
 
-def refused(data: bytes, limits: Limits | None = None, read=docx_parser.parse) -> Status:
+def refused(data: bytes, limits: FileLimits | None = None, read=docx_parser.parse) -> Status:
     with pytest.raises(Refused) as caught:
-        read(data, "a", limits or Limits())
+        read(data, "a", limits or FileLimits())
     assert caught.value.why.endswith(".")
     return caught.value.status
 
@@ -202,7 +202,7 @@ def test_a_file_with_a_password_is_refused_as_encrypted():
 def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused_before_it_is_unpacked():
     bomb = docx_bytes(p("x"), **{"word/media/a.bin": "0" * 60_000_000})
     assert refused(bomb) == Status.too_large
-    assert refused(docx_bytes(p("Text.")), Limits(expanded_bytes=100)) == Status.too_large
+    assert refused(docx_bytes(p("Text.")), FileLimits(expanded_bytes=100)) == Status.too_large
 
 
 def test_xml_entities_are_refused():
@@ -217,7 +217,7 @@ def test_a_document_without_words_is_refused_as_empty():
 
 
 def test_a_document_with_too_much_text_is_refused():
-    assert refused(docx_bytes(p("word " * 100)), Limits(characters=50)) == Status.too_large
+    assert refused(docx_bytes(p("word " * 100)), FileLimits(characters=50)) == Status.too_large
 
 
 # --- PowerPoint -----------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def slides() -> bytes:
 
 
 def test_a_slide_is_a_page_and_a_section_and_is_read_from_top_left():
-    parsed = pptx_parser.parse(slides(), "a.pptx", Limits())
+    parsed = pptx_parser.parse(slides(), "a.pptx", FileLimits())
     assert parsed.text == (
         "Rainfall\n\nIt rained\n- all night\n\nNotes: Mention the gauge.\n\n"
         "Slide 2\n\nleft\n\nright\n\nbottom\n\n"
@@ -271,14 +271,14 @@ def test_a_slide_is_a_page_and_a_section_and_is_read_from_top_left():
 def test_pages_keep_the_numbers_of_the_slides_when_one_is_hidden():
     from assay.core.types import Document
 
-    parsed = pptx_parser.parse(slides(), "a.pptx", Limits())
+    parsed = pptx_parser.parse(slides(), "a.pptx", FileLimits())
     doc = Document("d", "b", "u", "x", parsed.title, parsed.text, pages=parsed.pages, kind="pptx")
     assert [doc.page_at(parsed.text.index(words)) for words in ("Rainfall", "Notes", "left", "Figures")] == [1, 1, 2, 4]
     assert parsed.warnings == ("Hidden slides were left out: 3.",)
 
 
 def test_too_many_slides_are_refused():
-    assert refused(slides(), Limits(pages=3), pptx_parser.parse) == Status.too_large
+    assert refused(slides(), FileLimits(pages=3), pptx_parser.parse) == Status.too_large
 
 
 # --- Excel and CSV --------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def workbook(fill) -> bytes:
 
 
 def xlsx(fill) -> Parsed:
-    return xlsx_parser.parse(workbook(fill), "a.xlsx", Limits())
+    return xlsx_parser.parse(workbook(fill), "a.xlsx", FileLimits())
 
 
 def test_each_row_repeats_its_column_names_and_values_look_as_in_excel():
@@ -365,7 +365,7 @@ def test_the_last_result_of_a_formula_is_its_value():
     data = zipped(
         {"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": rels(worksheet="sheet1.xml"), "xl/sheet1.xml": sheet}
     )
-    assert xlsx_parser.parse(data, "a.xlsx", Limits()).text == "S\n\nTOTAL | 2 | inline"
+    assert xlsx_parser.parse(data, "a.xlsx", FileLimits()).text == "S\n\nTOTAL | 2 | inline"
 
 
 @pytest.mark.timeout(30)
@@ -376,24 +376,26 @@ def test_a_million_painted_blank_cells_cost_little():
     data = zipped(
         {"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": rels(worksheet="sheet1.xml"), "xl/sheet1.xml": sheet}
     )
-    assert xlsx_parser.parse(data, "a.xlsx", Limits(expansion=10_000)).text == "S\n\n7"
+    assert xlsx_parser.parse(data, "a.xlsx", FileLimits(expansion=10_000)).text == "S\n\n7"
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_the_separator_of_a_csv_is_found(separator):
     rows = [["River", "Note", "km"], ["Rhine", "long, and; wide", "1233"], ["Maas", "a | b", "925"]]
     data = "\n".join(separator.join(f'"{cell}"' for cell in row) for row in rows).encode()
-    assert delimited.parse(data, "a.csv", Limits()).text == (
+    assert delimited.parse(data, "a.csv", FileLimits()).text == (
         "River: Rhine; Note: long, and; wide; km: 1233\nRiver: Maas; Note: a | b; km: 925"
     )
 
 
 def test_a_csv_in_an_older_encoding_or_with_one_column_is_read():
-    assert delimited.parse("Stadt;Höhe\nKöln;37\n".encode("cp1252"), "a.csv", Limits()).text == "Stadt: Köln; Höhe: 37"
-    assert delimited.parse(b"Rhine\nMaas\n", "a.csv", Limits()).text == "Rhine\nMaas"
+    assert (
+        delimited.parse("Stadt;Höhe\nKöln;37\n".encode("cp1252"), "a.csv", FileLimits()).text == "Stadt: Köln; Höhe: 37"
+    )
+    assert delimited.parse(b"Rhine\nMaas\n", "a.csv", FileLimits()).text == "Rhine\nMaas"
 
 
 def test_every_row_of_a_long_csv_carries_its_names():
     data = "id,name\n" + "".join(f"{n},river {n}\n" for n in range(5000))
-    text = delimited.parse(data.encode(), "a.csv", Limits()).text
+    text = delimited.parse(data.encode(), "a.csv", FileLimits()).text
     assert text.endswith("id: 4999; name: river 4999") and text.count("id: ") == 5000

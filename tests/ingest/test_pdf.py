@@ -18,8 +18,8 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest.parsed import Limits, PageBox, Parsed, Refused, Status
-from assay.ingest.pdf.reader import boxes, page_image, parse, read
+from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
+from assay.ingest.pdf.reader import find_boxes, page_image, parse, read
 
 WIDTH, HEIGHT = A4
 WORDS = re.findall(
@@ -63,12 +63,12 @@ def column(
 
 
 def read_text(data: bytes) -> str:
-    return read(data, Limits()).written.text
+    return read(data, FileLimits()).written.text
 
 
-def refused(data: bytes, limits: Limits | None = None) -> Refused:
+def refused(data: bytes, limits: FileLimits | None = None) -> Refused:
     with pytest.raises(Refused) as caught:
-        parse(data, "x.pdf", limits or Limits())
+        parse(data, "x.pdf", limits or FileLimits())
     return caught.value
 
 
@@ -157,7 +157,7 @@ def test_a_stamp_up_the_margin_does_not_cut_a_paragraph_in_two() -> None:
             canvas.restoreState()
         column(canvas, words[260 * number : 260 * number + 260], 3 * cm, 26 * cm, 14 * cm)
 
-    parsed = parse(pdf(draw, pages=2), "x.pdf", Limits())
+    parsed = parse(pdf(draw, pages=2), "x.pdf", FileLimits())
     assert "arXiv:2004.04906v3 [cs.CL] 30 Sep 2020" in parsed.text and parsed.date == "2020-09-30"
     assert f"{words[259]} {words[260]}" in parsed.text
 
@@ -256,14 +256,14 @@ def paper(canvas: Canvas) -> None:
 
 
 def test_running_heads_and_page_numbers_are_put_aside() -> None:
-    parsed = parse(pdf(paper, pages=3), "x.pdf", Limits())
+    parsed = parse(pdf(paper, pages=3), "x.pdf", FileLimits())
     assert "Doe and Roe" not in parsed.text
     assert not re.search(r"^1[789]$", parsed.text, re.MULTILINE)
     assert "Doe and Roe" in parsed.meta["running_head"]
 
 
 def test_headings_become_sections_with_levels_and_offsets() -> None:
-    parsed = parse(pdf(paper, pages=3), "x.pdf", Limits())
+    parsed = parse(pdf(paper, pages=3), "x.pdf", FileLimits())
     assert [(section.level, section.title) for section in parsed.sections][:4] == [
         (1, "1 Introduction"),
         (2, "1.1 The details of part 1"),
@@ -275,7 +275,7 @@ def test_headings_become_sections_with_levels_and_offsets() -> None:
 
 
 def test_pages_begin_where_their_words_do() -> None:
-    parsed = parse(pdf(paper, pages=3), "x.pdf", Limits())
+    parsed = parse(pdf(paper, pages=3), "x.pdf", FileLimits())
     assert len(parsed.pages) == 3 and parsed.pages[0] == 0
     for start, title in zip(parsed.pages, ["1 Introduction", "2 Methods", "3 Results"], strict=True):
         assert parsed.text[start:].startswith(title)
@@ -289,7 +289,7 @@ def test_the_files_own_outline_names_its_headings() -> None:
         canvas.drawString(2 * cm, 26 * cm, "Terms of use")
         column(canvas, prose(1, 80), 2 * cm, 25 * cm, 16 * cm)
 
-    parsed = parse(pdf(draw), "x.pdf", Limits())
+    parsed = parse(pdf(draw), "x.pdf", FileLimits())
     assert [section.title for section in parsed.sections] == ["Terms of use"]
 
 
@@ -298,7 +298,7 @@ def test_an_empty_page_keeps_its_number() -> None:
         if canvas._assay_page != 1:  # type: ignore[attr-defined]
             column(canvas, prose(canvas._assay_page, 40), 2 * cm, 25 * cm, 16 * cm)  # type: ignore[attr-defined]
 
-    parsed = parse(pdf(draw, pages=3), "x.pdf", Limits())
+    parsed = parse(pdf(draw, pages=3), "x.pdf", FileLimits())
     assert len(parsed.pages) == 3 and parsed.pages[1] == parsed.pages[2]
     assert parsed.text[parsed.pages[2] :].startswith(prose(2, 1)[0])
 
@@ -313,7 +313,7 @@ def with_words(hide: Callable[[Canvas], object]) -> Parsed:
         hide(canvas)
         canvas.restoreState()
 
-    return parse(pdf(draw), "x.pdf", Limits())
+    return parse(pdf(draw), "x.pdf", FileLimits())
 
 
 def white(canvas: Canvas) -> None:
@@ -402,13 +402,13 @@ def test_a_scan_says_that_it_is_one() -> None:
 
 def test_the_text_layer_of_a_scan_is_read() -> None:
     words = prose(1, 60)
-    parsed = parse(picture_pdf([" ".join(words)], hidden_layer=True), "x.pdf", Limits())
+    parsed = parse(picture_pdf([" ".join(words)], hidden_layer=True), "x.pdf", FileLimits())
     assert re.findall(r"\w+1x\d+", parsed.text) == words and not parsed.warnings
 
 
 def test_some_pictures_among_pages_of_text_are_a_warning() -> None:
     words = " ".join(prose(1, 60))
-    parsed = parse(picture_pdf([words, "", words]), "x.pdf", Limits())
+    parsed = parse(picture_pdf([words, "", words]), "x.pdf", FileLimits())
     assert any(warning.startswith("1 of 3 pages are pictures") for warning in parsed.warnings)
 
 
@@ -447,15 +447,15 @@ def test_a_file_cut_in_half_never_raises_anything_but_a_refusal() -> None:
     whole = pdf(paper, pages=3)
     for cut in range(100, len(whole), len(whole) // 15):
         try:
-            assert parse(whole[:cut], "x.pdf", Limits()).text.strip()
+            assert parse(whole[:cut], "x.pdf", FileLimits()).text.strip()
         except Refused as problem:
             assert problem.why.endswith(".")
 
 
 def test_pages_and_characters_are_limited() -> None:
     data = pdf(paper, pages=3)
-    assert refused(data, Limits(pages=2)).status is Status.too_large
-    assert refused(data, Limits(characters=500)).status is Status.too_large
+    assert refused(data, FileLimits(pages=2)).status is Status.too_large
+    assert refused(data, FileLimits(characters=500)).status is Status.too_large
 
 
 # --- the way back ---------------------------------------------------------------------------------------------------
@@ -511,12 +511,12 @@ SAMPLES = {
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_word_of_the_text_is_found_in_its_box(sample: str) -> None:
     data = SAMPLES[sample]()
-    reading = read(data, Limits())
+    reading = read(data, FileLimits())
     text = reading.written.text
     matches = list(re.finditer(r"\S+", text))
     assert len(matches) > 30
     for match in matches:
-        found = boxes(data, match.start(), match.end(), reading=reading)
+        found = find_boxes(data, match.start(), match.end(), reading=reading)
         assert len(found) == 1, match[0]
         assert words_in(data, found[0]) == match[0]
         assert 0 <= found[0].x0 < found[0].x1 <= 1 and 0 <= found[0].y0 < found[0].y1 <= 1
@@ -526,34 +526,34 @@ def test_a_word_over_two_lines_has_two_boxes() -> None:
     data = lines("This is a long line of text that ends in the middle of a hyphen-", "ated word and then goes on.")
     text = read_text(data)
     start = text.index("hyphenated")
-    found = boxes(data, start, start + len("hyphenated"))
+    found = find_boxes(data, start, start + len("hyphenated"))
     assert [words_in(data, box) for box in found] == ["hyphen", "ated"]
 
 
 def test_part_of_a_word_has_a_box_of_its_own() -> None:
     data = lines("unbelievable things")
-    (box,) = boxes(data, 2, 9)
+    (box,) = find_boxes(data, 2, 9)
     assert words_in(data, box) == "believa"
 
 
 def test_a_sentence_over_several_lines_has_one_box_a_line() -> None:
     data = pdf(lambda canvas: column(canvas, prose(1, 40), 2 * cm, 25 * cm, 8 * cm))
     text = read_text(data)
-    found = boxes(data, 0, len(text))
+    found = find_boxes(data, 0, len(text))
     assert " ".join(words_in(data, box) for box in found) == text
     assert all(before.y0 < after.y0 for before, after in pairwise(found))
 
 
 def test_boxes_come_from_the_page_they_are_on() -> None:
     data = pdf(paper, pages=3)
-    parsed = parse(data, "x.pdf", Limits())
+    parsed = parse(data, "x.pdf", FileLimits())
     start = parsed.text.index("3 Results")
-    assert [box.page for box in boxes(data, start, start + 9)] == [3]
+    assert [box.page for box in find_boxes(data, start, start + 9)] == [3]
 
 
 def test_reading_twice_gives_the_same_text() -> None:
     data = pdf(lambda canvas: two_columns(canvas, prose(1, 60), prose(2, 60)))
-    assert read(data, Limits()).written == read(data, Limits()).written
+    assert read(data, FileLimits()).written == read(data, FileLimits()).written
 
 
 def test_a_page_becomes_a_picture() -> None:
@@ -577,8 +577,8 @@ def test_a_huge_page_gives_a_picture_of_bearable_size() -> None:
 
 def test_reading_is_fast_enough_for_a_library() -> None:
     data = pdf(lambda canvas: two_columns(canvas, prose(1, 250), prose(2, 250)), pages=20)
-    read(data, Limits())
+    read(data, FileLimits())
     begun = time.process_time()
-    read(data, Limits())
+    read(data, FileLimits())
     # far below what is measured, so that a busy machine does not fail it and a quadratic step does
     assert 20 / (time.process_time() - begun) > 15

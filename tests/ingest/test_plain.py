@@ -7,11 +7,11 @@ import os
 import pytest
 
 from assay.ingest.formats import plain
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 
 def read(text: str | bytes, name: str = "note.md") -> Parsed:
-    parsed = plain.parse(text.encode() if isinstance(text, str) else text, name, Limits())
+    parsed = plain.parse(text.encode() if isinstance(text, str) else text, name, FileLimits())
     assert [parsed.text[s.start : s.end] for s in parsed.sections] == [s.title for s in parsed.sections]
     return parsed
 
@@ -136,7 +136,7 @@ def test_an_empty_file_is_refused_as_empty(data):
 
 def test_a_text_over_the_limit_is_refused():
     with pytest.raises(Refused) as refused:
-        plain.parse(b"x" * 101, "a.txt", Limits(characters=100))
+        plain.parse(b"x" * 101, "a.txt", FileLimits(characters=100))
     assert refused.value.status == Status.too_large
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.ingest.parsed import Limits, Parsed, Status, Unreadable
+from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import protocol
 from assay.ingest.sandbox.process import ParserProcess, ParserRequest
 from assay.ingest.sandbox.runner import Sandbox, load_file, missing_guards, validate_parsed
@@ -139,7 +139,7 @@ def reader(tmp_path: Path) -> Path:
 
 def sandbox_of(folder: Path, workers: int = 1, **limits: float) -> Sandbox:
     return Sandbox(
-        Limits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),)
+        FileLimits(**{"seconds": 20.0, **limits}), workers=workers, reader="odd_reader:read", path=(str(folder),)
     )  # type: ignore[arg-type]
 
 
@@ -331,7 +331,7 @@ def test_a_file_over_the_limit_is_not_even_loaded(tmp_path: Path) -> None:
     huge = tmp_path / "huge.txt"
     with huge.open("wb") as file:
         file.truncate(10_000_000)
-    answer = load_file(huge, Limits(bytes=1_000_000))
+    answer = load_file(huge, FileLimits(bytes=1_000_000))
     assert isinstance(answer, Unreadable) and answer.status is Status.too_large
 
 
@@ -351,7 +351,7 @@ def test_a_file_over_the_limit_is_not_even_loaded(tmp_path: Path) -> None:
 )
 def test_offsets_that_do_not_hold_are_refused(found: object) -> None:
     with pytest.raises(ValueError):
-        validate_parsed(found, Limits())
+        validate_parsed(found, FileLimits())
 
 
 def test_a_message_larger_than_agreed_is_not_read() -> None:

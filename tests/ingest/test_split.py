@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.types import Document, Section
-from assay.ingest.split import passage_id, passages, split
+from assay.ingest.split import passage_id, split_passages, split_text
 
 
 def words(text: str) -> int:
@@ -70,7 +70,7 @@ def assembled(parts: list) -> Document:
 @given(pieces, st.integers(3, 60), st.integers(0, 30), st.sampled_from([words, characters, quarters]))
 def test_passages_are_exact_complete_ordered_and_within_their_size(parts, size, overlap, tokens):
     doc = assembled(parts)
-    found = passages(doc, tokens, size, overlap)
+    found = split_passages(doc, tokens, size, overlap)
     covered = bytearray(len(doc.text))
     before = -1
     for passage in found:
@@ -84,12 +84,12 @@ def test_passages_are_exact_complete_ordered_and_within_their_size(parts, size, 
     assert all(covered[at] or doc.text[at].isspace() for at in range(len(doc.text)))
     assert [p.start for p in found] == sorted(p.start for p in found)
     assert len({p.id for p in found}) == len(found)
-    assert passages(doc, tokens, size, overlap) == found
+    assert split_passages(doc, tokens, size, overlap) == found
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n\t"])
 def test_a_text_of_nothing_but_white_space_has_no_passages(text):
-    assert split(text, (), (0,), words) == []
+    assert split_text(text, (), (0,), words) == []
 
 
 def test_ids_depend_on_the_document_and_the_span_alone():
@@ -99,7 +99,7 @@ def test_ids_depend_on_the_document_and_the_span_alone():
 
 def test_passages_overlap_in_whole_sentences():
     doc = document(PROSE * 10)
-    found = passages(doc, words, 50, 15)
+    found = split_passages(doc, words, 50, 15)
     for one, other in pairwise(found):
         shared = doc.text[other.start : one.end]
         assert shared and words(shared) <= 15
@@ -107,14 +107,14 @@ def test_passages_overlap_in_whole_sentences():
 
 
 def test_without_overlap_no_sentence_is_read_twice():
-    found = passages(document(PROSE * 10), words, 50, 0)
+    found = split_passages(document(PROSE * 10), words, 50, 0)
     assert all(one.end <= other.start for one, other in pairwise(found))
 
 
 def test_no_passage_crosses_from_one_chapter_into_the_next():
     doc = written(("One", 1), PROSE * 4, ("Two", 1), PROSE * 4)
     border = doc.sections[1].start
-    found = passages(doc, words, 60, 20)
+    found = split_passages(doc, words, 60, 20)
     assert not any(p.start < border < p.end for p in found)
     assert {p.heading for p in found} == {"One", "Two"}
 
@@ -122,50 +122,50 @@ def test_no_passage_crosses_from_one_chapter_into_the_next():
 def test_a_single_title_above_all_others_is_no_border_but_the_chapters_below_it_are():
     doc = written(("The Book", 1), "By somebody.", ("One", 2), PROSE * 4, ("Two", 2), PROSE * 4)
     border = doc.sections[2].start
-    found = passages(doc, words, 60, 10)
+    found = split_passages(doc, words, 60, 10)
     assert not any(p.start < border < p.end for p in found)
     assert found[0].text.startswith("The Book\n\nBy somebody.\n\nOne\n\nThe river")
 
 
 def test_tiny_sections_share_a_passage():
     doc = written(*[part for n in range(6) for part in ((f"Item {n}", 1), "A few words only.")])
-    assert len(passages(doc, words, 200, 40)) == 1
+    assert len(split_passages(doc, words, 200, 40)) == 1
 
 
 def test_a_heading_is_never_left_behind_at_the_end_of_a_passage():
     doc = written(("One", 1), PROSE * 3, ("Below", 2), PROSE * 3, ("Further", 2), PROSE * 3)
-    for passage in passages(doc, words, 50, 10):
+    for passage in split_passages(doc, words, 50, 10):
         assert not passage.text.endswith(("Below", "Further"))
 
 
 def test_a_heading_takes_a_piece_of_a_long_sentence_with_it():
     doc = written(("A heading of five words", 1), ("word " * 49 + "end.").strip())
-    found = passages(doc, words, 50, 0)
+    found = split_passages(doc, words, 50, 0)
     assert words(found[0].text) > 5
 
 
 def test_a_monster_sentence_is_cut_at_clauses():
     doc = document("; ".join(f"clause {n} has five words" for n in range(40)))
-    found = passages(doc, words, 30, 0)
+    found = split_passages(doc, words, 30, 0)
     assert all(p.text.endswith((";", "words")) for p in found)
 
 
 def test_a_word_longer_than_a_passage_is_cut_anywhere():
-    found = passages(document("x" * 1000), characters, 100, 20)
+    found = split_passages(document("x" * 1000), characters, 100, 20)
     assert "".join(p.text for p in found) == "x" * 1000
 
 
 def test_a_text_does_not_end_in_a_crumb():
     doc = document(PROSE * 5 + "The end.")
-    assert min(words(p.text) for p in passages(doc, words, 100, 20)) > 25
+    assert min(words(p.text) for p in split_passages(doc, words, 100, 20)) > 25
 
 
 def test_a_passage_knows_its_page():
     text = PROSE * 4
     half = len(PROSE) * 2
-    found = passages(document(text, pages=(0, half), kind="pdf"), words, 25, 0)
+    found = split_passages(document(text, pages=(0, half), kind="pdf"), words, 25, 0)
     assert found[0].page == 1 and found[-1].page == 2
-    assert passages(document(text), words, 25, 0)[0].page is None
+    assert split_passages(document(text), words, 25, 0)[0].page is None
 
 
 def test_tokens_are_counted_about_twice_per_text_not_once_per_candidate():
@@ -177,13 +177,13 @@ def test_tokens_are_counted_about_twice_per_text_not_once_per_candidate():
         return len(text.split())
 
     text = PROSE * 500
-    split(text, (), (0,), tokens, 200, 40)
+    split_text(text, (), (0,), tokens, 200, 40)
     assert counted < 2.6 * len(text)
 
 
 def test_pieces_of_a_halved_passage_stay_in_order_with_what_overlaps_them():
     doc = document(";;;;;;。;;。;\n;。;。;A sentence stands here. ")
     for overlap in range(4):
-        found = passages(doc, quarters, 3, overlap)
+        found = split_passages(doc, quarters, 3, overlap)
         assert [p.start for p in found] == sorted(p.start for p in found)
         assert [p.end for p in found] == sorted({p.end for p in found})

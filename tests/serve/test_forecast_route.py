@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from assay.ingest.parsed import Parsed
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import Server
 from assay.testing import WordEmbedder
@@ -29,7 +29,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory):
     model = {"llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m", "llm_prices": "m=1/4", "budget_run_calls": 1}
     with open_workspace(tmp_path_factory.mktemp("route") / "workspace", create=True, **model) as opened:
         opened.embedder = WordEmbedder()
-        note = Source(uri="notes/tower", name="tower.txt", data=b"The tower is 31 metres tall.")
+        note = SourceFile(uri="notes/tower", name="tower.txt", data=b"The tower is 31 metres tall.")
         asyncio.run(opened.add_sources([note], reader=Plain()))
         yield opened
 

@@ -28,7 +28,7 @@ from serving import ANSWER, QUESTION, Served, script, until
 
 from assay.core.access import Principal
 from assay.core.errors import ModelError
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.serve.mcp.results import DATA
 from assay.serve.mcp.tools import PAGE
 from assay.serve.state import ServeOptions
@@ -83,7 +83,7 @@ async def add(folder: Path, base: str, who: str, **texts: str) -> None:
     with opened(folder) as workspace:
         own = workspace.seen_by(Principal(who))
         own.embedder = workspace.embedder
-        files = [Source(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
+        files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
         await own.add_sources(files, base, reader=Plain())
 
 
@@ -370,7 +370,7 @@ async def own(tmp_path: Path) -> Path:
     """A workspace that a process of its own can open: with the embedder that comes along."""
     with open_workspace(tmp_path / "own", create=True) as workspace:
         await workspace.add_sources(
-            [Source(uri="notes/tower.txt", name="tower.txt", data=ANSWER.encode())], reader=Plain()
+            [SourceFile(uri="notes/tower.txt", name="tower.txt", data=ANSWER.encode())], reader=Plain()
         )
     return tmp_path / "own"
 

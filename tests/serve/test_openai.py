@@ -19,7 +19,7 @@ from serving import Served, until
 from assay.core.access import Principal
 from assay.core.events import Checked, Drafted, Rephrased
 from assay.core.types import Block, Claim, Exchange, Shape, Verdict
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.serve.attached_run import line_of
 from assay.serve.openai.messages import split_messages
 from assay.serve.openai.openai_schemas import ChatMessage
@@ -62,7 +62,7 @@ async def add(folder: Path, base: str, who: str, **texts: str) -> None:
     with opened(folder) as workspace:
         own = workspace.seen_by(Principal(who))
         own.embedder = workspace.embedder
-        files = [Source(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
+        files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
         await own.add_sources(files, base, reader=Plain())
 
 

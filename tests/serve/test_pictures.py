@@ -16,7 +16,7 @@ from sending import listed, pdf, read
 from serving import Served, served
 from team import team
 
-from assay.ingest.parsed import Limits, Unreadable
+from assay.ingest.parsed import FileLimits, Unreadable
 from assay.ingest.pdf import reader as parser
 from assay.ingest.pdf.page_images import PageImages
 from assay.serve import page_images
@@ -136,7 +136,7 @@ def test_a_page_that_is_not_there_and_a_document_without_pages_are_missing(clien
 
 
 async def test_the_last_page_of_a_book_comes_as_soon_as_the_first(book: Path):
-    page_images = PageImages(Limits())
+    page_images = PageImages(FileLimits())
     try:
         await page_images.page_image(book, 1, 400)  # starts the process
         spent: dict[int, float] = {}
@@ -157,10 +157,10 @@ async def test_a_span_of_a_book_stands_where_it_does_when_all_of_it_is_read(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ):
     data = book.read_bytes()
-    whole = parser.read(data, Limits())
+    whole = parser.read(data, FileLimits())
     text, starts = whole.written.text, whole.written.pages
     assert "The log of Carrow Point" not in text  # what stands on every page belongs to none
-    page_images = PageImages(Limits())
+    page_images = PageImages(FileLimits())
     try:
         for words in (
             "Page 0, line 5: the keeper writes of storm 0.",
@@ -168,15 +168,15 @@ async def test_a_span_of_a_book_stands_where_it_does_when_all_of_it_is_read(
             "Page 59, line 20: the keeper writes of storm 1180.",
         ):
             start = text.index(words)
-            wanted = parser.boxes(data, start, start + len(words), reading=whole)
+            wanted = parser.find_boxes(data, start, start + len(words), reading=whole)
             assert await page_images.boxes(book, start, start + len(words), words, starts) == wanted
         twice = [at for at in range(starts[31], starts[32]) if text.startswith("The lamp was lit.", at)]
         assert len(twice) == 2
         for start in twice:  # the same words on one page, and on those around it
-            wanted = parser.boxes(data, start, start + 17, reading=whole)
+            wanted = parser.find_boxes(data, start, start + 17, reading=whole)
             assert await page_images.boxes(book, start, start + 17, "The lamp was lit.", starts) == wanted
         across = (starts[20] - 30, starts[20] + 30)  # from one page to the next
-        wanted = parser.boxes(data, *across, reading=whole)
+        wanted = parser.find_boxes(data, *across, reading=whole)
         assert {box.page for box in wanted} == {20, 21}
         assert await page_images.boxes(book, *across, text[slice(*across)], starts) == wanted
     finally:
@@ -189,7 +189,7 @@ async def test_a_huge_page_is_drawn_smaller(tmp_path: Path):
     canvas = Canvas(str(tmp_path / "tall"), pagesize=(100, 14_000))
     canvas.drawString(10, 13_900, "tall")
     canvas.save()
-    page_images = PageImages(Limits())
+    page_images = PageImages(FileLimits())
     try:
         picture = await page_images.page_image(tmp_path / "tall", 1, 2400)
         assert isinstance(picture, bytes)
@@ -201,7 +201,7 @@ async def test_a_huge_page_is_drawn_smaller(tmp_path: Path):
 
 async def test_what_cannot_be_drawn_is_told_and_the_next_page_comes(book: Path, tmp_path: Path):
     (tmp_path / "bad").write_bytes(b"%PDF-1.4 and nothing else")
-    page_images = PageImages(Limits())
+    page_images = PageImages(FileLimits())
     try:
         assert isinstance(await page_images.page_image(tmp_path / "bad", 1, 400), Unreadable)
         assert isinstance(await page_images.page_image(tmp_path / "gone", 1, 400), Unreadable)
@@ -211,7 +211,7 @@ async def test_what_cannot_be_drawn_is_told_and_the_next_page_comes(book: Path, 
 
 
 async def test_who_waits_for_a_page_gets_it_though_everything_is_let_go_meanwhile(book: Path):
-    page_images = PageImages(Limits())
+    page_images = PageImages(FileLimits())
     waiting = [asyncio.ensure_future(page_images.page_image(book, page, 1100)) for page in range(1, 7)]
     await asyncio.sleep(0.05)
     await asyncio.to_thread(page_images.rest)
@@ -226,7 +226,7 @@ class Slow:
     def __init__(self) -> None:
         self.drawn = 0
 
-    async def picture(self, original: Path, page: int, width: int) -> bytes:
+    async def page_image(self, original: Path, page: int, width: int) -> bytes:
         self.drawn += 1
         await asyncio.sleep(0.01)
         return bytes(10)
@@ -236,7 +236,7 @@ class Slow:
 
 
 async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: pytest.MonkeyPatch):
-    kept, slow = PageImageCache(Limits()), Slow()
+    kept, slow = PageImageCache(FileLimits()), Slow()
     monkeypatch.setattr(kept, "_page_images", slow)
     await asyncio.gather(*(kept.picture("digest", Path(), 1, 400) for _ in range(20)))
     await kept.picture("digest", Path(), 1, 400)
@@ -247,7 +247,7 @@ async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: 
 
 
 async def test_only_so_many_pictures_are_kept(monkeypatch: pytest.MonkeyPatch):
-    kept, slow = PageImageCache(Limits()), Slow()
+    kept, slow = PageImageCache(FileLimits()), Slow()
     monkeypatch.setattr(kept, "_page_images", slow)
     monkeypatch.setattr(page_images, "MAX_IMAGE_BYTES", 35)
     for page in (1, 2, 3, 1, 4, 1):

@@ -25,7 +25,7 @@ from assay.core.events import Answered, AwaitingReview, Mode, Reviewed, SearchFi
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.evaluate.runner import PlainTextReader
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
@@ -277,8 +277,8 @@ async def _build_workspace(
     return opened, foreign, {entry.uri.removeprefix("attack:"): entry.id for entry in opened.sources()}
 
 
-def _source(name: str, words: str) -> Source:
-    return Source(
+def _source(name: str, words: str) -> SourceFile:
+    return SourceFile(
         uri=f"attack:{name}", name=name, data=json.dumps({"title": name, "text": words}, ensure_ascii=False).encode()
     )
 

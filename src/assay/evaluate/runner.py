@@ -20,7 +20,7 @@ from assay.evaluate.beir import BeirCollection, BeirDocument
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.retrieve import SearchContext, retrieve
 from assay.ingest.parsed import Parsed, Status, Unreadable
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.workspace.facade import Workspace, open_workspace
 
 BASE = "collection"
@@ -59,10 +59,10 @@ async def open_collection(
     return opened
 
 
-def _source(item: BeirDocument) -> Source:
+def _source(item: BeirDocument) -> SourceFile:
     text = item.text or item.title
     data = json.dumps({"id": item.id, "title": item.title, "text": text}, ensure_ascii=False).encode()
-    return Source(uri=f"{SCHEME}{item.id}", name=item.id, data=data)
+    return SourceFile(uri=f"{SCHEME}{item.id}", name=item.id, data=data)
 
 
 SCHEME = "collection:"

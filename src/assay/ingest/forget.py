@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.access import Base, Scope
 from assay.ingest.pipeline import original_path, vector_key
-from assay.ingest.split import passages
+from assay.ingest.split import split_passages
 from assay.store import documents, embedding_cache
 from assay.store.database import Store
 from assay.store.documents import Entry
@@ -31,7 +31,7 @@ def forget_vectors(
     for entry in entries:
         document = documents.get(store, entry.id, own)
         if document is not None:
-            pieces = passages(document, tokens, size, overlap)
+            pieces = split_passages(document, tokens, size, overlap)
             embedding_cache.forget(cache, base.owner, [vector_key(document, piece) for piece in pieces])
 
 

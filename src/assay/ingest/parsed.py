@@ -76,7 +76,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """What one file may cost."""
 
     bytes: int = 200_000_000
@@ -93,8 +93,8 @@ class Limits:
         return f"It has {size:,} bytes, more than the limit of {self.bytes:,}; split it or raise the limit on bytes."
 
 
-def limits_from(settings: Settings) -> Limits:
-    return Limits(
+def file_limits(settings: Settings) -> FileLimits:
+    return FileLimits(
         bytes=settings.file_max_megabytes * 1_000_000,
         pages=settings.file_max_pages,
         memory=settings.file_max_memory_megabytes * 1_000_000,

@@ -27,9 +27,9 @@ from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
 from assay.ingest.parsed import Parsed, Status, Unreadable
-from assay.ingest.readiness import File
-from assay.ingest.sources import Source
-from assay.ingest.split import passages
+from assay.ingest.readiness import FileReport
+from assay.ingest.sources import SourceFile
+from assay.ingest.split import split_passages
 from assay.models.embedder import Embedder
 from assay.store import documents, embedding_cache
 from assay.store.access import document_access
@@ -46,7 +46,7 @@ MOMENT = 1.0  # seconds that a batch may take to fill up
 OPTIMISE_EVERY = 20  # batches
 
 
-class Reader(Protocol):
+class DocumentReader(Protocol):
     """Reads one file where it can do no harm; `Sandbox` is the usual implementation."""
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable: ...
@@ -61,7 +61,7 @@ class Progress:
     passages: int
     embedded: int
     seconds: float
-    report: File | None = None
+    report: FileReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class IngestContext:
     store: Store
     cache: Engine
     originals: Path
-    reader: Reader
+    reader: DocumentReader
     embedder: Embedder
     index: Index
     base: Base
@@ -92,15 +92,15 @@ class _Tally:
     of: int
     say: Callable[[Progress], None]
     began: float = field(default_factory=time.monotonic)
-    reports: list[File] = field(default_factory=list)
+    reports: list[FileReport] = field(default_factory=list)
     passages: int = 0
     embedded: int = 0
 
-    def done(self, report: File) -> None:
+    def done(self, report: FileReport) -> None:
         self.reports.append(report)
         self.tick(report)
 
-    def tick(self, report: File | None = None) -> None:
+    def tick(self, report: FileReport | None = None) -> None:
         spent = time.monotonic() - self.began
         self.say(
             Progress(len(self.reports), max(self.of, len(self.reports)), self.passages, self.embedded, spent, report)
@@ -112,7 +112,7 @@ class _Ready:
     """A document on its way to the index, and how its file will be reported."""
 
     document: Document
-    report: File
+    report: FileReport
     pieces: Sequence[Passage] = ()
 
 
@@ -124,11 +124,11 @@ class _Embedded:
     rows: Sequence[Row]
 
 
-async def add(
-    intake: IngestContext, files: Sequence[Source], say: Callable[[Progress], None] = lambda _: None
-) -> list[File]:
+async def add_files(
+    intake: IngestContext, files: Sequence[SourceFile], say: Callable[[Progress], None] = lambda _: None
+) -> list[FileReport]:
     """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
-    await sweep(intake.store, intake.index, intake.base)
+    await synchronise_index(intake.store, intake.index, intake.base)
     redo = documents.pending(intake.store, intake.base)
     asked_for = {source.uri for source in files}
     tally = _Tally(of=len(files) + sum(entry.uri not in asked_for for entry in redo), say=say)
@@ -136,7 +136,9 @@ async def add(
     done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
 
     async def passed_on(ready: _Ready) -> None:
-        pieces = await asyncio.to_thread(passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap)
+        pieces = await asyncio.to_thread(
+            split_passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap
+        )
         await queue.put(replace(ready, pieces=pieces))
 
     async def read_all() -> None:
@@ -156,7 +158,7 @@ async def add(
             stages.create_task(_index_all(intake, done, tally))
     except ExceptionGroup as group:
         raise group.exceptions[0] from group  # what went wrong first says enough; the others were only called off
-    await sweep(intake.store, intake.index, intake.base)
+    await synchronise_index(intake.store, intake.index, intake.base)
     await intake.index.optimise()
     return tally.reports
 
@@ -168,14 +170,14 @@ def _kept(intake: IngestContext, entry: Entry) -> Document | None:
     return documents.get(intake.store, entry.id, own)
 
 
-def _report(entry: Entry, outcome: str, why: str = "") -> File:
-    return File(
+def _report(entry: Entry, outcome: str, why: str = "") -> FileReport:
+    return FileReport(
         entry.uri, entry.status, outcome, entry.pages, entry.characters, entry.passages, why or entry.why,
         entry.title, entry.language, entry.warnings,
     )  # fmt: skip
 
 
-async def _read_one(intake: IngestContext, source: Source, tally: _Tally) -> _Ready | None:
+async def _read_one(intake: IngestContext, source: SourceFile, tally: _Tally) -> _Ready | None:
     """Read one file, unless it is known already. What cannot be read is reported here; what can goes on to the index."""
     try:
         return await _looked_at(intake, source, tally)
@@ -187,7 +189,7 @@ async def _read_one(intake: IngestContext, source: Source, tally: _Tally) -> _Re
         return None
 
 
-async def _looked_at(intake: IngestContext, source: Source, tally: _Tally) -> _Ready | None:
+async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -> _Ready | None:
     store, base = intake.store, intake.base
     size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
     known = documents.at(store, base, source.uri)
@@ -213,12 +215,14 @@ async def _looked_at(intake: IngestContext, source: Source, tally: _Tally) -> _R
     return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
 
 
-async def _parsed(intake: IngestContext, source: Source, size: int, tally: _Tally, *, outcome: str) -> _Ready | None:
+async def _parsed(
+    intake: IngestContext, source: SourceFile, size: int, tally: _Tally, *, outcome: str
+) -> _Ready | None:
     """Keep the bytes, then read what was kept: a file that changes meanwhile cannot end up half old and half new."""
     if size > intake.most_bytes:  # the reader says so; there is no use in keeping it
         sha, data = "", source.path or source.read()
     else:
-        sha = await asyncio.to_thread(keep_original, intake.originals, source)
+        sha = await asyncio.to_thread(store_original, intake.originals, source)
         data = original_path(intake.originals, sha) if source.data is None else source.data
     parsed = await intake.reader.read(data, source.name)
     if isinstance(parsed, Parsed) and not parsed.text.strip():  # whatever a parser says: no text is never "read"
@@ -236,21 +240,21 @@ async def _parsed(intake: IngestContext, source: Source, size: int, tally: _Tall
         documents.put_pending, intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings
     )
     paged = len(document.pages) if document.page_at(0) else 0
-    report = File(
+    report = FileReport(
         source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(parsed.warnings),
         document.title, document.language, parsed.warnings,
     )  # fmt: skip
     return _Ready(document, report)
 
 
-def _refuse(intake: IngestContext, source: Source, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
+def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
     """A file without text: written down with the reason, and its bytes are not kept."""
     if sha and not documents.digests_in_use(intake.store, [sha]):
         original_path(intake.originals, sha).unlink(missing_ok=True)
     documents.put_unreadable(
         intake.store, intake.base, source.uri, digest=sha, size=size, status=found.status, why=found.why
     )
-    tally.done(File(source.uri, found.status, "failed", why=found.why))
+    tally.done(FileReport(source.uri, found.status, "failed", why=found.why))
 
 
 def _still_says(entry: Entry) -> bool:
@@ -258,16 +262,16 @@ def _still_says(entry: Entry) -> bool:
     if entry.uri.startswith((STDIN, UPLOAD)):
         return True
     try:
-        return Source(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest
+        return SourceFile(entry.uri, entry.name, path=Path(entry.uri)).digest() == entry.digest
     except OSError:
         return False
 
 
-def _opened(source: Source) -> BinaryIO:
+def _opened(source: SourceFile) -> BinaryIO:
     return io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
 
 
-def keep_original(folder: Path, source: Source) -> str:
+def store_original(folder: Path, source: SourceFile) -> str:
     """Keep the bytes as they came, by digest; complete or not there at all. Returns the digest of what was kept."""
     folder.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
@@ -300,9 +304,14 @@ async def _embed_all(
         labels = await asyncio.to_thread(documents.labels, intake.store, [ready.document.id for ready in batch])
         for first in range(0, len(pieces), BATCH):
             part = pieces[first : first + BATCH]
-            vectors = await embedded(intake, [embedded_as(document, piece) for document, piece in part], tally)
+            vectors = await embed_texts(intake, [embedding_text(document, piece) for document, piece in part], tally)
             rows += [
-                Row(piece, vector, lead(document, piece), fields(document, labels.get(document.id, "")))
+                Row(
+                    piece,
+                    vector,
+                    passage_context(document, piece),
+                    search_fields(document, labels.get(document.id, "")),
+                )
                 for (document, piece), vector in zip(part, vectors, strict=True)
             ]
             tally.passages += len(part)
@@ -356,13 +365,13 @@ async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_R
             return
 
 
-def lead(document: Document, piece: Passage) -> str:
+def passage_context(document: Document, piece: Passage) -> str:
     """What is searched with a passage without being part of it: whose it is, and where in it."""
     below = piece.heading.removeprefix(document.title).removeprefix(" › ")
     return f"{document.title} › {below}" if below else document.title
 
 
-def fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
+def search_fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
     """Everything that a search can be limited by; without a label of its own a document has its base's."""
     return {
         "base": document.base,
@@ -377,17 +386,17 @@ def fields(document: Document, label: str = "") -> dict[str, str | int | float |
     }
 
 
-def embedded_as(document: Document, piece: Passage) -> str:
+def embedding_text(document: Document, piece: Passage) -> str:
     """The words that a passage's vector stands for."""
-    above = lead(document, piece)
+    above = passage_context(document, piece)
     return f"{above}\n{piece.text}" if above else piece.text
 
 
 def vector_key(document: Document, piece: Passage) -> str:
-    return digest(embedded_as(document, piece))
+    return digest(embedding_text(document, piece))
 
 
-async def embedded(intake: IngestContext, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
+async def embed_texts(intake: IngestContext, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
     """Vectors for texts, from the cache where they are known."""
     keys = [digest(text) for text in joined]
     owner, name = intake.base.owner, intake.embedder.name
@@ -402,7 +411,7 @@ async def embedded(intake: IngestContext, joined: Sequence[str], tally: _Tally) 
     return [known[key] for key in keys]
 
 
-async def sweep(store: Store, index: Index, base: Base) -> None:
+async def synchronise_index(store: Store, index: Index, base: Base) -> None:
     """Take out of the index what the store no longer has, and tell it who may read what, where it does not know yet."""
     gone = documents.leftover(store, base)
     for first in range(0, len(gone), 500):

@@ -10,7 +10,7 @@ from assay.ingest.parsed import Status
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class FileReport:
     """How one file ended. `outcome`: added, replaced, unchanged, moved, duplicate, finished, or failed."""
 
     path: str
@@ -31,7 +31,7 @@ class Readiness:
 
     base: str
     workspace: str
-    files: tuple[File, ...]
+    files: tuple[FileReport, ...]
     readable: int
     unreadable: int
     duplicates: int
@@ -44,8 +44,13 @@ class Readiness:
     embedded: int
 
 
-def readiness(
-    base: str, workspace: str, files: Sequence[File], known_languages: Sequence[str], seconds: float, embedded: int
+def summarise_files(
+    base: str,
+    workspace: str,
+    files: Sequence[FileReport],
+    known_languages: Sequence[str],
+    seconds: float,
+    embedded: int,
 ) -> Readiness:
     """Add up the files. `known_languages` are those the embedder was trained on; empty when nobody can say."""
     good = [file for file in files if file.status == Status.read and file.outcome != "duplicate"]

@@ -19,7 +19,7 @@ SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file, or bytes that came with a name."""
 
     uri: str
@@ -45,9 +45,9 @@ class Source:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sources(paths: Sequence[Path]) -> list[Source]:
+def find_sources(paths: Sequence[Path]) -> list[SourceFile]:
     """Every file under these paths, in a fixed order, each once. A path that leads nowhere is an error."""
-    found: dict[str, Source] = {}
+    found: dict[str, SourceFile] = {}
     for path in paths:
         path = _there(path)
         if path.is_dir():
@@ -60,12 +60,12 @@ def sources(paths: Sequence[Path]) -> list[Source]:
             raise UserError(f"{str(path)!r} is neither a file nor a folder.")
         for file in files:
             place = file.resolve()
-            uri = readable(str(place))
-            found.setdefault(uri, Source(uri=uri, name=readable(file.name), path=place))
+            uri = printable_path(str(place))
+            found.setdefault(uri, SourceFile(uri=uri, name=printable_path(file.name), path=place))
     return list(found.values())
 
 
-def readable(path: str) -> str:
+def printable_path(path: str) -> str:
     """A path as it can be kept and shown: bytes in it that are not UTF-8 are written out."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
@@ -85,12 +85,12 @@ def _there(path: Path) -> Path:
     return path
 
 
-def given(name: str, data: bytes) -> Source:
+def source_from_stdin(name: str, data: bytes) -> SourceFile:
     """What came through standard input."""
     if not data:
         raise UserError("Standard input was empty: there is nothing to add.")
-    name = readable(name)
-    return Source(uri=f"{STDIN}{name}", name=name, data=data)
+    name = printable_path(name)
+    return SourceFile(uri=f"{STDIN}{name}", name=name, data=data)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -117,7 +117,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         raise UserError(f"{names} cannot be listed: {unseen[0].strerror}. Check its permissions.")
 
 
-def digests(files: Sequence[Source]) -> set[str]:
+def content_digests(files: Sequence[SourceFile]) -> set[str]:
     """The contents that are there; a file that cannot be read now will be reported when it is added."""
     found: set[str] = set()
     for source in files:

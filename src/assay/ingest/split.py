@@ -22,9 +22,9 @@ SIZE = 200
 OVERLAP = 40
 
 
-def passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
+def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
     """The document's passages in order. The same document, size and overlap give the same ids."""
-    spans = split(document.text, document.sections, document.pages, tokens, size, overlap)
+    spans = split_text(document.text, document.sections, document.pages, tokens, size, overlap)
     headings = _headings(document.sections, [start for start, _ in spans])
     return [
         Passage(
@@ -44,7 +44,7 @@ def passage_id(doc_id: str, start: int, end: int) -> str:
     return hashlib.blake2b(f"{doc_id}:{start}:{end}".encode(), digest_size=10).hexdigest()
 
 
-def split(
+def split_text(
     text: str,
     sections: Sequence[Section],
     pages: Sequence[int],

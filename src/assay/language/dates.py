@@ -11,7 +11,7 @@ from assay.core.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Days:
+class DateRange:
     """From the first day to the last, both included; either end may be open. ISO dates compare as strings."""
 
     since: str | None = None
@@ -34,7 +34,7 @@ THIS = re.compile(r"\bthis (week|month|quarter|year)\b", re.I)
 DAY = re.compile(r"\b(today|yesterday)\b", re.I)
 
 
-def span_of(text: str, today: str) -> tuple[Days, str] | None:
+def find_date_range(text: str, today: str) -> tuple[DateRange, str] | None:
     """The span that a question names relative to the day of asking, and the words that named it. "Today" is none: most who
     say it mean nowadays."""
     day = date.fromisoformat(today)
@@ -42,7 +42,7 @@ def span_of(text: str, today: str) -> tuple[Days, str] | None:
         many = bool(match[1] or match[3])
         return _last(_number(match[1]), match[2].lower(), day, rolling=many), match[0]
     if match := THIS.search(text):
-        return Days(_begin(match[1].lower(), day).isoformat(), today), match[0]
+        return DateRange(_begin(match[1].lower(), day).isoformat(), today), match[0]
     return None
 
 
@@ -50,12 +50,12 @@ def _number(word: str | None) -> int:
     return 1 if not word else NUMBERS.get(word.lower()) or int(word)
 
 
-def _last(count: int, unit: str, day: date, *, rolling: bool) -> Days:
+def _last(count: int, unit: str, day: date, *, rolling: bool) -> DateRange:
     """ "the last 3 months" counts back from today; "last month" is the calendar month before this one."""
     if rolling or unit == "day":
-        return Days(_back(day, count, unit).isoformat(), day.isoformat())
+        return DateRange(_back(day, count, unit).isoformat(), day.isoformat())
     begin = _begin(unit, day)
-    return Days(_back(begin, 1, unit).isoformat(), (begin - timedelta(days=1)).isoformat())
+    return DateRange(_back(begin, 1, unit).isoformat(), (begin - timedelta(days=1)).isoformat())
 
 
 def _back(day: date, count: int, unit: str) -> date:
@@ -95,14 +95,14 @@ def _parse(words: str, today: str) -> tuple[str, str]:
     if match := DAY.fullmatch(words):
         one = (date.fromisoformat(today) - timedelta(days=match[1].lower() == "yesterday")).isoformat()
         return one, one
-    if found := span_of(words, today):
+    if found := find_date_range(words, today):
         return found[0].since or "0001-01-01", found[0].until or "9999-12-31"
-    if days := absolute(words):
+    if days := parse_written_date(words):
         return days
     raise UserError(f"{words!r} is not a date that Assay knows. Write 2024, 2024-05, 2024-05-17 or 'last 12 months'.")
 
 
-def absolute(words: str) -> tuple[str, str] | None:
+def parse_written_date(words: str) -> tuple[str, str] | None:
     """First and last day of a written date."""
     if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", words):
         return _days(int(match[1]), int(match[2] or 0), int(match[3] or 0))

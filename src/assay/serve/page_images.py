@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import Missing
-from assay.ingest.parsed import Limits, PageBox, Unreadable
+from assay.ingest.parsed import FileLimits, PageBox, Unreadable
 from assay.ingest.pdf.page_images import PageImages
 
 MAX_IMAGE_BYTES = 64_000_000  # of pictures that are kept
@@ -21,7 +21,7 @@ IDLE_SECONDS = 300.0  # seconds after which nothing is kept open
 class PageImageCache:
     """One per server, used on the loop that serves. What is kept is found by the digest of the original."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FileLimits) -> None:
         self._page_images = PageImages(limits)
         self._pictures: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
         self._boxes: OrderedDict[tuple[str, int, int], tuple[PageBox, ...]] = OrderedDict()

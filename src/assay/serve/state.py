@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
-from assay.ingest.parsed import limits_from
+from assay.ingest.parsed import file_limits
 from assay.serve.engine import BackgroundLoop, enlarge_thread_pool
 from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits
 from assay.serve.live import LiveRuns
@@ -73,7 +73,7 @@ class Server:
     def __post_init__(self) -> None:
         self.live = LiveRuns(self.engine, self.present)
         self.worker = UploadWorker(self.engine, self.workspace)
-        self.pages = PageImageCache(limits_from(self.workspace.settings))
+        self.pages = PageImageCache(file_limits(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]
 
     def present(self, principal: Principal) -> Principal | None:

@@ -12,12 +12,12 @@ from assay.core.access import Base
 from assay.core.errors import UserError
 from assay.core.types import UPLOAD
 from assay.ingest import pipeline
-from assay.ingest.parsed import limits_from
+from assay.ingest.parsed import file_limits
 from assay.ingest.pdf import ocr
-from assay.ingest.pipeline import IngestContext, Progress, Reader
-from assay.ingest.readiness import Readiness, readiness
+from assay.ingest.pipeline import DocumentReader, IngestContext, Progress
+from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.runner import Sandbox
-from assay.ingest.sources import Source, digests, sources
+from assay.ingest.sources import SourceFile, content_digests, find_sources
 from assay.models.factory import embedder_languages
 from assay.store.access import grants
 from assay.store.document_names import named
@@ -30,12 +30,12 @@ Say = Callable[[Progress], None]
 
 async def add_sources(
     context: WorkspaceContext,
-    files: Sequence[Source],
+    files: Sequence[SourceFile],
     base: str,
     *,
     description: str = "",
     say: Say = lambda _: None,
-    reader: Reader | None = None,
+    reader: DocumentReader | None = None,
 ) -> Readiness:
     """Make sources searchable. `reader` replaces the parsers."""
     into = grants.base_named(context.store, base, context.principal, description)
@@ -49,32 +49,34 @@ async def add_sources(
     own = context.path.resolve()  # a workspace inside the folder that is added must not add itself
     files = [one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)]
     async with _ingest_context(context, into, reader) as ingest:
-        done = await pipeline.add(ingest, files, listen)
+        done = await pipeline.add_files(ingest, files, listen)
     seconds, embedded = time.monotonic() - began, last.embedded if last else 0
-    return readiness(into.name, str(context.path), done, embedder_languages(context.settings), seconds, embedded)
+    return summarise_files(into.name, str(context.path), done, embedder_languages(context.settings), seconds, embedded)
 
 
 @asynccontextmanager
-async def _ingest_context(context: WorkspaceContext, base: Base, reader: Reader | None) -> AsyncIterator[IngestContext]:
+async def _ingest_context(
+    context: WorkspaceContext, base: Base, reader: DocumentReader | None
+) -> AsyncIterator[IngestContext]:
     """The pipeline for one base, while no other process writes to it."""
     settings = context.settings
     async with context.writer_lock(base):
         fresh = grants.embedder_of(context.store, base)[0] != context.embedder.name
         index = await context.index(base, create=True)
         size, overlap = context.passage_size(context.embedder)
-        sandbox = Sandbox(limits=limits_from(settings))
+        sandbox = Sandbox(limits=file_limits(settings))
         try:
             yield IngestContext(
                 store=context.store,
                 cache=context.cache,
                 originals=context.path / ORIGINALS,
-                reader=reader or (ocr.Reader(sandbox, settings.ocr_languages) if settings.ocr else sandbox),
+                reader=reader or (ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox),
                 embedder=context.embedder,
                 index=index,
                 base=base,
                 size=size,
                 overlap=overlap,
-                most_bytes=limits_from(settings).bytes,
+                most_bytes=file_limits(settings).bytes,
                 fresh=fresh,
             )
         finally:
@@ -88,9 +90,9 @@ async def sync(
     root = await asyncio.to_thread(lambda: Path(folder).expanduser().resolve())
     if not root.is_dir():
         raise UserError(f"There is no folder {str(folder)!r} to sync with.")
-    files = await asyncio.to_thread(sources, [root])
+    files = await asyncio.to_thread(find_sources, [root])
     here = {source.uri for source in files}
-    arriving = await asyncio.to_thread(digests, files)
+    arriving = await asyncio.to_thread(content_digests, files)
     grants.base_named(context.store, base, context.principal)
     removed = [
         entry

@@ -19,7 +19,7 @@ from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
-from assay.ingest.pipeline import sweep
+from assay.ingest.pipeline import synchronise_index
 from assay.store import documents
 from assay.store.access import grants
 from assay.store.database import plain_errors
@@ -122,7 +122,7 @@ async def _erase_from_index(context: WorkspaceContext, base: Base) -> bool:
         index = await context.existing_index(base)
         if index is None:
             return True
-        await sweep(context.store, index, base)
+        await synchronise_index(context.store, index, base)
         remaining = await index.purge()
         if remaining:
             log.warning("the index of %r may still hold erased text in %s", base.name, ", ".join(remaining))

@@ -14,8 +14,8 @@ from assay.core.events import Event, SearchFilters
 from assay.core.formats import format_named
 from assay.core.settings import load_settings
 from assay.core.types import Document, Hit
-from assay.ingest.parsed import limits_from
-from assay.ingest.sources import Source, sources
+from assay.ingest.parsed import file_limits
+from assay.ingest.sources import SourceFile, find_sources
 from assay.store.access import grants
 from assay.store.database import STATE, claim, open_store
 from assay.store.runs import erasure
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.governance.replay import Replayed
     from assay.ingest.parsed import PageBox
-    from assay.ingest.pipeline import Progress, Reader
+    from assay.ingest.pipeline import DocumentReader, Progress
     from assay.ingest.readiness import Readiness
     from assay.models.capability import Capability
     from assay.models.embedder import Embedder
@@ -145,16 +145,18 @@ class Workspace:
         say: Callable[[Progress], None] = lambda _: None,
     ) -> Readiness:
         """Make files and folders searchable. Unchanged files cost nothing; an interrupted add is continued."""
-        return await self.add_sources(sources([Path(path) for path in paths]), base, description=description, say=say)
+        return await self.add_sources(
+            find_sources([Path(path) for path in paths]), base, description=description, say=say
+        )
 
     async def add_sources(
         self,
-        files: Sequence[Source],
+        files: Sequence[SourceFile],
         base: str = DEFAULT_BASE,
         *,
         description: str = "",
         say: Callable[[Progress], None] = lambda _: None,
-        reader: Reader | None = None,
+        reader: DocumentReader | None = None,
     ) -> Readiness:
         """Make sources searchable. `reader` replaces the parsers."""
         from assay.workspace import documents
@@ -213,11 +215,11 @@ class Workspace:
 
     async def boxes(self, document: str, start: int, end: int) -> list[PageBox]:
         """Where a span stands on the pages of a PDF; empty for formats without fixed pages."""
-        from assay.ingest.pdf.ocr import boxes_of
+        from assay.ingest.pdf.ocr import find_boxes
 
         found = self.document(document)
         data = self.original(found) if found and format_named(found.kind).page_images else None
-        return await boxes_of(found, data, start, end, limits_from(self.settings)) if found and data else []
+        return await find_boxes(found, data, start, end, file_limits(self.settings)) if found and data else []
 
     async def search(self, query: str, k: int = 10, where: SearchFilters | None = None) -> list[Hit]:
         """The k best passages for a query."""
@@ -403,7 +405,7 @@ class Workspace:
 
         return forecast.forecast_question(self.context, how)
 
-    def forecast_files(self, files: Sequence[Source], base: str) -> WorkForecast:
+    def forecast_files(self, files: Sequence[SourceFile], base: str) -> WorkForecast:
         """What adding these files is expected to take."""
         from assay.workspace import forecast
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.agent.limits import Limits
     from assay.core.run import Run
     from assay.ingest.readiness import Readiness
-    from assay.ingest.sources import Source
+    from assay.ingest.sources import SourceFile
 
 BY_RULE = "rules"  # instead of the name of a model
 MEASURES = ("calls", "tokens", "money", "seconds")
@@ -67,7 +67,7 @@ def record_actual(context: WorkspaceContext, run: Run, limits: Limits) -> None:
         forecasts.ended(connection, run.id, Amount(used.calls, used.tokens_in + used.tokens_out, used.money, seconds))
 
 
-def forecast_files(context: WorkspaceContext, files: Sequence[Source], base: str) -> WorkForecast:
+def forecast_files(context: WorkspaceContext, files: Sequence[SourceFile], base: str) -> WorkForecast:
     """What adding files is expected to take. Known files of unchanged length are assumed to cost nothing."""
     settings = context.settings
     exists = any(each.name == base for each in context.scope().bases)

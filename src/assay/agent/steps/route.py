@@ -45,7 +45,7 @@ class Routing(BaseModel):
 async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The person's own wish goes first; then the model's proposal, as far as the rules let it; without one, research."""
     asked = run.asked
-    days = dates.span_of(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
+    days = dates.find_date_range(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
     since, until = (days[0].since, days[0].until) if days else (None, None)
     limited = f"; no documents dated outside {since} to {until}, since it says {days[1]!r}" if days else ""
     if not asked.has_model:

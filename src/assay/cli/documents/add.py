@@ -25,7 +25,7 @@ from assay.cli.options import (
 
 if TYPE_CHECKING:
     from assay.ingest.pipeline import Progress
-    from assay.ingest.readiness import File, Readiness
+    from assay.ingest.readiness import FileReport, Readiness
 
 T = TypeVar("T")
 Ocr = Annotated[
@@ -52,12 +52,12 @@ def add(
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
     from assay.cli.view.forecast import show_forecast
-    from assay.ingest.sources import given, sources
+    from assay.ingest.sources import find_sources, source_from_stdin
     from assay.workspace.facade import open_workspace
 
-    files = sources([Path(path) for path in paths if path != "-"])
+    files = find_sources([Path(path) for path in paths if path != "-"])
     if "-" in paths:
-        files.append(given(name, sys.stdin.buffer.read()))
+        files.append(source_from_stdin(name, sys.stdin.buffer.read()))
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
         outlook = opened.forecast_files(files, base)
         if forecast:
@@ -193,5 +193,5 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _notable(file: File) -> bool:
+def _notable(file: FileReport) -> bool:
     return file.status != "read" or file.outcome in {"duplicate", "moved"} or bool(file.warnings)

@@ -105,8 +105,8 @@ def remove(
 def as_kept(given: str) -> str:
     """A document's name as it is kept. A blank one would mean the folder one stands in, and so perhaps everything."""
     from assay.core.errors import UserError
-    from assay.ingest.sources import readable
+    from assay.ingest.sources import printable_path
 
     if not given.strip():
         raise UserError("A document's name cannot be empty. `assay sources` lists them.")
-    return readable(given)
+    return printable_path(given)

@@ -37,9 +37,9 @@ class Chosen:
 
 def added(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool) -> Chosen:
     """The files that are named, and they alone; what is not in the base yet is added first."""
-    from assay.ingest.sources import sources
+    from assay.ingest.sources import find_sources
 
-    files = sources([Path(path) for path in paths])
+    files = find_sources([Path(path) for path in paths])
     report = followed(lambda say: opened.add_sources(files, base, say=say), quiet=quiet)
     ready = _ready(opened.sources([base]))
     places, contents = {entry.uri: entry.id for entry in ready}, {entry.digest: entry.id for entry in ready}

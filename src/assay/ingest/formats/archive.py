@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote
 
-from assay.ingest.metadata import declared
-from assay.ingest.parsed import Limits, Refused, Status
+from assay.ingest.metadata import file_fields
+from assay.ingest.parsed import FileLimits, Refused, Status
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -25,7 +25,7 @@ _MEMBERS = 50_000
 
 
 @contextmanager
-def damage_refused(what: str) -> Iterator[None]:
+def refuse_damaged(what: str) -> Iterator[None]:
     """Whatever a parser trips over in a broken file becomes one sentence; running out of memory stays what it is."""
     try:
         yield
@@ -58,7 +58,7 @@ class Archive:
     def xml(self, name: str) -> Element | None:
         """A member's root element; none where there is no such member."""
         data = self.read(name)
-        return xml(data) if data else None
+        return parse_xml(data) if data else None
 
     def side_xml(self, name: str) -> Element | None:
         """The same for a part that a document can do without: broken counts as missing."""
@@ -83,7 +83,7 @@ class Archive:
         return next((target for found, target in self.links(name).values() if found == kind), "")
 
 
-def open_archive(data: bytes, limits: Limits, what: str) -> Archive:
+def open_archive(data: bytes, limits: FileLimits, what: str) -> Archive:
     """Open a zip after its directory has been checked; nothing is unpacked yet."""
     if data.startswith(_OLE):
         raise _not_a_zip(data, what)
@@ -115,7 +115,7 @@ def _key(name: str) -> str:
     return unquote(name).replace("\\", "/").lstrip("/").lower()
 
 
-def xml(data: bytes) -> Element:
+def parse_xml(data: bytes) -> Element:
     """Parse XML that may be hostile: no entities, no network, no endless trees."""
     from lxml.etree import XMLParser, fromstring
 
@@ -128,7 +128,7 @@ def xml(data: bytes) -> Element:
     return fromstring(data, parser)
 
 
-def local(element: Element) -> str:
+def local_name(element: Element) -> str:
     """An element's name without its namespace: transitional and strict Office files differ only in that."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
@@ -145,27 +145,27 @@ def attribute(element: Element, name: str) -> str:
 def child(element: Element | None, *path: str) -> Element | None:
     """The first element down a path of names."""
     for name in path:
-        element = next((found for found in element if local(found) == name), None) if element is not None else None
+        element = next((found for found in element if local_name(found) == name), None) if element is not None else None
     return element
 
 
 @dataclass(frozen=True, slots=True)
-class Properties:
+class OfficeProperties:
     title: str = ""
     authors: tuple[str, ...] = ()
     date: str | None = None
     language: str | None = None
 
 
-def properties(archive: Archive) -> Properties:
+def office_properties(archive: Archive) -> OfficeProperties:
     """What an Office file says about itself, as far as that can be believed."""
     part = archive.linked("", "core-properties") or "docProps/core.xml"
     root = archive.side_xml(part)
-    said = {local(field): (field.text or "") for field in root} if root is not None else {}
-    return Properties(
-        title=declared.title(said.get("title", "")),
-        authors=declared.authors(said.get("creator", "")),
-        date=_dated(declared.date(said.get("created", "")), declared.date(said.get("modified", ""))),
+    said = {local_name(field): (field.text or "") for field in root} if root is not None else {}
+    return OfficeProperties(
+        title=file_fields.plausible_title(said.get("title", "")),
+        authors=file_fields.parse_authors(said.get("creator", "")),
+        date=_dated(file_fields.parse_date(said.get("created", "")), file_fields.parse_date(said.get("modified", ""))),
         language=(said.get("language", "").split("-")[0].lower() or None),
     )
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import csv
 import io
 
-from assay.ingest.formats.archive import damage_refused
+from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.table import write_rows
 from assay.ingest.formats.text_builder import TextBuilder, too_long
-from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.parsed import FileLimits, Parsed
 from assay.language.clean import clean_text
 
 _SEPARATORS = ",;\t|"
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     text = clean_text(decode(data))
     if len(text) > limits.characters:
         raise too_long(limits)
     out = TextBuilder("csv", limits)
-    with damage_refused("CSV"):
+    with refuse_damaged("CSV"):
         csv.field_size_limit(max(len(text), 131_072))
         separator = separator_of(text)
         # `sep=;` in the first line is a word to Excel, not a row.

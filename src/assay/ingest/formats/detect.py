@@ -13,7 +13,7 @@ import zipfile
 from dataclasses import replace
 
 from assay.core.formats import FORMATS, Format, format_named, format_of_suffix
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
 SNIFFED = 4_096  # bytes that text formats are told apart by
@@ -97,7 +97,7 @@ MARKED_UP = re.compile(
 XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!doctype\s+(?!html))\b", re.IGNORECASE)
 
 
-def read(data: bytes, name: str, limits: Limits) -> Parsed:
+def read(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """The document in these bytes. Raises `Refused`; never returns a document without text."""
     if len(data) > limits.bytes:
         raise Refused(Status.too_large, limits.describe_excess(len(data)))
@@ -106,9 +106,9 @@ def read(data: bytes, name: str, limits: Limits) -> Parsed:
     return complete(parsed, limits, name)
 
 
-def complete(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
+def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
     """The checks and additions that every format gets: text within bounds, title, authors, date and language."""
-    from assay.ingest.metadata.describe import fill_metadata
+    from assay.ingest.metadata.fill import fill_metadata
 
     if not parsed.text.strip():
         raise Refused(Status.empty, "There is no text in it; check that this is the right file.")
@@ -121,7 +121,7 @@ def complete(parsed: Parsed, limits: Limits, name: str = "") -> Parsed:
     return replace(fill_metadata(parsed, name), language=parsed.language or identify_language(parsed.text))
 
 
-def detect_format(data: bytes, name: str, limits: Limits) -> Format:
+def detect_format(data: bytes, name: str, limits: FileLimits) -> Format:
     """The format of these bytes. Raises `Refused` with the reason if they cannot be read."""
     if not data.strip(b"\x00 \t\r\n\xff\xfe\xef\xbb\xbf"):
         raise Refused(Status.empty, "The file is empty; check that it was saved.")
@@ -181,7 +181,7 @@ def _refuse_ole(data: bytes) -> Refused:
     )
 
 
-def _detect_zipped(data: bytes, limits: Limits) -> Format:
+def _detect_zipped(data: bytes, limits: FileLimits) -> Format:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         members = archive.infolist()

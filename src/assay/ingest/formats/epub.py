@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from assay.core.types import Section
-from assay.ingest.formats.archive import Archive, attribute, damage_refused, local, open_archive, xml
-from assay.ingest.formats.html import decode_page, visible
+from assay.ingest.formats.archive import Archive, attribute, local_name, open_archive, parse_xml, refuse_damaged
+from assay.ingest.formats.html import decode_page, write_visible
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.metadata import declared
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.metadata import file_fields
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ _FONTS_ONLY = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.
 _PAGES = ("html", "xhtml", "htm", "xml")
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("epub", limits)
-    with damage_refused("EPUB"):
+    with refuse_damaged("EPUB"):
         archive = open_archive(data, limits, "EPUB")
         _refuse_locked(archive)
         package = _package(archive)
@@ -35,9 +35,9 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
         said = _said(root)
         _write_chapters(archive, package, root, out)
     return out.parsed(
-        title=declared.title(next(iter(said.get("title", [])), "")),
-        authors=declared.authors(*said.get("creator", [])),
-        date=next(filter(None, map(declared.date, said.get("date", []))), None),
+        title=file_fields.plausible_title(next(iter(said.get("title", [])), "")),
+        authors=file_fields.parse_authors(*said.get("creator", [])),
+        date=next(filter(None, map(file_fields.parse_date, said.get("date", []))), None),
         language=next(iter(said.get("language", [])), "").split("-")[0].lower() or None,
         empty="Its chapters hold no text; if its pages are pictures, convert it to PDF and read that with OCR.",
     )
@@ -46,7 +46,7 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
 def _refuse_locked(archive: Archive) -> None:
     locks = archive.xml("META-INF/encryption.xml")
     parts = locks.iter() if locks is not None else ()
-    methods = {attribute(part, "Algorithm") for part in parts if local(part) == "EncryptionMethod"}
+    methods = {attribute(part, "Algorithm") for part in parts if local_name(part) == "EncryptionMethod"}
     if methods - _FONTS_ONLY or "META-INF/rights.xml" in archive or "META-INF/license.lcpl" in archive:
         raise Refused(Status.encrypted, "The book is locked by its seller; get a copy without copy protection.")
 
@@ -54,7 +54,7 @@ def _refuse_locked(archive: Archive) -> None:
 def _package(archive: Archive) -> str:
     container = archive.xml("META-INF/container.xml")
     for part in container.iter() if container is not None else ():
-        if local(part) == "rootfile" and attribute(part, "full-path") in archive:
+        if local_name(part) == "rootfile" and attribute(part, "full-path") in archive:
             return attribute(part, "full-path")
     return next((stored for stored in archive.names.values() if stored.lower().endswith(".opf")), "")
 
@@ -62,18 +62,18 @@ def _package(archive: Archive) -> str:
 def _said(root: Element) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for part in root.iter():
-        if local(part) in {"title", "creator", "date", "language"} and part.text:
-            found.setdefault(local(part), []).append(part.text)
+        if local_name(part) in {"title", "creator", "date", "language"} and part.text:
+            found.setdefault(local_name(part), []).append(part.text)
     return found
 
 
 def _write_chapters(archive: Archive, package: str, root: Element, out: TextBuilder) -> None:
-    items = {attribute(part, "id"): part for part in root.iter() if local(part) == "item"}
+    items = {attribute(part, "id"): part for part in root.iter() if local_name(part) == "item"}
     folder = posixpath.dirname(package)
     contents = _contents(archive, folder, root, items)
     missing = 0
     for part in root.iter():
-        item = items.get(attribute(part, "idref")) if local(part) == "itemref" else None
+        item = items.get(attribute(part, "idref")) if local_name(part) == "itemref" else None
         if item is None or "nav" in attribute(item, "properties").split() or not _is_page(item):
             continue
         member = _member(folder, attribute(item, "href"))
@@ -81,10 +81,10 @@ def _write_chapters(archive: Archive, package: str, root: Element, out: TextBuil
         missing += not page
         chapter = TextBuilder(out.kind, out.limits)
         if page:
-            visible(decode_page(page), chapter)
+            write_visible(decode_page(page), chapter)
         if not chapter.length:
             continue
-        title = declared.title(contents.get(member, ""))
+        title = file_fields.plausible_title(contents.get(member, ""))
         text = chapter.parsed()
         if title and not text.sections and not text.text.startswith(title):
             out.heading(title, 1)
@@ -112,7 +112,7 @@ def _contents(archive: Archive, folder: str, root: Element, items: dict[str, Ele
     for item in items.values():
         member = _member(folder, attribute(item, "href"))
         if attribute(item, "media-type") == "application/x-dtbncx+xml" and member in archive:
-            return _points(xml(archive.read(member)), posixpath.dirname(member))
+            return _points(parse_xml(archive.read(member)), posixpath.dirname(member))
     return {}
 
 
@@ -129,11 +129,11 @@ def _linked(page: bytes, folder: str) -> dict[str, str]:
 
 def _points(root: Element, folder: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for point in (part for part in root.iter() if local(part) == "navPoint"):
-        target = next((attribute(part, "src") for part in point if local(part) == "content"), "")
-        label = next((part for part in point if local(part) == "navLabel"), None)
+    for point in (part for part in root.iter() if local_name(part) == "navPoint"):
+        target = next((attribute(part, "src") for part in point if local_name(part) == "content"), "")
+        label = next((part for part in point if local_name(part) == "navLabel"), None)
         words = (
-            tidy_whitespace(" ".join(part.text or "" for part in label.iter() if local(part) == "text"))
+            tidy_whitespace(" ".join(part.text or "" for part in label.iter() if local_name(part) == "text"))
             if label is not None
             else ""
         )

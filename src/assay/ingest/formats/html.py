@@ -10,12 +10,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.decode import decode
-from assay.ingest.formats.html_depth import shallow
-from assay.ingest.formats.html_hidden import prune
-from assay.ingest.formats.html_walk import walk
+from assay.ingest.formats.html_depth import limit_depth
+from assay.ingest.formats.html_hidden import remove_hidden
+from assay.ingest.formats.html_text import write_tree
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.metadata import declared
-from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
+from assay.ingest.parsed import FileLimits, Parsed
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
@@ -31,11 +31,11 @@ _WHOLE = 0.95  # of what is shown
 _LINKED = 0.1  # of what is shown; menus are made of links, prose is not
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """The main content of a page; all it shows, where no main content stands out."""
     if _WEB_ARCHIVE.match(data):
         data = _page_of_archive(data)
-    return page(decode_page(data), limits)
+    return parse_page(decode_page(data), limits)
 
 
 def _page_of_archive(data: bytes) -> bytes:
@@ -52,15 +52,15 @@ def decode_page(data: bytes) -> str:
     return decode(data, (match[1] or match[2]).decode("ascii", "replace") if match else None)
 
 
-def page(source: str, limits: Limits) -> Parsed:
+def parse_page(source: str, limits: FileLimits) -> Parsed:
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(shallow(source))
+    tree = LexborHTMLParser(limit_depth(source))
     facts = _facts(tree)
-    pruned = prune(tree)
+    pruned = remove_hidden(tree)
     out = TextBuilder("html", limits)
     if tree.body is not None:
-        walk(tree.body, out)
+        write_tree(tree.body, out)
     if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
         out = _main(tree.html or "", out)
     if pruned.words > 5:
@@ -71,14 +71,14 @@ def page(source: str, limits: Limits) -> Parsed:
     )
 
 
-def visible(source: str, out: TextBuilder, below: int = 0) -> None:
+def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
     """Append everything a reader of this HTML sees: for a chapter of a book or a message, where all of it is content."""
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(shallow(source))
-    prune(tree)
+    tree = LexborHTMLParser(limit_depth(source))
+    remove_hidden(tree)
     if tree.body is not None:
-        walk(tree.body, out, below)
+        write_tree(tree.body, out, below)
 
 
 def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
@@ -98,7 +98,7 @@ def _main(source: str, shown: TextBuilder) -> TextBuilder:
     if body is None:
         return shown
     main = TextBuilder("html", shown.limits)
-    walk(body, main)
+    write_tree(body, main)
     # The page itself keeps more of its structure than what was chosen from it.
     return main if 0 < main.length < _WHOLE * shown.length else shown
 
@@ -138,10 +138,8 @@ def _facts(tree: LexborHTMLParser) -> dict[str, Any]:
     linked = _linked_data(tree)
     return {
         "title": _title(tree, metas, linked),
-        "authors": declared.authors(*_people(linked)) or _first(metas, _AUTHORS, declared.authors, many=True) or (),
-        "date": declared.date(_text(linked.get("datePublished")))
-        or _first(metas, _DATES, declared.date)
-        or _time(tree),
+        "authors": parse_authors(*_people(linked)) or _first(metas, _AUTHORS, parse_authors, many=True) or (),
+        "date": parse_date(_text(linked.get("datePublished"))) or _first(metas, _DATES, parse_date) or _time(tree),
         "language": _language(tree),
     }
 
@@ -155,10 +153,10 @@ def _first(metas: dict[str, list[str]], keys: tuple[str, ...], read: Any, many: 
 
 
 def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str, Any]) -> str:
-    headings = [declared.title(node.text()) for node in tree.css("h1")]
+    headings = [plausible_title(node.text()) for node in tree.css("h1")]
     tag = tree.css_first("head > title") or tree.css_first("title")
-    written = declared.title(tag.text()) if tag is not None else ""
-    offered = declared.title(_text(linked.get("headline"))) or _first(metas, _TITLES, declared.title) or ""
+    written = plausible_title(tag.text()) if tag is not None else ""
+    offered = plausible_title(_text(linked.get("headline"))) or _first(metas, _TITLES, plausible_title) or ""
     # `Heading | Site` in the title element is best cut where the page's own heading ends.
     for heading in headings:
         if heading and len(heading) > 3 and (heading in written or heading == offered):
@@ -170,7 +168,7 @@ def _time(tree: LexborHTMLParser) -> str | None:
     node = tree.css_first(
         "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
     )
-    return declared.date(node.attributes.get("datetime") or "") if node is not None else None
+    return parse_date(node.attributes.get("datetime") or "") if node is not None else None
 
 
 def _language(tree: LexborHTMLParser) -> str | None:

@@ -14,7 +14,7 @@ FLAT = frozenset(
 )
 
 
-def shallow(source: str) -> str:
+def limit_depth(source: str) -> str:
     """The same page with at most so many elements inside each other."""
     if source.count("<") <= MOST:
         return source

@@ -30,7 +30,7 @@ def declarations(style: str) -> dict[str, str]:
     return found
 
 
-def hides(style: str) -> bool:
+def hides_text(style: str) -> bool:
     """Whether an element with this inline style, whatever stands around it, cannot be seen."""
     return bool(style) and _invisible(declarations(style))
 
@@ -94,7 +94,7 @@ _NAMED |= {
 _WHITE = (255, 255, 255)
 
 
-def colour(value: str) -> Colour | None:
+def parse_colour(value: str) -> Colour | None:
     if match := re.search(r"#([0-9a-f]{3,8})\b", value):
         digits = match[1] if len(match[1]) >= 6 else "".join(2 * digit for digit in match[1])
         return int(digits[0:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
@@ -103,7 +103,7 @@ def colour(value: str) -> Colour | None:
     return next((_NAMED[word] for word in re.findall(r"[a-z]+", value) if word in _NAMED), None)
 
 
-def alike(one: Colour, other: Colour) -> bool:
+def are_alike(one: Colour, other: Colour) -> bool:
     """No reader can tell these two apart."""
     return max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 12
 
@@ -119,7 +119,7 @@ _UNKNOWN = (-1, -1, -1)  # behind it lies a picture, or what a sheet sets that c
 
 
 @dataclass(frozen=True, slots=True)
-class _Sheet:
+class _StyleSheet:
     """What the page's own style sheets say about plain selectors (`p`, `.note`, `#aside`, `p.note`)."""
 
     hidden: frozenset[str]
@@ -128,12 +128,12 @@ class _Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class HiddenText:
     words: int  # of text that was hidden
     depth: int  # of the deepest element
 
 
-def prune(tree: LexborHTMLParser) -> Pruned:
+def remove_hidden(tree: LexborHTMLParser) -> HiddenText:
     """Take out of the tree whatever a reader would not see."""
     sheet = _sheet(tree)
     gone: list[LexborNode] = []
@@ -162,10 +162,10 @@ def prune(tree: LexborHTMLParser) -> Pruned:
     # Only now, and never one inside another: a node that was taken out must not be touched again.
     for node in gone:
         node.decompose()
-    return Pruned(words, depth)
+    return HiddenText(words, depth)
 
 
-def _hidden(tag: str, attributes: Mapping[str, str | None], behind: Colour, sheet: _Sheet) -> bool:
+def _hidden(tag: str, attributes: Mapping[str, str | None], behind: Colour, sheet: _StyleSheet) -> bool:
     if tag in _WHOLE:
         return False
     if "hidden" in attributes or (tag == "dialog" and "open" not in attributes):
@@ -177,11 +177,11 @@ def _hidden(tag: str, attributes: Mapping[str, str | None], behind: Colour, shee
     if not shown and sheet.hidden and not sheet.hidden.isdisjoint(_selectors(tag, attributes)):
         return True
     written = style.get("color") or (attributes.get("color") or "").lower()
-    ink = colour(written) if written else None
-    return ink is not None and alike(ink, _background(tag, attributes, behind, sheet))
+    ink = parse_colour(written) if written else None
+    return ink is not None and are_alike(ink, _background(tag, attributes, behind, sheet))
 
 
-def _background(tag: str, attributes: Mapping[str, str | None], behind: Colour, sheet: _Sheet) -> Colour:
+def _background(tag: str, attributes: Mapping[str, str | None], behind: Colour, sheet: _StyleSheet) -> Colour:
     if not attributes and not sheet.backgrounds:
         return behind
     style = declarations(attributes.get("style") or "")
@@ -190,7 +190,7 @@ def _background(tag: str, attributes: Mapping[str, str | None], behind: Colour, 
     written = (written or next((sheet.backgrounds[name] for name in names if name in sheet.backgrounds), "")).lower()
     if "url(" in written or "gradient" in written or "background-image" in style:
         return _UNKNOWN
-    if written and (found := colour(written)):
+    if written and (found := parse_colour(written)):
         return found
     return _UNKNOWN if sheet.foreign and len(names) > 1 else behind
 
@@ -202,7 +202,7 @@ def _selectors(tag: str, attributes: Mapping[str, str | None]) -> list[str]:
     return [tag, *marks, *(tag + mark for mark in marks)]
 
 
-def _sheet(tree: LexborHTMLParser) -> _Sheet:
+def _sheet(tree: LexborHTMLParser) -> _StyleSheet:
     hidden: set[str] = set()
     backgrounds: dict[str, str] = {}
     for node in tree.css("style"):
@@ -216,7 +216,7 @@ def _sheet(tree: LexborHTMLParser) -> _Sheet:
                     if background:
                         backgrounds[selector] = background
     foreign = any("stylesheet" in (link.attributes.get("rel") or "").lower() for link in tree.css("link[rel]"))
-    return _Sheet(frozenset(hidden), backgrounds, foreign)
+    return _StyleSheet(frozenset(hidden), backgrounds, foreign)
 
 
 def _rules(css: str) -> list[tuple[str, dict[str, str]]]:

@@ -12,11 +12,11 @@ from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 
-from assay.ingest.formats.archive import damage_refused
+from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.metadata import declared
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.metadata import file_fields
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
@@ -24,12 +24,12 @@ _BORDER = re.compile(rb"(?:\A|\n\r?\n)(?=From \S+.{0,100}\d{2}:\d{2}.{0,40}\d{4}
 _LOCKED = "The message is encrypted; open it in a mail program that has the key, and save a copy without encryption."
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """One message, or a whole mailbox."""
     out = TextBuilder("email", limits)
     if b"\x00" in data[:100]:  # saved by an editor in two-byte characters, which no mail is in
         data = decode(data).encode()
-    with damage_refused("e-mail"):
+    with refuse_damaged("e-mail"):
         pieces = [piece for piece in _BORDER.split(data) if piece.strip()] if data.startswith(b"From ") else [data]
         messages = [email.message_from_bytes(piece) for piece in pieces]
         if not any(_field(message, field) for message in messages for field in _SHOWN):
@@ -41,17 +41,17 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
         return _many(messages, limits, out)
 
 
-def _one(message: Message, limits: Limits, out: TextBuilder) -> Parsed:
+def _one(message: Message, limits: FileLimits, out: TextBuilder) -> Parsed:
     _write(message, limits, out, 0)
     return out.parsed(
-        title=declared.title(_subject(message)),
+        title=file_fields.plausible_title(_subject(message)),
         authors=_senders(message),
         date=_date(message),
         empty="The message has no text.",
     )
 
 
-def _many(messages: list[Message], limits: Limits, out: TextBuilder) -> Parsed:
+def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Parsed:
     for number, message in enumerate(messages, start=1):
         out.heading(_subject(message) or f"Message {number}", 1)
         try:
@@ -64,16 +64,16 @@ def _many(messages: list[Message], limits: Limits, out: TextBuilder) -> Parsed:
     return out.parsed(date=dates[-1] if dates else None, meta={"messages": str(len(messages))})
 
 
-def _write(message: Message, limits: Limits, out: TextBuilder, level: int) -> None:
+def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -> None:
     parts = _parts(message)
     shown = [f"{name}: {value}" for name in _SHOWN if (value := _field(message, name))]
     out.block("\n".join(shown))
     for body in parts.bodies:
         if body.get_content_subtype() == "html":
-            from assay.ingest.formats.html import decode_page, visible
+            from assay.ingest.formats.html import decode_page, write_visible
 
             charset, payload = body.get_content_charset(), _payload(body)
-            visible(decode(payload, charset) if charset else decode_page(payload), out, level)
+            write_visible(decode(payload, charset) if charset else decode_page(payload), out, level)
         else:
             out.block(_plain(body))
     for number, part in enumerate(parts.attached, start=1):
@@ -146,7 +146,7 @@ def _plain(part: Message) -> str:
     return re.sub(r"\n(?:[ \t\xa0]*\n)+", "\n\n", text)
 
 
-def _attach(part: Message, number: int, limits: Limits, out: TextBuilder, level: int) -> None:
+def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, level: int) -> None:
     """Read what is attached as the file it is; what cannot be read is named in a warning."""
     name = tidy_whitespace(_words(part.get_filename() or "")).replace("\n", " ")
     if limits.depth < 1:
@@ -199,6 +199,6 @@ def _senders(message: Message) -> tuple[str, ...]:
 def _date(message: Message) -> str | None:
     written = _field(message, "Date")
     try:
-        return declared.date(parsedate_to_datetime(written).date().isoformat())
+        return file_fields.parse_date(parsedate_to_datetime(written).date().isoformat())
     except (TypeError, ValueError, IndexError, OverflowError):
-        return declared.date(written)
+        return file_fields.parse_date(written)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from assay.core.formats import format_of_suffix
 from assay.core.types import Section
 from assay.ingest.formats.decode import decode
-from assay.ingest.formats.html_hidden import hides
+from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.text_builder import TextBuilder, too_long
-from assay.ingest.metadata import declared
-from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.metadata import file_fields
+from assay.ingest.parsed import FileLimits, Parsed
 from assay.language.clean import clean_text
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """Read a text file; the name's ending says which mark-up its headings are in."""
     text = clean_text(decode(data))
     if len(text) > limits.characters:
@@ -43,16 +43,16 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
     if lost := text.count("\ufffd"):
         out.warn(f"{lost} characters could not be decoded; save the file as UTF-8.")
     return out.parsed(
-        title=declared.title(" ".join(front.get("title", []))) or _leading_title(out.sections),
-        authors=declared.authors(*front.get("author", []), *front.get("authors", [])),
-        date=declared.date(" ".join(front.get("date", []))),
+        title=file_fields.plausible_title(" ".join(front.get("title", []))) or _leading_title(out.sections),
+        authors=file_fields.parse_authors(*front.get("author", []), *front.get("authors", [])),
+        date=file_fields.parse_date(" ".join(front.get("date", []))),
         language=(front.get("lang") or front.get("language") or [None])[0],
         empty="The file is empty; check that it was saved.",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _Heading:
     """A heading with its mark-up, which ends before the next line: `text[start:end]`."""
 
     words: str
@@ -68,7 +68,7 @@ def _stretch(text: str) -> str:
     return _BLANK_RUN.sub("\n\n", text).strip("\n").rstrip()
 
 
-def _none(text: str) -> list[_Head]:
+def _none(text: str) -> list[_Heading]:
     return []
 
 
@@ -138,7 +138,7 @@ def _without_hidden(text: str) -> str:
 
 def _hidden_tag(attributes: str) -> bool:
     style = re.search(r"style\s*=\s*(\"[^\"]*\"|'[^']*')", attributes)
-    return bool(re.search(r"(?:^|\s)hidden(?=\s|=|/|$)", attributes)) or bool(style and hides(style[1][1:-1]))
+    return bool(re.search(r"(?:^|\s)hidden(?=\s|=|/|$)", attributes)) or bool(style and hides_text(style[1][1:-1]))
 
 
 def _stretches(text: str) -> list[tuple[bool, str]]:
@@ -159,18 +159,18 @@ def _stretches(text: str) -> list[tuple[bool, str]]:
     return [(inside, "".join(lines)) for inside, lines in found]
 
 
-def _markdown(text: str) -> list[_Head]:
-    heads: list[_Head] = []
+def _markdown(text: str) -> list[_Heading]:
+    heads: list[_Heading] = []
     offset = 0
     for fenced, stretch in _stretches(text):
         above, above_at = "", offset
         for line in stretch.splitlines(keepends=True):
             bare = line.rstrip("\n")
             if not fenced and (match := _ATX.match(bare)):
-                heads.append(_Head(_shown(match[2]), len(match[1]), offset, offset + len(line)))
+                heads.append(_Heading(_shown(match[2]), len(match[1]), offset, offset + len(line)))
                 bare = ""
             elif not fenced and (match := _SETEXT.match(bare)) and not _NO_SETEXT.match(above):
-                heads.append(_Head(_shown(above), 1 if match[1][0] == "=" else 2, above_at, offset + len(line)))
+                heads.append(_Heading(_shown(above), 1 if match[1][0] == "=" else 2, above_at, offset + len(line)))
                 bare = ""
             above, above_at = bare, offset
             offset += len(line)
@@ -191,20 +191,20 @@ _ADORNED = re.compile(
 )
 
 
-def _rst(text: str) -> list[_Head]:
+def _rst(text: str) -> list[_Heading]:
     """Underlined lines; the order in which the marks first appear gives the levels."""
     levels: dict[tuple[str, bool], int] = {}
-    heads: list[_Head] = []
+    heads: list[_Heading] = []
     for match in _ADORNED.finditer(text):
         over, words = match["over"], match["words"].rstrip()
         if len(match["line"]) + 1 >= len(words) and over in (None, match["under"]) and any(map(str.isalnum, words)):
             level = levels.setdefault((match["under"], bool(over)), len(levels) + 1)
-            heads.append(_Head(words, level, match.start(), match.end()))
+            heads.append(_Heading(words, level, match.start(), match.end()))
     return heads
 
 
-def _org(text: str) -> list[_Head]:
+def _org(text: str) -> list[_Heading]:
     return [
-        _Head(match[2], len(match[1]), match.start(), match.end())
+        _Heading(match[2], len(match[1]), match.start(), match.end())
         for match in re.finditer(r"(?m)^(\*+)[ \t]+(?:(?:TODO|DONE)[ \t]+)?(.+?)(?:[ \t]+:[\w:@]+:)?[ \t]*$", text)
     ]

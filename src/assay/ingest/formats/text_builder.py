@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.core.types import Section
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import clean_text, tidy_whitespace
 
 
@@ -18,7 +18,7 @@ class TextBuilder:
     """A text in the making. `kind` and `limits` belong to the file as a whole."""
 
     kind: str
-    limits: Limits
+    limits: FileLimits
     parts: list[str] = field(default_factory=list)
     length: int = 0
     sections: list[Section] = field(default_factory=list)
@@ -100,7 +100,7 @@ class TextBuilder:
             raise too_long(self.limits)
 
 
-def too_long(limits: Limits) -> Refused:
+def too_long(limits: FileLimits) -> Refused:
     return Refused(
         Status.too_large,
         f"It holds more than {limits.characters:,} characters of text; split it or raise the limit on characters.",

@@ -63,7 +63,7 @@ def is_organisation(words: str) -> bool:
     return spelled and bool(NAMED_LAST.search(words) or NAMED_FIRST.search(words))
 
 
-def apart(words: str) -> list[str]:
+def split_and(words: str) -> list[str]:
     """`A and B` as two, unless the "and" stands inside the name of one organisation: then as it is."""
     pieces = AND.split(words)
     if len(pieces) != 2 or "," in pieces[0]:
@@ -76,7 +76,7 @@ def apart(words: str) -> list[str]:
     return [words] if shared or within or firm else pieces
 
 
-def names_in(words: str) -> list[str]:
+def find_people(words: str) -> list[str]:
     """The people named in a line, without the marks and degrees behind their names."""
     words = re.sub(r"(?<!\S)\S+@\S+|\{[^}]{0,300}\}\S*", ",", words)
     words = DEGREES.sub("", MARKS.sub(",", words))
@@ -85,17 +85,17 @@ def names_in(words: str) -> list[str]:
     return [re.sub(r"\s+", " ", name).strip(" .:–-") for name in names if is_name(name)]
 
 
-def only_names(words: str) -> list[str]:
+def parse_people(words: str) -> list[str]:
     """The people of a line that holds nothing else; none where there is anything else in it."""
     bare = re.sub(r"^by\s+", "", DEGREES.sub("", MARKS.sub("", words.strip())), flags=re.IGNORECASE)
     pieces = [piece.strip() for piece in re.split(r",|;|(?<!\w)(?:and|und|et|&)(?!\w)", bare)]
     return [re.sub(r"\s+", " ", piece) for piece in pieces if piece] if all(map(is_name, filter(None, pieces))) else []
 
 
-def organisations_in(words: str) -> list[str]:
+def parse_organisations(words: str) -> list[str]:
     """`Unit, Organisation` as the two it names; none where the line opens with anything but a unit."""
     first, *others = [piece.strip() for piece in re.split(r",\s+|(?<!\s)\s++[|·]\s+", words.strip(" .,"))]
-    units = [piece.strip() for piece in apart(first)]
+    units = [piece.strip() for piece in split_and(first)]
     if not is_organisation(units[0]):
         return []
     spelled = [other for other in others if other[:1].isupper() and _capitals(other)]

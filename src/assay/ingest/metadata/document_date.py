@@ -111,13 +111,13 @@ ARXIV = re.compile(r"arXiv:\s*(?:\d{4}\.\d{4,5}|[\w.-]+/\d{7})(?:v\d+)?\s*\[[\w.
 ARXIV_NUMBER = re.compile(r"arXiv:\s*(\d\d)(\d\d)\.\d{4,5}")
 
 
-def date_in(words: str) -> str | None:
+def find_date(words: str) -> str | None:
     """The first date in a stretch of words, in ISO form."""
     match = ANY.search(words)
     return _iso(match) if match else None
 
 
-def document_date(text: str, head: str = "", title: str = "") -> str | None:
+def find_document_date(text: str, head: str = "", title: str = "") -> str | None:
     """The date a document gives itself: labelled or stamped, or alone on a line of its `head`.
 
     The head is what stands above the running text. A label there says more than one further down, where documents
@@ -211,7 +211,7 @@ IN_NAME = re.compile(
 )
 
 
-def date_in_name(name: str) -> str | None:
+def find_date_in_file_name(name: str) -> str | None:
     """The day or the month in a file's name, if there is just one. A year alone is as often its subject as its date."""
     stem = re.sub(r"\.\w{1,5}$", "", re.split(r"[/\\]", name)[-1])
     found = {iso for match in IN_NAME.finditer(stem) if (iso := _from_name(match))}

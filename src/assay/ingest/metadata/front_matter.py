@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assay.ingest.metadata import declared as said
-from assay.ingest.metadata.authors import only_names, organisations_in
-from assay.ingest.metadata.document_date import ANY, date_in
+from assay.ingest.metadata.authors import parse_organisations, parse_people
+from assay.ingest.metadata.document_date import ANY, find_date
+from assay.ingest.metadata.file_fields import plausible_title
 
 NEAR = 4_000  # characters from the top: where a document says what it is
 FIELD = re.compile(
@@ -35,17 +35,17 @@ CODE = re.compile(r"\d{4}")
 LINES = 6  # of a title block
 
 
-def head_of(text: str) -> str:
+def text_above_prose(text: str) -> str:
     """The lines above the first paragraph of running text."""
     kept: list[str] = []
     for paragraph in text[:NEAR].split("\n\n")[:12]:
         if is_prose(paragraph):
-            return "\n".join([*kept, *lead_of(paragraph.split("\n"))])
+            return "\n".join([*kept, *lines_before_sentence(paragraph.split("\n"))])
         kept.append(paragraph)
     return "\n".join(kept)
 
 
-def lead_of(lines: Sequence[str]) -> list[str]:
+def lines_before_sentence(lines: Sequence[str]) -> list[str]:
     """The lines of a paragraph before its first sentence, where no blank line sets them off: capitals, or a date."""
     told = (number for number, line in enumerate(lines[:5]) if not _is_date(line) and not _capitalised(line))
     return list(lines[: next(told, 5)])
@@ -63,7 +63,7 @@ def is_prose(paragraph: str) -> bool:
     return len(paragraph) > 400 or (len(words) >= 25 and small > 0.5 * len(words))
 
 
-def fields(text: str) -> dict[str, str]:
+def parse_header_lines(text: str) -> dict[str, str]:
     """`Title: …`, `Author: …` and `Date: …` in the first lines of a text."""
     found: dict[str, str] = {}
     for line in text[:3_000].split("\n")[:20]:
@@ -80,7 +80,7 @@ def fields(text: str) -> dict[str, str]:
 # --- title ----------------------------------------------------------------------------------------------------------
 
 
-def title_line(text: str) -> str:
+def find_title_line(text: str) -> str:
     """What opens a plain text as a title does: a short line over a blank one, or the top of a block of such lines."""
     block, _, rest = text.lstrip("\n").partition("\n\n")
     lines = [line.strip() for line in block.split("\n") if line.strip() and not RULE.match(line.strip())]
@@ -88,7 +88,7 @@ def title_line(text: str) -> str:
     if not 1 <= len(lines) <= LINES or len(rest) <= len(block) or not all(map(_fits, lines)):
         return ""
     first, *below = lines
-    if NO_TITLE.match(first) or _is_date(first) or not said.title(first) or len(first) < 2:
+    if NO_TITLE.match(first) or _is_date(first) or not plausible_title(first) or len(first) < 2:
         return ""
     if not below:
         return first
@@ -114,31 +114,31 @@ def _fits(line: str) -> bool:
 # --- byline ---------------------------------------------------------------------------------------------------------
 
 
-def below_title(head: str, title: str) -> list[str]:
+def lines_below_title(head: str, title: str) -> list[str]:
     """The lines of a head that are not its title."""
     whole = _folded(title)
     lines = [line.strip() for line in head.split("\n") if line.strip() and not RULE.match(line.strip())]
     return [line for line in lines if not (_folded(line) in whole and not _is_date(line))] if whole else lines
 
 
-def people(lines: Sequence[str], sure: bool) -> tuple[str, ...]:
+def find_byline(lines: Sequence[str], sure: bool) -> tuple[str, ...]:
     """The names on the first line below a title, where nothing else is on it: after "by", or several of them.
 
     `sure` says that something else vouches for them, as an abstract does: then two are enough. Two pairs of capitalised
     words alone may be anything.
     """
     line = _without_date(lines[0]) if lines else ""
-    names = only_names(line)
+    names = parse_people(line)
     enough = bool(re.match(r"by\s", line, re.IGNORECASE)) or len(names) >= (2 if sure else 4)
     return tuple(dict.fromkeys(names)) if enough else ()
 
 
-def organisation(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
+def find_signing_organisation(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
     """The units that sign a document below its title, next to its date; and on how many lines they stand."""
     found: list[str] = []
     for number, line in enumerate(lines[:4]):
-        names = organisations_in(_without_date(line))
-        dated = date_in(line) is not None
+        names = parse_organisations(_without_date(line))
+        dated = find_date(line) is not None
         if (names and dated) or (found and dated):
             return tuple(dict.fromkeys(found + names)), number + bool(names)
         if not names:

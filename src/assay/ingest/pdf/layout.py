@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from assay.ingest.pdf.page import Sheet, Word
+from assay.ingest.pdf.page import PageContent, PdfWord
 
 EDGE = 0.11  # of the page's height: where running heads and feet stand
 PAGE_NUMBER = re.compile(
@@ -25,10 +25,10 @@ BULLET = re.compile(r"^(?:[•‣◦▪●○■□–—*·-]|\(?(?:\d{1,2}|[a-
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """Words side by side on one line, with no gap wide enough to be a gutter."""
 
-    words: tuple[Word, ...]
+    words: tuple[PdfWord, ...]
     text: str
     x0: float
     y0: float
@@ -41,10 +41,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line of a column, and the column's edges."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[TextRun, ...]
     text: str
     x0: float
     y0: float
@@ -58,8 +58,8 @@ class Line:
     cells: bool  # of a table, rather than words of a sentence
 
 
-def run_of(words: Sequence[Word]) -> Run:
-    return Run(
+def join_words(words: Sequence[PdfWord]) -> TextRun:
+    return TextRun(
         tuple(words),
         " ".join([word.text for word in words]),
         min(word.x0 for word in words),
@@ -69,21 +69,21 @@ def run_of(words: Sequence[Word]) -> Run:
     )
 
 
-def runs_of(words: Sequence[Word]) -> list[Run]:
+def split_runs(words: Sequence[PdfWord]) -> list[TextRun]:
     """Cut the words, in the file's order, wherever the eye would have to jump."""
-    runs: list[Run] = []
-    current: list[Word] = []
+    runs: list[TextRun] = []
+    current: list[PdfWord] = []
     for word in words:
         if current and _jumps(current[-1], word):
-            runs.append(run_of(current))
+            runs.append(join_words(current))
             current = []
         current.append(word)
     if current:
-        runs.append(run_of(current))
+        runs.append(join_words(current))
     return runs
 
 
-def _jumps(before: Word, word: Word) -> bool:
+def _jumps(before: PdfWord, word: PdfWord) -> bool:
     em = max(min(before.y1 - before.y0, word.y1 - word.y0), 2.0)
     overlap = min(before.y1, word.y1) - max(before.y0, word.y0)
     if overlap < 0.2 * em:
@@ -98,7 +98,7 @@ def _jumps(before: Word, word: Word) -> bool:
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-def columns_of(runs: list[Run]) -> list[list[Run]]:
+def split_columns(runs: list[TextRun]) -> list[list[TextRun]]:
     """The runs of a page, grouped into columns in reading order."""
     if len(runs) < 6:
         return [runs] if runs else []
@@ -106,13 +106,13 @@ def columns_of(runs: list[Run]) -> list[list[Run]]:
     if gutter is None:
         return [runs]
     wide = max(run.x1 for run in runs) - min(run.x0 for run in runs)
-    bands: list[tuple[bool, list[Run]]] = []
+    bands: list[tuple[bool, list[TextRun]]] = []
     for run in sorted(runs, key=lambda run: run.middle):
         over = _spans(run, gutter, wide)
         if not bands or bands[-1][0] != over:
             bands.append((over, []))
         bands[-1][1].append(run)
-    ordered: list[list[Run]] = []
+    ordered: list[list[TextRun]] = []
     beside = True  # did the last band leave columns behind, or lines across?
     extent = [run for run in runs if not _spans(run, gutter, wide)]
     for over, band in bands:
@@ -125,12 +125,12 @@ def columns_of(runs: list[Run]) -> list[list[Run]]:
                 ordered.append(list(band))
             beside = False
         else:
-            ordered.extend(columns_of(west) + columns_of(east))
+            ordered.extend(split_columns(west) + split_columns(east))
             beside = True
     return ordered
 
 
-def _pair(west: list[Run], east: list[Run], gutter: float, extent: list[Run]) -> bool:
+def _pair(west: list[TextRun], east: list[TextRun], gutter: float, extent: list[TextRun]) -> bool:
     """Do these stand in the columns, or are they scattered lines: names under a title, a table over both columns?"""
     if not west or not east or max(len(_prose(west)), len(_prose(east))) >= 2:
         return True
@@ -141,12 +141,12 @@ def _pair(west: list[Run], east: list[Run], gutter: float, extent: list[Run]) ->
     return all(sum(run.x1 - run.x0 > 0.7 * room for run in half) >= 0.5 * len(half) for half, room in halves)
 
 
-def _prose(runs: list[Run]) -> list[Run]:
+def _prose(runs: list[TextRun]) -> list[TextRun]:
     """Running text, not the cells of a table or the labels of a chart."""
     return [run for run in runs if len(run.words) >= 4 or sum(len(word.text) for word in run.words) >= 20]
 
 
-def _spans(run: Run, gutter: float, wide: float) -> bool:
+def _spans(run: TextRun, gutter: float, wide: float) -> bool:
     """A line over both columns; not one that sticks out of its own by a little."""
     if not run.x0 < gutter < run.x1:
         return False
@@ -154,7 +154,7 @@ def _spans(run: Run, gutter: float, wide: float) -> bool:
     return reach > 0.08 * wide or abs((run.x0 + run.x1) / 2 - gutter) < 0.03 * wide
 
 
-def _gutter(runs: list[Run]) -> float | None:
+def _gutter(runs: list[TextRun]) -> float | None:
     """Where a white stripe separates two columns of running text; none in a table, whose rows belong together."""
     runs = _prose(runs)
     if len(runs) < 6:
@@ -181,21 +181,21 @@ def _gutter(runs: list[Run]) -> float | None:
     return best[1] if best else None
 
 
-def _candidates(runs: list[Run], low: float, high: float) -> list[float]:
+def _candidates(runs: list[TextRun], low: float, high: float) -> list[float]:
     """Just left of where many runs begin: a column begins where its lines do."""
     starts = Counter(round(run.x0) for run in runs if low <= run.x0 <= high)
     places = [x for x, _ in starts.most_common(6)]
     return sorted({min(run.x0 for run in runs if abs(run.x0 - x) <= 1) - 0.5 for x in places})
 
 
-def _side_by_side(west: list[Run], east: list[Run]) -> tuple[list[Run], list[Run]]:
+def _side_by_side(west: list[TextRun], east: list[TextRun]) -> tuple[list[TextRun], list[TextRun]]:
     """Only where the two stand beside each other do they tell columns from a list that changes its indent."""
     top = max(min(run.y0 for run in west), min(run.y0 for run in east))
     bottom = min(max(run.y1 for run in west), max(run.y1 for run in east))
     return [run for run in west if top <= run.middle <= bottom], [run for run in east if top <= run.middle <= bottom]
 
 
-def _flows(runs: list[Run]) -> bool:
+def _flows(runs: list[TextRun]) -> bool:
     """Running text: most lines fill the column and hold several words (or, in scripts without spaces, many letters)."""
     left, right = min(run.x0 for run in runs), max(run.x1 for run in runs)
     full = sum(run.x1 - run.x0 >= 0.6 * (right - left) for run in runs)
@@ -206,19 +206,19 @@ def _flows(runs: list[Run]) -> bool:
 # --- lines ----------------------------------------------------------------------------------------------------------
 
 
-def lines_of(sheet_runs: list[Run]) -> list[Line]:
+def order_lines(sheet_runs: list[TextRun]) -> list[TextLine]:
     """A page's lines in reading order."""
-    lines: list[Line] = []
-    for number, column in enumerate(columns_of(sheet_runs)):
+    lines: list[TextLine] = []
+    for number, column in enumerate(split_columns(sheet_runs)):
         left, right = min(run.x0 for run in column), max(run.x1 for run in column)
         for row in _rows(column):
             lines.append(_line(row, left, right, number))
     return lines
 
 
-def _rows(runs: list[Run]) -> list[list[Run]]:
+def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
     """Runs that stand at the same height form a line, read from the side its script starts on."""
-    rows: list[list[Run]] = []
+    rows: list[list[TextRun]] = []
     for run in sorted(runs, key=lambda run: (run.middle, run.x0)):
         for row in reversed(rows[-3:]):
             if all(_level(run, other) for other in row):
@@ -229,19 +229,19 @@ def _rows(runs: list[Run]) -> list[list[Run]]:
     return [sorted(row, key=lambda run: run.x0, reverse=_from_the_right(row)) for row in rows]
 
 
-def _level(run: Run, other: Run) -> bool:
+def _level(run: TextRun, other: TextRun) -> bool:
     overlap = min(run.y1, other.y1) - max(run.y0, other.y0)
     slack = 0.6 * max(run.y1 - run.y0, other.y1 - other.y0)  # a raised mark stands over the comma that follows it
     beside = run.x0 >= other.x1 - slack or run.x1 <= other.x0 + slack
     return overlap > 0.5 * min(run.y1 - run.y0, other.y1 - other.y0) and beside
 
 
-def _from_the_right(row: list[Run]) -> bool:
+def _from_the_right(row: list[TextRun]) -> bool:
     letters = [char for run in row for word in run.words[:3] for char in word.text[:4] if char.isalpha()]
     return bool(letters) and sum(unicodedata.bidirectional(char) in {"R", "AL"} for char in letters) > len(letters) / 2
 
 
-def _line(row: list[Run], left: float, right: float, column: int) -> Line:
+def _line(row: list[TextRun], left: float, right: float, column: int) -> TextLine:
     sizes: Counter[float] = Counter()
     bold = weight = 0
     for run in row:
@@ -252,7 +252,7 @@ def _line(row: list[Run], left: float, right: float, column: int) -> Line:
             bold += letters if word.bold else 0
     y0, y1 = min(run.y0 for run in row), max(run.y1 for run in row)
     gap = max((after.x0 - before.x1 for before, after in pairwise(row)), default=0.0)
-    return Line(
+    return TextLine(
         tuple(row),
         " ".join([run.text for run in row]),
         min(run.x0 for run in row),
@@ -268,21 +268,21 @@ def _line(row: list[Run], left: float, right: float, column: int) -> Line:
     )
 
 
-def turned_lines(sheet: Sheet) -> list[Line]:
+def rotated_lines(sheet: PageContent) -> list[TextLine]:
     """Words that run up the page, a stamp in the margin or the label of an axis, as lines of their own."""
-    groups: dict[int, list[Word]] = {}
+    groups: dict[int, list[PdfWord]] = {}
     for word in sheet.sideways:
         groups.setdefault(word.line, []).append(word)
-    return [_line([run], run.x0, run.x1, -1) for run in map(run_of, groups.values())]
+    return [_line([run], run.x0, run.x1, -1) for run in map(join_words, groups.values())]
 
 
 # --- running heads and feet -----------------------------------------------------------------------------------------
 
 
-def furniture(sheets: Sequence[Sheet], pages: Sequence[list[Run]]) -> list[set[int]]:
+def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextRun]]) -> list[set[int]]:
     """For each page, which runs (by `id`) are running heads, feet or page numbers."""
     seen: Counter[tuple[str, int]] = Counter()
-    edges: list[list[list[Run]]] = []
+    edges: list[list[list[TextRun]]] = []
     known: set[str] = set()
     distinct = 0
     for sheet, runs in zip(sheets, pages, strict=True):
@@ -306,14 +306,14 @@ def furniture(sheets: Sequence[Sheet], pages: Sequence[list[Run]]) -> list[set[i
     return marked
 
 
-def _edge_rows(runs: list[Run], height: float) -> list[list[Run]]:
+def _edge_rows(runs: list[TextRun], height: float) -> list[list[TextRun]]:
     """The outermost two lines at the top and at the bottom, if they stand where heads and feet do."""
     top = _rows([run for run in runs if run.y1 <= EDGE * height])
     bottom = _rows([run for run in runs if run.y0 >= (1 - EDGE) * height])
     return top[:2] + bottom[-2:]
 
 
-def _page_number(runs: list[Run], height: float) -> list[list[Run]]:
+def _page_number(runs: list[TextRun], height: float) -> list[list[TextRun]]:
     """A bare number below everything else, where wide margins leave it higher than other feet."""
     lowest = max(runs, key=lambda run: run.y0, default=None)
     if lowest is None or lowest.y0 < 0.82 * height or not lowest.text.isdigit() or len(lowest.text) > 4:
@@ -322,7 +322,7 @@ def _page_number(runs: list[Run], height: float) -> list[list[Run]]:
     return [[lowest]] if alone and len(runs) > 3 else []
 
 
-def _mark(row: list[Run]) -> tuple[str, int]:
+def _mark(row: list[TextRun]) -> tuple[str, int]:
     words = " ".join(run.text for run in row)
     return re.sub(r"\d+", "#", words.casefold()), round(row[0].y0 / 8)
 

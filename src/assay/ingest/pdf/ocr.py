@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.core.types import Document
-from assay.ingest.parsed import Limits, PageBox, Parsed, Status, Unreadable
+from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
 from assay.ingest.sandbox.runner import Sandbox
 from assay.language.clean import clean_text
 
 PROGRAM = "tesseract"
-MARK = "ocr"  # in a document's metadata: read through OCR, in these languages
+OCR_LANGUAGES = "ocr"  # in a document's metadata: read through OCR, in these languages
 SCALE = 300 / 72  # the resolution the program was trained on
 LEAST_CONFIDENCE = 20.0  # of 100: below it, what was read is speckle
 PAGE_SECONDS = 60.0
@@ -36,7 +36,7 @@ LANGUAGES = re.compile(r"[A-Za-z_]{2,30}(?:\+[A-Za-z_]{2,30})*")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OcrWord:
     """A word on a picture; edges are fractions of it, from the top left."""
 
     text: str
@@ -48,43 +48,43 @@ class Seen:
     confidence: float
 
 
-def program() -> str | None:
+def find_tesseract() -> str | None:
     """Where the OCR program is, if it is installed."""
     return shutil.which(PROGRAM)
 
 
-async def read(
+async def read_with_ocr(
     sandbox: Sandbox, source: Path | bytes, name: str = "", *, languages: str = "eng"
 ) -> Parsed | Unreadable:
     """Read a file; if it is a scan, through OCR. `languages` is the program's own spelling: `eng+deu`."""
     parsed = await sandbox.read(source, name)
     if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
         return parsed
-    if program() is None:
+    if find_tesseract() is None:
         return Unreadable(Status.scanned, MISSING)
     count = await sandbox.page_count(source)
     if isinstance(count, Unreadable):
         return count
-    pages: list[list[Seen]] = []
+    pages: list[list[OcrWord]] = []
     for page in range(1, count + 1):
-        seen = await page_words(sandbox, source, page, languages)
+        seen = await recognise_page(sandbox, source, page, languages)
         if isinstance(seen, Unreadable):
             return seen
         pages.append(seen)
-    text = written(pages, sandbox.limits)
-    return replace(text, meta={**text.meta, MARK: languages}) if isinstance(text, Parsed) else text
+    text = build_document(pages, sandbox.limits)
+    return replace(text, meta={**text.meta, OCR_LANGUAGES: languages}) if isinstance(text, Parsed) else text
 
 
-async def page_words(
+async def recognise_page(
     sandbox: Sandbox, source: Path | bytes, page: int, languages: str = "eng"
-) -> list[Seen] | Unreadable:
+) -> list[OcrWord] | Unreadable:
     picture = await sandbox.page_image(source, page, SCALE)
     if isinstance(picture, Unreadable):
         return picture
-    return await asyncio.to_thread(words_on, picture, languages, sandbox.limits)
+    return await asyncio.to_thread(run_tesseract, picture, languages, sandbox.limits)
 
 
-async def boxes(
+async def ocr_boxes(
     sandbox: Sandbox, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
 ) -> list[PageBox] | Unreadable:
     """Where a span of a scan's text stands; `pages` are the document's offsets. Reads the pages it touches again."""
@@ -93,7 +93,7 @@ async def boxes(
         stop = pages[number] if number < len(pages) else end
         if begin >= end or stop <= start:
             continue
-        seen = await page_words(sandbox, source, number, languages)
+        seen = await recognise_page(sandbox, source, number, languages)
         if isinstance(seen, Unreadable):
             return seen
         for word, at, length in _spread(seen)[1]:
@@ -102,19 +102,19 @@ async def boxes(
     return found
 
 
-async def boxes_of(document: Document, data: bytes, start: int, end: int, limits: Limits) -> list[PageBox]:
+async def find_boxes(document: Document, data: bytes, start: int, end: int, limits: FileLimits) -> list[PageBox]:
     """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
     with Sandbox(limits=limits) as sandbox:
-        if MARK in document.meta:
-            found = await boxes(sandbox, data, document.pages, start, end, document.meta[MARK])
+        if OCR_LANGUAGES in document.meta:
+            found = await ocr_boxes(sandbox, data, document.pages, start, end, document.meta[OCR_LANGUAGES])
         else:
             found = await sandbox.boxes(data, start, end)
     return found if isinstance(found, list) else []
 
 
-def words_on(picture: bytes, languages: str, limits: Limits) -> list[Seen] | Unreadable:
+def run_tesseract(picture: bytes, languages: str, limits: FileLimits) -> list[OcrWord] | Unreadable:
     """Run the program on one picture, within limits of memory and time."""
-    path = program()
+    path = find_tesseract()
     if path is None:
         return Unreadable(Status.scanned, MISSING)
     if not LANGUAGES.fullmatch(languages):
@@ -143,10 +143,10 @@ def words_on(picture: bytes, languages: str, limits: Limits) -> list[Seen] | Unr
             why = f"tesseract has no data for the language {languages!r}; install it, or name one that is installed."
             return Unreadable(Status.unsupported, why)
         return Unreadable(Status.crashed, "The OCR program broke down on a page; scan it again.")
-    return seen_in(table.decode("utf-8", "replace"))
+    return parse_table(table.decode("utf-8", "replace"))
 
 
-def _limit(pid: int, limits: Limits) -> None:
+def _limit(pid: int, limits: FileLimits) -> None:
     if sys.platform.startswith("linux"):
         import resource
 
@@ -157,10 +157,10 @@ def _limit(pid: int, limits: Limits) -> None:
             resource.prlimit(pid, resource.RLIMIT_CPU, (seconds, seconds))
 
 
-def seen_in(table: str) -> list[Seen]:
+def parse_table(table: str) -> list[OcrWord]:
     """The words of the program's table."""
     width = height = 0.0
-    found: list[Seen] = []
+    found: list[OcrWord] = []
     for row in table.splitlines()[1:]:
         cells = row.split("\t")
         if len(cells) < 11:
@@ -176,14 +176,14 @@ def seen_in(table: str) -> list[Seen]:
         if level == 5 and text and confidence >= LEAST_CONFIDENCE and width and height:
             line = (int(cells[2]), int(cells[3]), int(cells[4]))
             edges = (left / width, top / height, (left + wide) / width, (top + high) / height)
-            found.append(Seen(text, line, *edges, confidence))
+            found.append(OcrWord(text, line, *edges, confidence))
     return found
 
 
-def _spread(seen: Sequence[Seen]) -> tuple[str, list[tuple[Seen, int, int]]]:
+def _spread(seen: Sequence[OcrWord]) -> tuple[str, list[tuple[OcrWord, int, int]]]:
     """The text of a page, and where each word begins in it and how long it is there."""
     parts: list[str] = []
-    places: list[tuple[Seen, int, int]] = []
+    places: list[tuple[OcrWord, int, int]] = []
     at = 0
     for index, word in enumerate(seen):
         after = seen[index + 1] if index + 1 < len(seen) else None
@@ -201,9 +201,9 @@ def _spread(seen: Sequence[Seen]) -> tuple[str, list[tuple[Seen, int, int]]]:
     return "".join(parts), places
 
 
-def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreadable:
+def build_document(pages: Sequence[Sequence[OcrWord]], limits: FileLimits) -> Parsed | Unreadable:
     """The document that OCR saw, with a word on how sure it was."""
-    from assay.ingest.metadata.describe import fill_metadata
+    from assay.ingest.metadata.fill import fill_metadata
     from assay.language.identify import identify_language
 
     offsets: list[int] = []
@@ -233,11 +233,11 @@ def written(pages: Sequence[Sequence[Seen]], limits: Limits) -> Parsed | Unreada
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class OcrReader:
     """Reads files in a sandbox, scans through OCR as well."""
 
     sandbox: Sandbox
     languages: str = "eng"
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
-        return await read(self.sandbox, data, name, languages=self.languages)
+        return await read_with_ocr(self.sandbox, data, name, languages=self.languages)

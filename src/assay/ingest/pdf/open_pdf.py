@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pypdfium2 as pdfium
 
-from assay.ingest.parsed import Limits, PageBox, Refused, Status
+from assay.ingest.parsed import FileLimits, PageBox, Refused, Status
 from assay.ingest.pdf import reader
 
 ENOUGH = 12  # pages from which on only some of them are read for a span
@@ -27,8 +27,8 @@ class OpenPdf:
     path: str = ""
     data: bytes = b""
     document: pdfium.PdfDocument | None = None
-    reading: reader.Reading | None = None
-    limits: Limits = field(default_factory=Limits)
+    reading: reader.PdfReading | None = None
+    limits: FileLimits = field(default_factory=FileLimits)
 
     def opened(self, path: str) -> pdfium.PdfDocument:
         if self.document is None or self.path != path:
@@ -53,7 +53,7 @@ class OpenPdf:
             across, down = (max(size, 1.0) for size in shown.get_size())
             scale = min(width / across, (MOST_PIXELS / (across * down)) ** 0.5)
             pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
-            return reader.png(np.ascontiguousarray(pixels[:, :, :3]))
+            return reader.encode_png(np.ascontiguousarray(pixels[:, :, :3]))
         finally:
             shown.close()
 
@@ -66,12 +66,12 @@ class OpenPdf:
             around = reader.read(self.data, self.limits, only=range(first - AROUND, last + AROUND + 1))
             at = _place(around.written.text, words, around.written.pages[first], start - pages[first])
             if at is not None:
-                found = reader.boxes(self.data, at, at + len(words), reading=around)
+                found = reader.find_boxes(self.data, at, at + len(words), reading=around)
                 if found and all(first < box.page <= last + 1 for box in found):
                     return found
         if self.reading is None:
             self.reading = reader.read(self.data, self.limits)
-        return reader.boxes(self.data, start, end, reading=self.reading)
+        return reader.find_boxes(self.data, start, end, reading=self.reading)
 
 
 def _place(text: str, words: str, page: int, offset: int) -> int | None:

@@ -24,7 +24,7 @@ BOLD_NAME = re.compile(r"bold|black|heavy|semibd|demi|cmbx|-bd|-medi(?!um)", re.
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class PdfWord:
     """Characters `first` to `last` (exclusive) of a page; the box is in points from the top left of the page as shown."""
 
     text: str
@@ -41,20 +41,20 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class PageContent:
     """One page: its words as the file draws them, those that stand sideways, and how many nobody can see."""
 
     width: float
     height: float
-    words: tuple[Word, ...]
-    sideways: tuple[Word, ...] = ()
+    words: tuple[PdfWord, ...]
+    sideways: tuple[PdfWord, ...] = ()
     hidden: int = 0
     unmapped: int = 0  # glyphs for which the file gives no letters
     picture: bool = False  # a picture fills most of the page
 
 
 @dataclass(slots=True)
-class Looks:
+class TextStyle:
     """What a text object looks like; words share it, so it is asked for once."""
 
     size: float
@@ -68,7 +68,7 @@ def _plain(function: Any, result: Any, *arguments: Any) -> Any:
     return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-class Engine:
+class PdfEngine:
     """The handful of C functions that are called for every word."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Engine:
         self.six = (ctypes.c_float * 6)()
         self.name = ctypes.create_string_buffer(128)
 
-    def looks(self, text_page: int, index: int, thing: int, bold_fonts: dict[int, bool]) -> Looks:
+    def looks(self, text_page: int, index: int, thing: int, bold_fonts: dict[int, bool]) -> TextStyle:
         at = ctypes.addressof(self.four)
         scale = 1.0
         if self.matrix(text_page, index, ctypes.addressof(self.six)):
@@ -102,7 +102,7 @@ class Engine:
             name = self.name.raw[: max(0, min(length, len(self.name)) - 1)].decode("utf-8", "replace")
             # weights are guessed by the engine for embedded fonts; the name is what the typesetter chose
             bold_fonts[font] = bool(BOLD_NAME.search(name)) or (not name and bool(font) and self.weight(font) >= 600)
-        return Looks(
+        return TextStyle(
             size=self.font_size(text_page, index) * scale,
             bold=bold_fonts[font],
             faint=min(red, green, blue) >= 235 or alpha <= 20,
@@ -110,7 +110,7 @@ class Engine:
         )
 
 
-def letters(engine: Engine, text_page: int, handle: Any, count: int) -> str:
+def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) -> str:
     """One character per index of the engine; what has no letters is NUL."""
     buffer = (ctypes.c_ushort * (count + 1))()
     written = raw.FPDFText_GetText(handle, 0, count, buffer)
@@ -130,7 +130,7 @@ def letters(engine: Engine, text_page: int, handle: Any, count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageFrame:
     """From the file's coordinates to those of the page as shown: turned, from the top left, in points."""
 
     left: float
@@ -158,38 +158,38 @@ class Frame:
         return np.stack(corners, axis=1)
 
 
-def frame_of(page: Any) -> Frame:
+def page_frame(page: Any) -> PageFrame:
     bounds = raw.FS_RECTF()
     raw.FPDF_GetPageBoundingBox(page, bounds)
-    return Frame(bounds.left, bounds.bottom, bounds.right, bounds.top, max(0, raw.FPDFPage_GetRotation(page)))
+    return PageFrame(bounds.left, bounds.bottom, bounds.right, bounds.top, max(0, raw.FPDFPage_GetRotation(page)))
 
 
-def read_sheet(engine: Engine, page: Any) -> Sheet:
+def read_page(engine: PdfEngine, page: Any) -> PageContent:
     """The words of a loaded page."""
     handle = raw.FPDFText_LoadPage(page)
-    frame = frame_of(page)
+    frame = page_frame(page)
     if not handle:
-        return Sheet(*frame.size, ())
+        return PageContent(*frame.size, ())
     try:
         return _sheet(engine, page, handle, frame)
     finally:
         raw.FPDFText_ClosePage(handle)
 
 
-def _sheet(engine: Engine, page: Any, handle: Any, frame: Frame) -> Sheet:
+def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame) -> PageContent:
     text_page = ctypes.cast(handle, ctypes.c_void_p).value or 0
     count = max(0, raw.FPDFText_CountChars(handle))
-    text = letters(engine, text_page, handle, count) if count else ""
+    text = read_characters(engine, text_page, handle, count) if count else ""
     if "ل" in text:
         text = _ligatures_in_order(engine, text_page, text)
     found = list(WORD.finditer(text))
     if not found:
-        return Sheet(*frame.size, (), unmapped=text.count("\0"), picture=has_picture(page, frame, 0.03))
+        return PageContent(*frame.size, (), unmapped=text.count("\0"), picture=has_image(page, frame, 0.03))
     edges = np.zeros((2 * len(found), 4), dtype=np.float32)
     address, box, thing_of = edges.ctypes.data, engine.box, engine.object
-    looks: dict[int, Looks] = {}
+    looks: dict[int, TextStyle] = {}
     bold_fonts: dict[int, bool] = {}
-    worn: list[Looks] = []
+    worn: list[TextStyle] = []
     for match in found:
         start, end = match.span()
         box(text_page, start, address)
@@ -218,21 +218,21 @@ def _sheet(engine: Engine, page: Any, handle: Any, frame: Frame) -> Sheet:
         breaks = text[end - 1] == SOFT_BREAK
         if not unseen:
             spelled = text[start : end - 1] + "-" if breaks else text[start:end]
-            word = Word(spelled, start, end, *row, size=look.size, bold=look.bold, line=line, breaks=breaks)
+            word = PdfWord(spelled, start, end, *row, size=look.size, bold=look.bold, line=line, breaks=breaks)
             (turned if side else words).append(word)
         line += breaks  # the engine leaves out the line break after a hyphen
-    return Sheet(
+    return PageContent(
         width,
         height,
         tuple(words),
         tuple(turned),
         hidden=int(hidden.sum()),
         unmapped=text.count("\0"),
-        picture=len(words) < 40 and has_picture(page, frame),
+        picture=len(words) < 40 and has_image(page, frame),
     )
 
 
-def _ligatures_in_order(engine: Engine, text_page: int, text: str) -> str:
+def _ligatures_in_order(engine: PdfEngine, text_page: int, text: str) -> str:
     """Lam-alef is one sign for two letters; the engine turns Arabic round letter by letter and so turns it inside out."""
     boxes = (ctypes.c_float * 8)()
     at = ctypes.addressof(boxes)
@@ -251,7 +251,7 @@ def _sideways(first: np.ndarray, last: np.ndarray, lengths: np.ndarray) -> np.nd
     return (lengths >= 2) & (along > across + 0.6 * (first[:, 3] - first[:, 1]) * 0.5) & (along > 2 * across)
 
 
-def _out_of_sight(page: Any, frame: Frame, boxes: np.ndarray, worn: list[Looks]) -> np.ndarray:
+def _out_of_sight(page: Any, frame: PageFrame, boxes: np.ndarray, worn: list[TextStyle]) -> np.ndarray:
     """Words no reader of the page can see: off the page, too small, or without contrast to what is behind them.
 
     Words without ink are what a scanned page carries over its picture: they stay wherever something is drawn.
@@ -261,11 +261,11 @@ def _out_of_sight(page: Any, frame: Frame, boxes: np.ndarray, worn: list[Looks])
     hidden = (middle_x < -2) | (middle_x > width + 2) | (middle_y < -2) | (middle_y > height + 2)
     hidden |= np.array([look.size < SMALLEST for look in worn]) & ((boxes[:, 3] - boxes[:, 1]) < SMALLEST)
     inkless = np.array([look.inkless for look in worn])
-    if inkless.any() and has_picture(page, frame):
+    if inkless.any() and has_image(page, frame):
         inkless[:] = False
     doubtful = (np.array([look.faint for look in worn]) | inkless) & ~hidden
     if doubtful.any():
-        shades, scale = shades_of(page, frame)
+        shades, scale = render_grey(page, frame)
         for index in np.flatnonzero(doubtful):
             x0, y0, x1, y1 = (boxes[index] * scale).astype(int)
             seen = shades[max(0, y0) : y1 + 1, max(0, x0) : x1 + 1]
@@ -273,7 +273,7 @@ def _out_of_sight(page: Any, frame: Frame, boxes: np.ndarray, worn: list[Looks])
     return hidden
 
 
-def shades_of(page: Any, frame: Frame) -> tuple[np.ndarray, float]:
+def render_grey(page: Any, frame: PageFrame) -> tuple[np.ndarray, float]:
     """The page as a small grey picture, and its pixels per point."""
     width, height = frame.size
     scale = min(1.5, 1400 / max(width, height, 1.0))
@@ -290,7 +290,7 @@ def shades_of(page: Any, frame: Frame) -> tuple[np.ndarray, float]:
         raw.FPDFBitmap_Destroy(bitmap)
 
 
-def has_picture(page: Any, frame: Frame, share: float = 0.4) -> bool:
+def has_image(page: Any, frame: PageFrame, share: float = 0.4) -> bool:
     """Is much of the page covered by pictures? Then what it shows is not in its text."""
     width, height = frame.size
     covered = 0.0

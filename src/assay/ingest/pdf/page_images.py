@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.core.codec import from_json
-from assay.ingest.parsed import Limits, PageBox, Unreadable
+from assay.ingest.parsed import FileLimits, PageBox, Unreadable
 from assay.ingest.sandbox.process import ParserRequest
 from assay.ingest.sandbox.runner import Sandbox
 
@@ -31,7 +31,7 @@ class PageImages:
     """Owns the processes: some draw pages, one finds places, so that neither waits for the other. They start with the first
     request; `rest` ends them, and the next request starts new ones."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FileLimits) -> None:
         self._limits = limits
         self._sandboxes: dict[str, SharedSandbox] = {}
         self._lock = threading.Lock()

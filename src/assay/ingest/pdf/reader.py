@@ -16,11 +16,11 @@ import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from assay.ingest.metadata.describe import describe
-from assay.ingest.parsed import Limits, PageBox, Parsed, Refused, Status
-from assay.ingest.pdf.layout import furniture, lines_of, runs_of, turned_lines
-from assay.ingest.pdf.page import Engine, Sheet, frame_of, read_sheet
-from assay.ingest.pdf.text import Words, Written, folded, write
+from assay.ingest.metadata.fill import read_front_page
+from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
+from assay.ingest.pdf.build_text import PdfText, WordPositions, build_text, fold_title
+from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
+from assay.ingest.pdf.page import PageContent, PdfEngine, page_frame, read_page
 
 SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
 FEW_WORDS = 12  # a picture with fewer words beside it is a picture of a page
@@ -28,11 +28,11 @@ MOST_PIXELS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PdfReading:
     """A document as read once: its text, and where every word of it stands."""
 
-    written: Written
-    sheets: tuple[Sheet, ...]
+    written: PdfText
+    sheets: tuple[PageContent, ...]
     meta: dict[str, str]
     warnings: tuple[str, ...]
 
@@ -46,7 +46,7 @@ class Reading:
         )
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     reading = read(data, limits)
     written = reading.written
     if not written.text.strip():
@@ -58,7 +58,7 @@ def parse(data: bytes, name: str, limits: Limits) -> Parsed:
         )
     if len(reading.pictures) >= 0.9 * len(reading.sheets):
         raise Refused(Status.scanned, SCANNED)
-    found = describe(written.text, written.sections, written.front, declared=reading.meta)
+    found = read_front_page(written.text, written.sections, written.front, declared=reading.meta)
     return Parsed(
         text=written.text,
         kind="pdf",
@@ -91,7 +91,7 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
     return document
 
 
-def read(data: bytes, limits: Limits, only: range | None = None) -> Reading:
+def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReading:
     """The whole document, once. Raises `Refused` where there is nothing to read. Pages outside `only` are taken for blank."""
     document = open_document(data)
     try:
@@ -104,34 +104,36 @@ def read(data: bytes, limits: Limits, only: range | None = None) -> Reading:
         outline, meta = _outline(document), _declared(document)
     finally:
         document.close()
-    pages = [runs_of(sheet.words) for sheet in sheets]
-    marked = furniture(sheets, pages)
-    lines = [lines_of([run for run in runs if id(run) not in gone]) for runs, gone in zip(pages, marked, strict=True)]
+    pages = [split_runs(sheet.words) for sheet in sheets]
+    marked = find_running_heads(sheets, pages)
+    lines = [
+        order_lines([run for run in runs if id(run) not in gone]) for runs, gone in zip(pages, marked, strict=True)
+    ]
     heads = {run.text for runs, gone in zip(pages, marked, strict=True) for run in runs if id(run) in gone}
     heads = {head for head in heads if sum(map(str.isalpha, head)) > 3}
     if heads:
         meta["running_head"] = "; ".join(sorted(heads))[:300]
-    turned = [turned_lines(sheet) for sheet in sheets]
-    written = write(lines, turned, [sheet.height for sheet in sheets], outline)
-    reading = Reading(written, tuple(sheets), meta, ())
-    return Reading(written, tuple(sheets), meta, tuple(_warnings(reading, broken)))
+    turned = [rotated_lines(sheet) for sheet in sheets]
+    written = build_text(lines, turned, [sheet.height for sheet in sheets], outline)
+    reading = PdfReading(written, tuple(sheets), meta, ())
+    return PdfReading(written, tuple(sheets), meta, tuple(_warnings(reading, broken)))
 
 
-def _sheets(document: pdfium.PdfDocument, limits: Limits, only: range | None) -> tuple[list[Sheet], int]:
-    engine = Engine()
-    sheets: list[Sheet] = []
+def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None) -> tuple[list[PageContent], int]:
+    engine = PdfEngine()
+    sheets: list[PageContent] = []
     broken = characters = 0
     for index in range(len(document)):
         if only is not None and index not in only:
-            sheets.append(Sheet(0.0, 0.0, ()))
+            sheets.append(PageContent(0.0, 0.0, ()))
             continue
         page = raw.FPDF_LoadPage(document.raw, index)
         if not page:
             broken += 1
-            sheets.append(Sheet(0.0, 0.0, ()))
+            sheets.append(PageContent(0.0, 0.0, ()))
             continue
         try:
-            sheets.append(read_sheet(engine, page))
+            sheets.append(read_page(engine, page))
         finally:
             raw.FPDF_ClosePage(page)
         characters += sum(len(word.text) + 1 for word in sheets[-1].words)
@@ -145,7 +147,7 @@ def _sheets(document: pdfium.PdfDocument, limits: Limits, only: range | None) ->
     return sheets, broken
 
 
-def _warnings(reading: Reading, broken: int) -> list[str]:
+def _warnings(reading: PdfReading, broken: int) -> list[str]:
     total, warnings = len(reading.sheets), []
     pictures, hidden = len(reading.pictures), sum(sheet.hidden for sheet in reading.sheets)
     if pictures:
@@ -168,7 +170,7 @@ def _outline(document: pdfium.PdfDocument) -> dict[tuple[int, str], int]:
         for count, item in enumerate(document.get_toc(max_depth=6)):
             destination = item.get_dest()
             page = destination.get_index() if destination else None
-            if page is not None and (title := folded(item.get_title())):
+            if page is not None and (title := fold_title(item.get_title())):
                 found.setdefault((page, title), item.level + 1)
             if count > 5_000:
                 break
@@ -188,26 +190,26 @@ def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
 # --- the way back ---------------------------------------------------------------------------------------------------
 
 
-def boxes(
-    data: bytes, start: int, end: int, limits: Limits | None = None, reading: Reading | None = None
+def find_boxes(
+    data: bytes, start: int, end: int, limits: FileLimits | None = None, reading: PdfReading | None = None
 ) -> list[PageBox]:
     """Where `text[start:end]` stands: one box per line or column it touches. Hand in a `reading` to save a second one."""
-    words = (reading or read(data, limits or Limits())).written.words
-    return boxes_of(data, words, start, end)
+    words = (reading or read(data, limits or FileLimits())).written.words
+    return boxes_of_words(data, words, start, end)
 
 
-def boxes_of(data: bytes, words: Words, start: int, end: int) -> list[PageBox]:
+def boxes_of_words(data: bytes, words: WordPositions, start: int, end: int) -> list[PageBox]:
     by_page: dict[int, list[tuple[int, int]]] = {}
     for page, first, last in words.within(start, end):
         by_page.setdefault(page, []).append((first, last))
-    engine, found = Engine(), []
+    engine, found = PdfEngine(), []
     document = open_document(data)
     try:
         for number, stretches in by_page.items():
             page = raw.FPDF_LoadPage(document.raw, number)
             handle = raw.FPDFText_LoadPage(page)
             try:
-                frame = frame_of(page)
+                frame = page_frame(page)
                 rows = frame.shown(_edges(engine, handle, stretches))
                 found.extend(_joined(number + 1, rows, frame.size))
             finally:
@@ -218,7 +220,7 @@ def boxes_of(data: bytes, words: Words, start: int, end: int) -> list[PageBox]:
     return found
 
 
-def _edges(engine: Engine, handle: Any, stretches: list[tuple[int, int]]) -> np.ndarray:
+def _edges(engine: PdfEngine, handle: Any, stretches: list[tuple[int, int]]) -> np.ndarray:
     """One box around the ink of each stretch of characters."""
     text_page = ctypes.cast(handle, ctypes.c_void_p).value
     four = (ctypes.c_double * 4)()
@@ -271,12 +273,12 @@ def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
         width, height = shown.get_size()
         scale = min(scale, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
         pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
-        return png(np.ascontiguousarray(pixels[:, :, :3]))
+        return encode_png(np.ascontiguousarray(pixels[:, :, :3]))
     finally:
         document.close()
 
 
-def png(pixels: np.ndarray) -> bytes:
+def encode_png(pixels: np.ndarray) -> bytes:
     """Rows of red, green and blue as a PNG file."""
     height, width, _ = pixels.shape
     rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # each row opens with its filter: none

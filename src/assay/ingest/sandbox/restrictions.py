@@ -13,7 +13,7 @@ import signal
 import struct
 import sys
 
-from assay.ingest.parsed import Limits
+from assay.ingest.parsed import FileLimits
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 CLONE_THREAD, CLONE_NEWUSER, CLONE_NEWNET = 0x00010000, 0x10000000, 0x40000000
@@ -37,7 +37,7 @@ REFUSED_CALLS = {
 REFUSED_EVENTS = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.kill")
 
 
-def restrict_process(limits: Limits) -> list[str]:
+def restrict_process(limits: FileLimits) -> list[str]:
     """Give up every right that a parser does not need. Returns the guards that are missing on this platform."""
     missing = [*_resources(limits)]
     if sys.platform.startswith("linux"):
@@ -58,7 +58,7 @@ def allow_cpu_seconds(seconds: float) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (ceiling, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def _resources(limits: Limits) -> list[str]:
+def _resources(limits: FileLimits) -> list[str]:
     try:
         import resource
     except ImportError:

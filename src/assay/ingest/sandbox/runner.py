@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from assay.core.codec import from_json, to_json
-from assay.ingest.parsed import Limits, PageBox, Parsed, Status, Unreadable
+from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
 from assay.ingest.sandbox.process import CRASHED, ParserProcess, ParserRequest, package_root
 
 READER = "assay.ingest.formats.detect:read"
@@ -30,13 +30,13 @@ class Sandbox:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: FileLimits | None = None,
         *,
         workers: int = 1,
         reader: str = READER,
         path: tuple[str, ...] = (),
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or FileLimits()
         self._setting = {"limits": to_json(self.limits), "reader": reader, "path": [*path, package_root()]}
         # The threads live as long as the sandbox, because a process dies with the thread that started it.
         self._threads = ThreadPoolExecutor(max(1, workers), thread_name_prefix="sandbox")
@@ -171,7 +171,7 @@ class ParserJob:
 
 def missing_guards() -> list[str]:
     """The guards that do not hold on this system; empty if all do."""
-    child = ParserProcess({"limits": to_json(Limits()), "reader": READER, "path": [package_root()]})
+    child = ParserProcess({"limits": to_json(FileLimits()), "reader": READER, "path": [package_root()]})
     try:
         child.start()
         return list(child.missing) if child.alive else ["parsers cannot be started in a process of their own"]
@@ -179,7 +179,7 @@ def missing_guards() -> list[str]:
         child.end()
 
 
-def load_file(path: Path, limits: Limits) -> bytes | Unreadable:
+def load_file(path: Path, limits: FileLimits) -> bytes | Unreadable:
     """The bytes of a regular file; never blocks on a pipe or a device."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -200,7 +200,7 @@ def load_file(path: Path, limits: Limits) -> bytes | Unreadable:
             return Unreadable(Status.unreadable, f"It cannot be read ({problem.strerror}); check the disk it is on.")
 
 
-def validate_parsed(found: Any, limits: Limits) -> Parsed:
+def validate_parsed(found: Any, limits: FileLimits) -> Parsed:
     """A `Parsed` with valid offsets. The process that sent it may have been taken over by a document."""
     parsed = from_json(Parsed, found)
     size = len(parsed.text)

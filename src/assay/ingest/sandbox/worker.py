@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, BinaryIO
 
 from assay.core.codec import digest, from_json, to_json
-from assay.ingest.parsed import Limits, Refused, Status, Unreadable
+from assay.ingest.parsed import FileLimits, Refused, Status, Unreadable
 from assay.ingest.sandbox import protocol
 from assay.ingest.sandbox.restrictions import allow_cpu_seconds, restrict_process
 
@@ -25,7 +25,7 @@ TOO_DEEP = "Its parts are nested too deeply to be read; open it and save it agai
 def main() -> None:
     """`argv[1]` names the function that reads, and the limits."""
     setting = json.loads(sys.argv[1])
-    limits = from_json(Limits, setting["limits"])
+    limits = from_json(FileLimits, setting["limits"])
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # output of a library must not reach the parent
@@ -37,7 +37,7 @@ def main() -> None:
 class Tasks:
     """What the parent may ask for. Each task returns JSON and bytes."""
 
-    def __init__(self, reader: str, limits: Limits) -> None:
+    def __init__(self, reader: str, limits: FileLimits) -> None:
         self.reader, self.limits = reader, limits
         self.by_name: dict[str, Callable[..., tuple[Any, bytes]]] = {
             "read": self._read,
@@ -64,7 +64,7 @@ class Tasks:
         key = digest(data)
         if self._last_reading[0] != key:
             self._last_reading = (key, _function("assay.ingest.pdf.reader:read")(data, self.limits))
-        boxes = _function("assay.ingest.pdf.reader:boxes")(data, start, end, reading=self._last_reading[1])
+        boxes = _function("assay.ingest.pdf.reader:find_boxes")(data, start, end, reading=self._last_reading[1])
         return to_json(boxes), b""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path, Request
 
 from assay.core.access import Base, Scope
-from assay.ingest.parsed import limits_from
+from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
 from assay.serve.routes.jobs import job_of
@@ -118,7 +118,7 @@ async def send_files(
     job = "j" + mine.store.new_id()
     with await asyncio.to_thread(here.reserve_upload, who):
         async with here.worker.arrival(job) as folder:
-            files = await receive_files(request, folder, limits_from(mine.settings).bytes)
+            files = await receive_files(request, folder, file_limits(mine.settings).bytes)
             await asyncio.to_thread(jobs.begin, mine.store, job, mine.principal, base.name, files)
     await here.worker.wake()
     return await asyncio.to_thread(job_of, mine, job)

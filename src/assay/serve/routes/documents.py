@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
-from assay.ingest.pdf.ocr import MARK
+from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.ingest.pipeline import original_path
 from assay.serve.schemas.document_schemas import (
     BoxesResponse,
@@ -207,7 +207,7 @@ async def boxes_of(
     end = min(end, start + MAX_SPAN, head.entry.characters)
     if original is None or end <= start:
         return BoxesResponse(document=document, boxes=())
-    if MARK in head.meta:
+    if OCR_LANGUAGES in head.meta:
         found = await here.engine.do(mine.boxes(document, start, end))
     else:
         words = await asyncio.to_thread(_words, mine, document, start, end)

@@ -12,11 +12,11 @@ from pathlib import Path
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
 from assay.core.types import UPLOAD
-from assay.ingest.parsed import Parsed, Unreadable, limits_from
+from assay.ingest.parsed import Parsed, Unreadable, file_limits
 from assay.ingest.pdf import ocr
-from assay.ingest.pipeline import Progress, Reader
+from assay.ingest.pipeline import DocumentReader, Progress
 from assay.ingest.sandbox.runner import Sandbox
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store import documents, jobs
 from assay.store.jobs import File, Job
 from assay.workspace.context import ORIGINALS
@@ -67,7 +67,7 @@ class RunningJob:
 class StoppableReader:
     """A reader that gives up at once when it is told to: the file it was at is left as it was."""
 
-    reader: Reader
+    reader: DocumentReader
     stop: asyncio.Event
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
@@ -101,14 +101,14 @@ async def read(workspace: Workspace, work: RunningJob, folder: Path) -> None:
     """Read what is left of a job; the files lie in `folder` under their numbers."""
     job = work.job
     await asyncio.to_thread(writable_base, workspace, job.base)
-    sources: list[Source] = []
+    sources: list[SourceFile] = []
     for each in await asyncio.to_thread(jobs.files, workspace.store, job.id):
         if not each.outcome:
-            sources.append(Source(UPLOAD + each.name, Path(each.name).name, folder / str(each.n)))
+            sources.append(SourceFile(UPLOAD + each.name, Path(each.name).name, folder / str(each.n)))
             work.left.setdefault(sources[-1].uri, []).append(each.n)
     settings = workspace.settings
-    sandbox = Sandbox(limits=limits_from(settings))
-    reader = ocr.Reader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
+    sandbox = Sandbox(limits=file_limits(settings))
+    reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
     try:
         await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work.stop))
     finally:

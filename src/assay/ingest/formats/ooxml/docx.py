@@ -9,12 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import Archive, attribute, child, damage_refused, local, open_archive, properties
+from assay.ingest.formats.archive import (
+    Archive,
+    attribute,
+    child,
+    local_name,
+    office_properties,
+    open_archive,
+    refuse_damaged,
+)
 from assay.ingest.formats.ooxml.docx_numbering import Numbering, read_numbering
 from assay.ingest.formats.ooxml.docx_styles import Style, numbered, outline, read_styles
 from assay.ingest.formats.ooxml.formulas import formula
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
@@ -26,16 +34,16 @@ _TRANSPARENT = frozenset(
 _LEFT_OUT = frozenset({"del", "moveFrom", "instrText", "delText", "rt", "pPr", "rPr", "tblPr", "tcPr", "trPr", "sdtPr"})
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("docx", limits)
-    with damage_refused("DOCX"):
+    with refuse_damaged("DOCX"):
         archive = open_archive(data, limits, "DOCX")
         part = archive.linked("", "officeDocument") or "word/document.xml"
         root = archive.xml(part)
         body = child(root, "body")
         if root is None or body is None:
             raise Refused(Status.corrupt, "It holds no document; open it in Word and save it again.")
-        said = properties(archive)
+        said = office_properties(archive)
         reader = _reader(archive, part, root, out)
         reader.blocks(body)
     return out.parsed(
@@ -76,7 +84,7 @@ class _Reader:
 
     def blocks(self, parent: Element) -> None:
         for element in parent:
-            name = local(element)
+            name = local_name(element)
             if name == "p":
                 self.paragraph(element)
             elif name == "tbl":
@@ -148,7 +156,7 @@ class _Reader:
     def _is_page(self, cell: Element) -> bool:
         paragraphs = list(_paragraphs(cell))
         length = sum(
-            len(text.text or "") for paragraph in paragraphs for text in paragraph.iter() if local(text) == "t"
+            len(text.text or "") for paragraph in paragraphs for text in paragraph.iter() if local_name(text) == "t"
         )
         return length > 1200 or any(self._style(paragraph).level for paragraph in paragraphs)
 
@@ -160,7 +168,7 @@ class _Reader:
         """The characters of a paragraph; text boxes and notes are set aside for after it."""
         shaded = shaded or child(parent, "pPr", "shd") is not None
         for element in parent:
-            name = local(element)
+            name = local_name(element)
             if name == "t":
                 yield element.text or ""
             elif name in {"tab", "ptab"}:
@@ -189,8 +197,10 @@ class _Reader:
 
 def _alternative(element: Element) -> Element:
     """One of several renderings of the same thing: the first that holds text."""
-    ways = [way for way in element if local(way) in {"Choice", "Fallback"}]
-    return next((way for way in ways if any(local(part) == "t" for part in way.iter())), ways[0] if ways else element)
+    ways = [way for way in element if local_name(way) in {"Choice", "Fallback"}]
+    return next(
+        (way for way in ways if any(local_name(part) == "t" for part in way.iter())), ways[0] if ways else element
+    )
 
 
 def _marked(note: Element, number: str) -> Element:
@@ -199,7 +209,7 @@ def _marked(note: Element, number: str) -> Element:
 
     copy = deepcopy(note)
     for part in copy.iter():
-        if local(part) in {"footnoteRef", "endnoteRef"}:
+        if local_name(part) in {"footnoteRef", "endnoteRef"}:
             part.tag = part.tag.rpartition("}")[0] + "}t" if "}" in part.tag else "t"
             part.text = f"[{number}]"
             break
@@ -211,7 +221,7 @@ def _hidden(run: Element, shaded: bool) -> bool:
     looks = child(run, "rPr")
     if looks is None:
         return False
-    said = {local(look): attribute(look, "val") for look in looks}
+    said = {local_name(look): attribute(look, "val") for look in looks}
     if any(said.get(switch, "0") not in {"0", "false", "off"} for switch in ("vanish", "webHidden") if switch in said):
         return "webHidden" not in said or "vanish" in said
     if said.get("color", "").upper() == "FFFFFF" and not shaded and not {"shd", "highlight"} & said.keys():
@@ -227,16 +237,16 @@ def _count(element: Element | None, unsaid: int) -> int:
 
 def _inside(parent: Element, name: str) -> Iterator[Element]:
     for element in parent:
-        if local(element) == name:
+        if local_name(element) == name:
             yield element
-        elif local(element) in _TRANSPARENT:
+        elif local_name(element) in _TRANSPARENT:
             yield from _inside(element, name)
 
 
 def _paragraphs(cell: Element) -> Iterator[Element]:
     """All paragraphs of a cell, those of a table within it included."""
     for element in cell:
-        if local(element) == "p":
+        if local_name(element) == "p":
             yield element
-        elif local(element) in _TRANSPARENT or local(element) in {"tbl", "tr", "tc"}:
+        elif local_name(element) in _TRANSPARENT or local_name(element) in {"tbl", "tr", "tc"}:
             yield from _paragraphs(element)

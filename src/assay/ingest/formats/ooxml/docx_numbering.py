@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import attribute, child, local
+from assay.ingest.formats.archive import attribute, child, local_name
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -57,21 +57,21 @@ def read_numbering(root: Element | None) -> Numbering:
         return Numbering()
     schemes = {
         attribute(scheme, "abstractNumId"): {
-            int(attribute(level, "ilvl") or 0): _level(level) for level in scheme if local(level) == "lvl"
+            int(attribute(level, "ilvl") or 0): _level(level) for level in scheme if local_name(level) == "lvl"
         }
         for scheme in root
-        if local(scheme) == "abstractNum"
+        if local_name(scheme) == "abstractNum"
     }
     found = Numbering()
     for number in root:
-        if local(number) != "num":
+        if local_name(number) != "num":
             continue
         name = attribute(number, "numId")
         scheme = _value(number, "abstractNumId")
         found.levels[name] = dict(schemes.get(scheme, {}))
         found.shared[name] = "scheme " + scheme
         for override in number:
-            if local(override) != "lvlOverride":
+            if local_name(override) != "lvlOverride":
                 continue
             found.restarts.add(name)
             depth = int(attribute(override, "ilvl") or 0)

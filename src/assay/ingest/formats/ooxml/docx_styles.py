@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import attribute, child, local
+from assay.ingest.formats.archive import attribute, child, local_name
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -24,7 +24,7 @@ def read_styles(root: Element | None) -> dict[str, Style]:
     """Styles by id, each with what it takes over from the style it is based on."""
     if root is None:
         return {}
-    found = {attribute(style, "styleId"): style for style in root if local(style) == "style"}
+    found = {attribute(style, "styleId"): style for style in root if local_name(style) == "style"}
     return {name: _style(name, found) for name in found}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import attribute, child, local
+from assay.ingest.formats.archive import attribute, child, local_name
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -14,12 +14,12 @@ def formula(element: Element | None) -> str:
     """The formula under an element; what has no line form is written part by part."""
     if element is None:
         return ""
-    name = local(element)
+    name = local_name(element)
     if name == "t":
         return element.text or ""
     if name.endswith("Pr"):
         return ""
-    part = {local(found): formula(found) for found in element if local(found) in _PARTS}
+    part = {local_name(found): formula(found) for found in element if local_name(found) in _PARTS}
     if name == "f":
         return f"{_grouped(part.get('num', ''))}/{_grouped(part.get('den', ''))}"
     if name in {"sSup", "sSub", "sSubSup", "sPre"}:
@@ -32,7 +32,7 @@ def formula(element: Element | None) -> str:
         sign = child(element, "dPr", "begChr")
         opening = attribute(sign, "val") if sign is not None else "("
         closing = {"(": ")", "[": "]", "{": "}", "|": "|"}.get(opening, "")
-        return opening + ", ".join(formula(found) for found in element if local(found) == "e") + closing
+        return opening + ", ".join(formula(found) for found in element if local_name(found) == "e") + closing
     if name == "nary":
         sign = child(element, "naryPr", "chr")
         below, above = part.get("sub", ""), part.get("sup", "")

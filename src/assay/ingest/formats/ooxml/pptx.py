@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import Archive, attribute, child, damage_refused, local, open_archive, properties
+from assay.ingest.formats.archive import (
+    Archive,
+    attribute,
+    child,
+    local_name,
+    office_properties,
+    open_archive,
+    refuse_damaged,
+)
 from assay.ingest.formats.ooxml.formulas import formula
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
@@ -20,15 +28,15 @@ _FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
 _TITLES = frozenset({"title", "ctrTitle"})
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("pptx", limits)
-    with damage_refused("PPTX"):
+    with refuse_damaged("PPTX"):
         archive = open_archive(data, limits, "PPTX")
         part = archive.linked("", "officeDocument") or "ppt/presentation.xml"
         root = archive.xml(part)
         if root is None:
             raise Refused(Status.corrupt, "It holds no presentation; open it in PowerPoint and save it again.")
-        said = properties(archive)
+        said = office_properties(archive)
         titled = _write_slides(archive, part, root, out)
     return out.parsed(
         title=said.title or titled,
@@ -98,7 +106,7 @@ class _Slide:
 
     def _shapes(self, tree: Element | None, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
         for element in tree if tree is not None else ():
-            name = local(element)
+            name = local_name(element)
             if name == "AlternateContent":
                 ways = list(element)
                 yield from self._shapes(ways[0] if ways else None, places)
@@ -108,7 +116,7 @@ class _Slide:
             if name == "grpSp":
                 yield from self._group(element, places)
                 continue
-            slot = next((part for head in element for line in head for part in line if local(part) == "ph"), None)
+            slot = next((part for head in element for line in head for part in line if local_name(part) == "ph"), None)
             kind = attribute(slot, "type") if slot is not None else ""
             if kind in _FURNITURE:
                 continue
@@ -127,9 +135,9 @@ class _Slide:
 
     def _outside(self, element: Element) -> bool:
         """Beside the slide, where no audience sees it."""
-        box = next((part for part in element.iter() if local(part) == "xfrm"), None)
+        box = next((part for part in element.iter() if local_name(part) == "xfrm"), None)
         start, size = child(box, "off"), child(box, "ext")
-        if start is None or size is None or not all(self.sheet) or local(element.getparent()) == "grpSp":
+        if start is None or size is None or not all(self.sheet) or local_name(element.getparent()) == "grpSp":
             return False
         left, top = _whole(attribute(start, "x")), _whole(attribute(start, "y"))
         right, bottom = left + _whole(attribute(size, "cx")), top + _whole(attribute(size, "cy"))
@@ -140,10 +148,10 @@ class _Slide:
         links = None
         lines: list[str] = []
         for element in frame.iter():
-            name = local(element)
+            name = local_name(element)
             if name == "tbl":
-                rows = [[" ".join(_lines(child(cell, "txBody"))) for cell in row if local(cell) == "tc"]
-                        for row in element if local(row) == "tr"]  # fmt: skip
+                rows = [[" ".join(_lines(child(cell, "txBody"))) for cell in row if local_name(cell) == "tc"]
+                        for row in element if local_name(row) == "tr"]  # fmt: skip
                 lines += [" | ".join(row).rstrip(" |") for row in rows if any(row)]
             elif name in {"chart", "relIds"}:
                 links = links or self.archive.links(self.part)
@@ -158,7 +166,7 @@ class _Slide:
         tree = child(self.archive.side_xml(target), "cSld", "spTree")
         found: list[str] = []
         for shape in tree if tree is not None else ():
-            slot = next((part for part in shape.iter() if local(part) == "ph"), None)
+            slot = next((part for part in shape.iter() if local_name(part) == "ph"), None)
             if slot is not None and attribute(slot, "type") == "body":
                 found += _lines(child(shape, "txBody"))
         return found
@@ -171,7 +179,7 @@ class _Slide:
         for part in filter(None, (master, layout)):
             tree = child(self.archive.side_xml(part), "cSld", "spTree")
             for shape in tree if tree is not None else ():
-                slot = next((found for found in shape.iter() if local(found) == "ph"), None)
+                slot = next((found for found in shape.iter() if local_name(found) == "ph"), None)
                 place = _place(shape)
                 if slot is not None and place:
                     kind = attribute(slot, "type")
@@ -180,7 +188,7 @@ class _Slide:
 
 
 def _switched_off(shape: Element) -> bool:
-    names = (look for head in shape for look in head if local(look) == "cNvPr")
+    names = (look for head in shape for look in head if local_name(look) == "cNvPr")
     return any(attribute(look, "hidden") in {"1", "true"} for look in names)
 
 
@@ -199,7 +207,7 @@ def _lines(body: Element | None) -> list[str]:
     """The paragraphs of a text frame; one that is set off below another is marked as an item."""
     lines: list[str] = []
     for paragraph in body if body is not None else ():
-        if local(paragraph) == "p":
+        if local_name(paragraph) == "p":
             text = tidy_whitespace("".join(_words(paragraph))).replace("\n", " ")
             looks = child(paragraph, "pPr")
             deeper = looks is not None and attribute(looks, "lvl") not in {"", "0"}
@@ -210,7 +218,7 @@ def _lines(body: Element | None) -> list[str]:
 
 def _words(parent: Element) -> Iterator[str]:
     for element in parent:
-        name = local(element)
+        name = local_name(element)
         if name == "t":
             yield element.text or ""
         elif name == "br":
@@ -226,15 +234,15 @@ def _words(parent: Element) -> Iterator[str]:
 
 
 def _diagram(root: Element) -> list[str]:
-    points = (child(point, "t") for point in root.iter() if local(point) == "pt")
+    points = (child(point, "t") for point in root.iter() if local_name(point) == "pt")
     return [line for text in points for line in _lines(text)]
 
 
 def _chart(root: Element) -> list[str]:
     """A chart's title, and its figures with the name of each category and series."""
-    heading = next((part for part in root.iter() if local(part) == "title"), None)
+    heading = next((part for part in root.iter() if local_name(part) == "title"), None)
     lines = [tidy_whitespace(" ".join(_texts(heading)))] if heading is not None else []
-    for series in (part for part in root.iter() if local(part) == "ser"):
+    for series in (part for part in root.iter() if local_name(part) == "ser"):
         name = " ".join(_cached(child(series, "tx")))
         categories = _cached(child(series, "cat")) or _cached(child(series, "xVal"))
         values = _cached(child(series, "val")) or _cached(child(series, "yVal"))
@@ -245,8 +253,8 @@ def _chart(root: Element) -> list[str]:
 
 
 def _texts(element: Element) -> list[str]:
-    return [part.text or "" for part in element.iter() if local(part) == "t"]
+    return [part.text or "" for part in element.iter() if local_name(part) == "t"]
 
 
 def _cached(element: Element | None) -> list[str]:
-    return [part.text or "" for part in (element.iter() if element is not None else ()) if local(part) == "v"]
+    return [part.text or "" for part in (element.iter() if element is not None else ()) if local_name(part) == "v"]

@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import Archive, attribute, child, damage_refused, local, open_archive, properties
+from assay.ingest.formats.archive import (
+    Archive,
+    attribute,
+    child,
+    local_name,
+    office_properties,
+    open_archive,
+    refuse_damaged,
+)
 from assay.ingest.formats.table import write_rows
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -25,11 +33,11 @@ _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 5
 _PERCENT = frozenset({9, 10})
 
 
-def parse(data: bytes, name: str, limits: Limits) -> Parsed:
+def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("xlsx", limits)
-    with damage_refused("XLSX"):
+    with refuse_damaged("XLSX"):
         archive = open_archive(data, limits, "XLSX")
-        said = properties(archive)
+        said = office_properties(archive)
         book = archive.linked("", "officeDocument") or "xl/workbook.xml"
         root = archive.xml(book)
         if root is None:
@@ -157,7 +165,7 @@ def _column(reference: str) -> int:
 def _shown(cell: Element, look: _Look) -> str:
     kind = cell.get("t", "n")
     if kind == "inlineStr":
-        return "".join(text.text or "" for text in cell.iter() if local(text) == "t")
+        return "".join(text.text or "" for text in cell.iter() if local_name(text) == "t")
     raw = next((part.text or "" for part in cell if part.tag.endswith("}v") or part.tag == "v"), "")
     if kind == "s":
         return look.strings[int(raw)] if raw.strip().isdigit() and int(raw) < len(look.strings) else ""
@@ -191,7 +199,7 @@ def _styles(root: Element | None) -> list[str]:
     formats = {
         int(attribute(form, "numFmtId") or 0): attribute(form, "formatCode")
         for form in (root.iter() if root is not None else ())
-        if local(form) == "numFmt"
+        if local_name(form) == "numFmt"
     }
     looks = child(root, "cellXfs")
     return [_style(int(attribute(look, "numFmtId") or 0), formats) for look in (looks if looks is not None else ())]
@@ -219,10 +227,10 @@ def _strings(archive: Archive, member: str) -> list[str]:
 
 
 def _texts(part: Element) -> Iterator[Element]:
-    if local(part) == "t":
+    if local_name(part) == "t":
         yield part
-    elif local(part) == "r":
-        yield from (text for text in part if local(text) == "t")
+    elif local_name(part) == "r":
+        yield from (text for text in part if local_name(text) == "t")
 
 
 def _merged(archive: Archive, target: str) -> dict[tuple[int, int], tuple[int, int]]:

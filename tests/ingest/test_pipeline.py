@@ -9,7 +9,7 @@ import pytest
 from assay.core.errors import UserError
 from assay.index.filters import EVERYTHING
 from assay.ingest.parsed import Parsed, Unreadable
-from assay.ingest.sources import Source
+from assay.ingest.sources import SourceFile
 from assay.store import documents
 from assay.store.access import grants as people
 from assay.testing.word_embedder import WordEmbedder
@@ -50,9 +50,9 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
 
 
 def add(opened: Workspace, *files: Path, reader: Plain | None = None):
-    from assay.ingest.sources import sources
+    from assay.ingest.sources import find_sources
 
-    return asyncio.run(opened.add_sources(sources(files), reader=reader or Plain()))
+    return asyncio.run(opened.add_sources(find_sources(files), reader=reader or Plain()))
 
 
 def outcomes(report) -> dict[str, str]:
@@ -182,16 +182,16 @@ def test_a_file_without_text_is_never_called_read(opened: Workspace, tmp_path: P
         async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
             return Parsed(text="  \n ", kind="text")
 
-    source = Source("stdin:x", "x", data=b"x")
+    source = SourceFile("stdin:x", "x", data=b"x")
     report = asyncio.run(opened.add_sources([source], reader=Careless()))
     assert (report.files[0].status, report.readable) == ("empty", 0) and report.files[0].why
 
 
 def test_a_file_that_cannot_be_opened_is_reported_and_the_rest_goes_on(opened: Workspace, folder: Path):
-    missing = Source(str(folder / "ghost.txt"), "ghost.txt", path=folder / "ghost.txt")
-    from assay.ingest.sources import sources
+    missing = SourceFile(str(folder / "ghost.txt"), "ghost.txt", path=folder / "ghost.txt")
+    from assay.ingest.sources import find_sources
 
-    report = asyncio.run(opened.add_sources([missing, *sources([folder])], reader=Plain()))
+    report = asyncio.run(opened.add_sources([missing, *find_sources([folder])], reader=Plain()))
     assert report.files[0].status == "unreadable" and report.readable == 3
 
 
@@ -217,10 +217,10 @@ def test_what_the_index_has_but_the_store_does_not_is_never_shown(opened: Worksp
 
 def test_two_bases_do_not_see_each_other(opened: Workspace, folder: Path):
     from assay.core.events import SearchFilters
-    from assay.ingest.sources import sources
+    from assay.ingest.sources import find_sources
 
-    asyncio.run(opened.add_sources(sources([folder / "bell.txt"]), "chapel", reader=Plain()))
-    asyncio.run(opened.add_sources(sources([folder / "orlen.md"]), "town", reader=Plain()))
+    asyncio.run(opened.add_sources(find_sources([folder / "bell.txt"]), "chapel", reader=Plain()))
+    asyncio.run(opened.add_sources(find_sources([folder / "orlen.md"]), "town", reader=Plain()))
     hits = asyncio.run(opened.search("bell mayor", 10, SearchFilters(bases=("town",))))
     assert {Path(str(hit.fields["source"])).name for hit in hits} == {"orlen.md"}
     with pytest.raises(UserError, match="no knowledge base called 'attic'"):
@@ -295,12 +295,12 @@ def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, 
 
 
 def test_a_workspace_inside_the_folder_does_not_swallow_itself(folder: Path):
-    from assay.ingest.sources import sources
+    from assay.ingest.sources import find_sources
 
     with open_workspace(folder / "workspace", create=True) as inside:
         inside.embedder = WordEmbedder()
         for _ in range(2):
-            report = asyncio.run(inside.add_sources(sources([folder]), reader=Plain()))
+            report = asyncio.run(inside.add_sources(find_sources([folder]), reader=Plain()))
             assert {Path(file.path).name for file in report.files} == set(NOTES)
 
 
@@ -352,10 +352,10 @@ def test_removing_a_document_that_was_moved_removes_what_it_said_in_its_old_plac
 
 
 def test_two_adds_in_one_process_wait_for_each_other_without_blocking(opened: Workspace, folder: Path):
-    from assay.ingest.sources import sources
+    from assay.ingest.sources import find_sources
 
     async def both() -> None:
-        one, two = sources([folder / "bell.txt"]), sources([folder / "orlen.md"])
+        one, two = find_sources([folder / "bell.txt"]), find_sources([folder / "orlen.md"])
         await asyncio.wait_for(
             asyncio.gather(opened.add_sources(one, reader=Plain()), opened.add_sources(two, reader=Plain())), 30
         )

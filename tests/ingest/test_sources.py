@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
-from assay.ingest.sources import given, readable, sources
+from assay.ingest.sources import find_sources, printable_path, source_from_stdin
 
 
 def test_a_folder_that_cannot_be_listed_never_looks_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -22,7 +22,7 @@ def test_a_folder_that_cannot_be_listed_never_looks_empty(tmp_path: Path, monkey
 
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(UserError, match=r"shut' cannot be listed: Permission denied\. Check its permissions"):
-        sources([tmp_path])
+        find_sources([tmp_path])
 
 
 def test_a_name_that_is_not_utf_8_can_be_kept_and_its_file_still_be_read(tmp_path: Path):
@@ -31,14 +31,14 @@ def test_a_name_that_is_not_utf_8_can_be_kept_and_its_file_still_be_read(tmp_pat
         Path(os.fsdecode(place)).write_text("Coffee.")
     except OSError:
         pytest.skip("this file system takes no such name")
-    (source,) = sources([tmp_path])
+    (source,) = find_sources([tmp_path])
     assert source.uri == str(tmp_path.resolve()) + "/caf\\xe9.txt" and source.name == "caf\\xe9.txt"
     assert source.read() == b"Coffee." and source.size() == 7 and source.digest()
 
 
 def test_a_name_for_standard_input_that_is_not_utf_8_can_be_kept():
-    assert given("caf\udce9.txt", b"x").uri == "stdin:caf\\xe9.txt"
-    assert readable("café.txt") == "café.txt"
+    assert source_from_stdin("caf\udce9.txt", b"x").uri == "stdin:caf\\xe9.txt"
+    assert printable_path("café.txt") == "café.txt"
 
 
 @pytest.mark.parametrize("beside", ["index", "originals", "cache.db"])
@@ -52,21 +52,21 @@ def test_a_workspace_is_passed_over(tmp_path: Path, beside: str):
     else:
         place.mkdir()
         (place / "file.txt").write_text("Ours.")
-    assert [source.name for source in sources([tmp_path])] == ["note.txt"]
+    assert [source.name for source in find_sources([tmp_path])] == ["note.txt"]
 
 
 def test_somebody_elses_state_db_hides_nothing(tmp_path: Path):
     (tmp_path / "state.db").write_bytes(b"x")
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "note.txt").write_text("A note.")
-    assert {source.name for source in sources([tmp_path])} == {"state.db", "note.txt"}
+    assert {source.name for source in find_sources([tmp_path])} == {"state.db", "note.txt"}
 
 
 def test_a_home_folder_of_nobody_is_one_line():
     with pytest.raises(UserError, match="somebody who is not known here"):
-        sources([Path("~nobody-of-this-name/x")])
+        find_sources([Path("~nobody-of-this-name/x")])
 
 
 def test_a_name_that_is_too_long_is_one_line():
     with pytest.raises(UserError, match="cannot be opened: File name too long"):
-        sources([Path("x" * 300)])
+        find_sources([Path("x" * 300)])

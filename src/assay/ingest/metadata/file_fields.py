@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import date as Date
 
-from assay.ingest.metadata.authors import apart
+from assay.ingest.metadata.authors import split_and
 from assay.language.clean import tidy_whitespace
 
 _NO_TITLE = re.compile(
@@ -38,13 +38,13 @@ _DAY_FIRST = re.compile(r"(?:\w+,?\s+)?(\d{1,2})(?:st|nd|rd|th)?\.?\s+([a-z]+)\.
 _MONTH_FIRST = re.compile(r"(?:\w+day,?\s+)?([a-z]+)\.?\s+(?:(\d{1,2})(?:st|nd|rd|th)?,?\s+)?(\d{4})\b", re.IGNORECASE)
 
 
-def title(declared: str) -> str:
+def plausible_title(declared: str) -> str:
     """The declared title, or nothing where it is a program's own word for a file without one."""
     words = _PRODUCER.sub("", tidy_whitespace(declared).replace("\n", " "))
     return "" if _NO_TITLE.fullmatch(words) or len(words) > 400 or not any(map(str.isalnum, words)) else words
 
 
-def authors(*declared: str) -> tuple[str, ...]:
+def parse_authors(*declared: str) -> tuple[str, ...]:
     """Names from one or several fields; `A; B`, `A, B and C` and `A & B` are several people, `Doe, Jane` is one."""
     found: dict[str, None] = {}
     for names in declared:
@@ -58,7 +58,7 @@ def authors(*declared: str) -> tuple[str, ...]:
 def _names(names: str) -> list[str]:
     if ";" in names:
         return names.split(";")
-    parts = apart(names)
+    parts = split_and(names)
     # A comma stands between people only if there is a full name on both sides of it.
     return [
         name
@@ -69,7 +69,7 @@ def _names(names: str) -> list[str]:
     ]
 
 
-def date(declared: str) -> str | None:
+def parse_date(declared: str) -> str | None:
     """A date in ISO form, as precise as it was declared; none where it cannot be read without guessing."""
     words = tidy_whitespace(declared).replace("\n", " ")
     if match := _COMPACT.match(words) or _ISO.match(words):

@@ -15,8 +15,8 @@ from itertools import pairwise
 from statistics import median
 
 from assay.core.types import Section
-from assay.ingest.metadata.describe import Place
-from assay.ingest.pdf.layout import BULLET, Line
+from assay.ingest.metadata.fill import FrontLine
+from assay.ingest.pdf.layout import BULLET, TextLine
 from assay.language.clean import clean_text
 
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
@@ -42,7 +42,7 @@ LONGEST_HEADING = 160
 
 
 @dataclass(slots=True)
-class Words:
+class WordPositions:
     """Where each word of the text came from. Columns rather than objects: a book has half a million words."""
 
     start: array[int] = field(default_factory=lambda: array("q"))
@@ -69,7 +69,7 @@ class Words:
 class Paragraph:
     """Lines that belong together; `pages` says on which page each stands."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     pages: tuple[int, ...]
 
     @property
@@ -78,32 +78,32 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PdfText:
     """The text of a document, and how to find one's way back from it."""
 
     text: str
-    words: Words
+    words: WordPositions
     pages: tuple[int, ...]
     sections: tuple[Section, ...]
-    front: tuple[Place, ...]
+    front: tuple[FrontLine, ...]
 
 
-def write(
-    pages: Sequence[list[Line]],
-    turned: Sequence[list[Line]],
+def build_text(
+    pages: Sequence[list[TextLine]],
+    turned: Sequence[list[TextLine]],
     heights: Sequence[float],
     outline: Mapping[tuple[int, str], int],
-) -> Written:
+) -> PdfText:
     """`turned` are lines that run up the page; `outline` is the file's own contents: (page, folded title) → level."""
     body = _body_size(pages)
-    paragraphs = _with_turned(list(paragraphs_of(pages, body)), turned)
+    paragraphs = _with_turned(list(group_paragraphs(pages, body)), turned)
     levels = _levels(paragraphs, body, outline)
     vocabulary = Counter(
         word.strip(".,;:()[]“”\"'") for lines in pages for line in lines for word in line.text.casefold().split()[:-1]
     )
     out = _Writer(vocabulary)
     sections: list[Section] = []
-    front: list[Place] = []
+    front: list[FrontLine] = []
     starts: dict[int, int] = {}
     for number, paragraph in enumerate(paragraphs):
         start, lines = out.paragraph(paragraph, starts)
@@ -114,7 +114,7 @@ def write(
             if page < 2 and len(front) < 150:
                 y = line.y0 / max(heights[page], 1.0)
                 text = "\t".join(run.text for run in line.runs) if line.cells else line.text
-                front.append(Place(text, low, high, page, line.size, line.bold, y, number, line.column < 0))
+                front.append(FrontLine(text, low, high, page, line.size, line.bold, y, number, line.column < 0))
     offsets, reached = [], 0
     for page in range(len(pages)):
         reached = max(reached, starts.get(page, reached))
@@ -128,7 +128,7 @@ def write(
             offsets[page] = following
     offsets = offsets or [0]
     offsets[0] = 0
-    return Written("".join(out.parts), out.words, tuple(offsets), tuple(sections), tuple(front))
+    return PdfText("".join(out.parts), out.words, tuple(offsets), tuple(sections), tuple(front))
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class _Writer:
     vocabulary: Counter[str]
     parts: list[str] = field(default_factory=list)
     length: int = 0
-    words: Words = field(default_factory=Words)
+    words: WordPositions = field(default_factory=WordPositions)
 
     def since(self, start: int) -> str:
         tail, size = [], 0
@@ -166,7 +166,7 @@ class _Writer:
                 self.add("\n" if tabular[index] or tabular[index + 1] or _stopped(line, following) else " ")
         return start, spans
 
-    def line(self, line: Line, page: int, following: Line | None, tabular: bool) -> bool:
+    def line(self, line: TextLine, page: int, following: TextLine | None, tabular: bool) -> bool:
         """Write a line; true if its last word runs on into the next line."""
         glued = False
         for number, run in enumerate(line.runs):
@@ -175,10 +175,10 @@ class _Writer:
             for index, word in enumerate(run.words):
                 if index:
                     self.add(" ")
-                text = spelled(word.text)
+                text = normalise_word(word.text)
                 last = word.last
                 if following is not None and word is line.runs[-1].words[-1] and text[-1:] in HYPHENS and text[:-1]:
-                    next_word = spelled(following.runs[0].words[0].text)
+                    next_word = normalise_word(following.runs[0].words[0].text)
                     glued = text[-2].isalpha() and next_word[:1].isalnum()
                     if glued and next_word[:1].islower() and self.joins(text[:-1], next_word):
                         text, last = text[:-1], last - 1
@@ -206,14 +206,14 @@ class _Writer:
         return not (both and min(self.vocabulary[left_word], self.vocabulary[right_word]) >= 2)
 
 
-def _stopped(line: Line, following: Line) -> bool:
+def _stopped(line: TextLine, following: TextLine) -> bool:
     """Did the author end the line? The next word would have fitted in with much room to spare: an address, a poem, code."""
     first = following.runs[0].words[0]
     room = line.right - line.x1 - (first.x1 - first.x0)
     return room > 0.3 * (line.right - line.left) and line.x0 < line.left + 0.25 * (line.right - line.left)
 
 
-def spelled(word: str) -> str:
+def normalise_word(word: str) -> str:
     """The word as it is searched for: ligatures opened, marks nobody sees gone."""
     return word if word.isascii() and word.isprintable() else clean_text(word.translate(LIGATURES))
 
@@ -221,7 +221,7 @@ def spelled(word: str) -> str:
 # --- paragraphs -----------------------------------------------------------------------------------------------------
 
 
-def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[Line]]) -> list[Paragraph]:
+def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[TextLine]]) -> list[Paragraph]:
     """Put a page's sideways lines before its last paragraph, so that they never cut one that runs on to the next page."""
     for page, lines in enumerate(turned):
         if lines:
@@ -232,11 +232,11 @@ def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[Line]]) -> l
     return paragraphs
 
 
-def paragraphs_of(pages: Sequence[list[Line]], body: float) -> Iterator[Paragraph]:
+def group_paragraphs(pages: Sequence[list[TextLine]], body: float) -> Iterator[Paragraph]:
     """Group lines; a paragraph may run on into the next column or page."""
     pitch = _pitches(pages)
     flat = [(line, page) for page, lines in enumerate(pages) for line in lines]
-    current: list[tuple[Line, int]] = []
+    current: list[tuple[TextLine, int]] = []
     for index, (line, page) in enumerate(flat):
         following = flat[index + 1] if index + 1 < len(flat) else None
         after = following[0] if following and following[1] == page and following[0].column == line.column else None
@@ -248,7 +248,7 @@ def paragraphs_of(pages: Sequence[list[Line]], body: float) -> Iterator[Paragrap
         yield Paragraph(*zip(*current, strict=True))
 
 
-def _pitches(pages: Sequence[list[Line]]) -> dict[float, float]:
+def _pitches(pages: Sequence[list[TextLine]]) -> dict[float, float]:
     """For each size of type, how far apart its lines usually stand."""
     steps: dict[float, list[float]] = {}
     for lines in pages:
@@ -259,7 +259,11 @@ def _pitches(pages: Sequence[list[Line]]) -> dict[float, float]:
 
 
 def _begins(
-    last: tuple[Line, int], now: tuple[Line, int], after: Line | None, pitch: Mapping[float, float], body: float
+    last: tuple[TextLine, int],
+    now: tuple[TextLine, int],
+    after: TextLine | None,
+    pitch: Mapping[float, float],
+    body: float,
 ) -> bool:
     (before, before_page), (line, page) = last, now
     em = max(line.size, 4.0)
@@ -292,7 +296,7 @@ def _begins(
 # --- headings -------------------------------------------------------------------------------------------------------
 
 
-def _body_size(pages: Sequence[list[Line]]) -> float:
+def _body_size(pages: Sequence[list[TextLine]]) -> float:
     sizes: Counter[float] = Counter()
     for lines in pages:
         for line in lines:
@@ -300,7 +304,7 @@ def _body_size(pages: Sequence[list[Line]]) -> float:
     return sizes.most_common(1)[0][0] if sizes else 10.0
 
 
-def folded(title: str) -> str:
+def fold_title(title: str) -> str:
     """A title as tables of contents and pages agree on it."""
     return re.sub(r"\W+", "", NUMBERED.sub("", title)).casefold()
 
@@ -311,7 +315,7 @@ def _levels(paragraphs: Sequence[Paragraph], body: float, outline: Mapping[tuple
     deep: dict[int, int] = {}
     for index, paragraph in enumerate(paragraphs):
         text, line = paragraph.text, paragraph.lines[0]
-        listed = outline.get((paragraph.pages[0], folded(text))) if len(text) <= 300 else None
+        listed = outline.get((paragraph.pages[0], fold_title(text))) if len(text) <= 300 else None
         if listed:
             deep[index] = listed
         elif looks_like_heading(paragraph, body):

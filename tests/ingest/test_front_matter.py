@@ -6,10 +6,10 @@ import pytest
 
 from assay.core.types import Section
 from assay.ingest.formats.detect import read
-from assay.ingest.metadata import declared
-from assay.ingest.metadata.describe import fill_metadata
-from assay.ingest.metadata.document_date import date_in_name
-from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.metadata import file_fields
+from assay.ingest.metadata.document_date import find_date_in_file_name
+from assay.ingest.metadata.fill import fill_metadata
+from assay.ingest.parsed import FileLimits, Parsed
 
 PROSE = (
     "\n\n" + "The hedges were looked at in spring and again in autumn, and most of them were found in good order. " * 3
@@ -89,7 +89,7 @@ def test_a_heading_over_a_whole_document_is_its_title() -> None:
     ],
 )
 def test_an_and_inside_the_name_of_an_organisation_does_not_split_it(written: str, authors: tuple[str, ...]) -> None:
-    assert declared.authors(written) == authors
+    assert file_fields.parse_authors(written) == authors
 
 
 def test_a_unit_signs_a_document_beside_its_date() -> None:
@@ -152,16 +152,16 @@ def test_a_date_over_a_paragraph_without_a_blank_line_counts() -> None:
     ],
 )
 def test_a_file_is_named_by_a_day_or_a_month(name: str, iso: str | None) -> None:
-    assert date_in_name(name) == iso
+    assert find_date_in_file_name(name) == iso
 
 
 def test_the_name_of_a_file_is_the_last_resort() -> None:
-    assert read(b"Hedges grow.", "hedges-2025-02.txt", Limits()).date == "2025-02"
-    assert read(b"Date: 3 May 2021\n\nHedges grow.", "hedges-2025-02.txt", Limits()).date == "2021-05-03"
-    assert read(b"name,day\nOak,2020-01-01\n", "trees-2025-02.csv", Limits()).date == "2025-02"
+    assert read(b"Hedges grow.", "hedges-2025-02.txt", FileLimits()).date == "2025-02"
+    assert read(b"Date: 3 May 2021\n\nHedges grow.", "hedges-2025-02.txt", FileLimits()).date == "2021-05-03"
+    assert read(b"name,day\nOak,2020-01-01\n", "trees-2025-02.csv", FileLimits()).date == "2025-02"
 
 
 def test_a_message_has_its_subject_its_sender_and_its_day() -> None:
     heads = b"From: Garden Team <g@example.org>\nDate: Fri, 25 Apr 2025 16:18:30 +0200\nSubject: Hedges\n\n"
-    found = read(heads + b"On 1 May 2020 we began.\n", "hedges-2019-01.eml", Limits())
+    found = read(heads + b"On 1 May 2020 we began.\n", "hedges-2019-01.eml", FileLimits())
     assert (found.title, found.authors, found.date) == ("Hedges", ("Garden Team",), "2025-04-25")

@@ -12,9 +12,9 @@ from reportlab.pdfgen.canvas import Canvas
 
 from assay.core.types import Section
 from assay.ingest.metadata.authors import is_name
-from assay.ingest.metadata.describe import abstract_in, fill_metadata
-from assay.ingest.metadata.document_date import date_in, document_date
-from assay.ingest.parsed import Limits, Parsed
+from assay.ingest.metadata.document_date import find_date, find_document_date
+from assay.ingest.metadata.fill import fill_metadata, find_abstract
+from assay.ingest.parsed import FileLimits, Parsed
 from assay.ingest.pdf.reader import parse
 
 WIDTH, _ = A4
@@ -38,7 +38,7 @@ def document(*lines: tuple[str, str, float, bool], title: str = "", author: str 
             y -= 1.25 * size
         y -= 0.8 * size
     canvas.save()
-    return parse(out.getvalue(), "paper.pdf", Limits())
+    return parse(out.getvalue(), "paper.pdf", FileLimits())
 
 
 def wrapped(canvas: Canvas, words: str, font: str, size: float) -> Sequence[str]:
@@ -145,7 +145,7 @@ def test_a_numbered_heading_is_not_the_title_of_an_excerpt() -> None:
     ],
 )
 def test_a_date_is_as_precise_as_it_is_written(words: str, iso: str | None) -> None:
-    assert date_in(words) == iso
+    assert find_date(words) == iso
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_date_is_as_precise_as_it_is_written(words: str, iso: str | None) -> N
     ],
 )
 def test_the_documents_own_date_is_the_one_it_claims(text: str, iso: str | None) -> None:
-    assert document_date(text) == iso
+    assert find_document_date(text) == iso
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_documents_own_date_is_the_one_it_claims(text: str, iso: str | None)
     ],
 )
 def test_a_date_that_stands_by_itself_above_the_text_is_the_documents(line: str, iso: str | None) -> None:
-    assert document_date("x", f"A Report\n{line}\nText") == iso
+    assert find_document_date("x", f"A Report\n{line}\nText") == iso
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_a_date_that_stands_by_itself_above_the_text_is_the_documents(line: str,
 def test_a_date_in_a_title_is_the_documents_only_if_such_documents_are_called_by_it(
     title: str, iso: str | None
 ) -> None:
-    assert document_date("x", "", title) == iso
+    assert find_document_date("x", "", title) == iso
 
 
 def test_what_stands_above_the_text_counts_before_what_stands_in_it() -> None:
     text = "The Mill\n4 March 2022\nSummary\nDate: 1 February 2022"
-    assert document_date(text, "4 March 2022") == "2022-03-04"
-    assert document_date(text, "Published: May 2022\n4 March 2022") == "2022-05"
-    assert document_date("Accepted 1 June 2021", "Received 12 May 2021\nBerlin, 4 March 2022") == "2022-03-04"
+    assert find_document_date(text, "4 March 2022") == "2022-03-04"
+    assert find_document_date(text, "Published: May 2022\n4 March 2022") == "2022-05"
+    assert find_document_date("Accepted 1 June 2021", "Received 12 May 2021\nBerlin, 4 March 2022") == "2022-03-04"
 
 
 def test_a_report_has_its_own_date_and_not_that_of_the_event_in_its_title() -> None:
@@ -283,19 +283,19 @@ def test_other_words_do_not(words: str) -> None:
 
 def test_an_abstract_may_open_its_paragraph() -> None:
     text = f"Title\n\nAbstract. {BODY.strip()}\n\nKeywords: evidence\n\n1 Introduction\n\nMore."
-    start, end = abstract_in(text) or (0, 0)
+    start, end = find_abstract(text) or (0, 0)
     assert text[start:end] == BODY.strip()
 
 
 def test_an_abstract_ends_where_the_next_section_begins() -> None:
     text = f"Abstract\n\n{BODY}\n\nBackground\n\n{BODY}"
     at = text.index("Background")
-    start, end = abstract_in(text, [Section("Background", 1, at, at + 10)]) or (0, 0)
+    start, end = find_abstract(text, [Section("Background", 1, at, at + 10)]) or (0, 0)
     assert text[start:end] == BODY.strip()
 
 
 def test_the_word_abstract_in_a_sentence_is_no_abstract() -> None:
-    assert abstract_in("An abstract painting is a painting.\n\nAbstract art is art. " + BODY) is None
+    assert find_abstract("An abstract painting is a painting.\n\nAbstract art is art. " + BODY) is None
 
 
 def test_the_first_lines_of_a_plain_text_may_say_what_it_is() -> None:

@@ -1,6 +1,6 @@
 """Title, authors, date and abstract, by layout and rule. What is not there stays empty: nothing is invented.
 
-PDFs come with the looks of their first lines; other formats with what their own fields said. Only gaps are filled.
+PDFs come with the looks of their first lines; other formats with what their own fields  Only gaps are filled.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from itertools import groupby
 
 from assay.core.formats import TitleSource, format_named
 from assay.core.types import Section
-from assay.ingest.metadata import declared as said
 from assay.ingest.metadata import front_matter as top
-from assay.ingest.metadata.authors import AFFILIATION, DEGREES, is_name, is_organisation, names_in
-from assay.ingest.metadata.document_date import date_in, date_in_name, document_date
+from assay.ingest.metadata.authors import AFFILIATION, DEGREES, find_people, is_name, is_organisation
+from assay.ingest.metadata.document_date import find_date, find_date_in_file_name, find_document_date
+from assay.ingest.metadata.file_fields import parse_authors, plausible_title
 from assay.ingest.metadata.front_matter import NEAR, NO_TITLE
 from assay.ingest.parsed import Parsed
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A line of the first pages, with its looks: what a title page is read from."""
+class FrontLine:
+    """A line of the first pages with its typography, from which the title page is read."""
 
     text: str
     start: int
@@ -36,7 +36,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class FrontPage:
     title: str = ""
     authors: tuple[str, ...] = ()
     date: str | None = None
@@ -57,50 +57,50 @@ AFTER_ABSTRACT = re.compile(
 )
 
 
-def describe(
+def read_front_page(
     text: str,
     sections: Sequence[Section] = (),
-    front: Sequence[Place] = (),
+    front: Sequence[FrontLine] = (),
     declared: Mapping[str, str] | None = None,
-) -> Described:
+) -> FrontPage:
     """What a laid-out document says of itself on its first page; `declared` is what the file's fields claim."""
     claims = declared or {}
     upright = [place for place in front if place.page == 0 and not place.turned]
-    titled = title_lines(upright)
+    titled = find_title_lines(upright)
     title = " ".join(place.text.strip() for place in titled)
-    claimed = said.title(claims.get("title", ""))
+    claimed = plausible_title(claims.get("title", ""))
     if claimed and _folded(claimed) in _folded(text[:NEAR]) and len(claimed.split()) > 1:
         title = title if _folded(claimed) in _folded(title) and len(title) < 2 * len(claimed) else claimed
     elif not title and len(claimed.split()) > 2 and "_" not in claimed:
         title = claimed
-    abstract = abstract_in(text, sections)
+    abstract = find_abstract(text, sections)
     below = [place for place in upright if titled and place.start >= max(line.end for line in titled)]
-    authors, count = top.organisation([place.text for place in below])
+    authors, count = top.find_signing_organisation([place.text for place in below])
     after = below[count - 1].end if count else 0
     if not authors:
-        authors, after = authors_below(upright, titled)
+        authors, after = find_authors_below(upright, titled)
     if authors and not count and abstract is None and not _vouched(upright, after):
         authors, after = (), 0
     if not authors:
-        names = said.authors(claims.get("author", ""))
+        names = parse_authors(claims.get("author", ""))
         authors = tuple(name for name in names if is_name(name) or is_organisation(name))
     page = text[: max((place.end for place in front if place.page == 0), default=NEAR)][:8_000]
-    return Described(
+    return FrontPage(
         title=re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
         authors=authors,
-        date=document_date(page, _head(upright, titled), title),
+        date=find_document_date(page, _head(upright, titled), title),
         abstract=abstract,
         body=max([after, *(place.end for place in titled)]),
     )
 
 
-def _head(lines: Sequence[Place], titled: Sequence[Place]) -> str:
+def _head(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> str:
     """The lines above the running text, without the title's own."""
     kept: list[str] = []
     for _, group in groupby(lines, key=lambda line: line.paragraph):
         paragraph = list(group)
         if top.is_prose(" ".join(line.text for line in paragraph)):
-            return "\n".join([*kept[:25], *top.lead_of([line.text for line in paragraph])])
+            return "\n".join([*kept[:25], *top.lines_before_sentence([line.text for line in paragraph])])
         kept += [line.text for line in paragraph if line not in titled]
     return "\n".join(kept[:25])
 
@@ -109,21 +109,21 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
     """A parsed document with its gaps filled from its text and, last, from the name of its file."""
     format = format_named(parsed.kind)
     if not format.has_title:
-        return replace(parsed, date=parsed.date or date_in_name(name))
-    fields = top.fields(parsed.text) if format.header_lines else {}
-    title = parsed.title or said.title(fields.get("title", "")) or _opening(parsed, format.title_source)
-    head = top.head_of(parsed.text)
-    lines = top.below_title(head, title)
-    abstract = parsed.abstract or abstract_in(parsed.text, parsed.sections)
-    signed = () if format.described_by_layout else top.people(lines, sure=abstract is not None)
-    date = date_in(fields.get("date", "")) or document_date(parsed.text[:2_000], "\n".join(lines), title)
-    authors = said.authors(fields.get("author", "")) or signed or top.organisation(lines)[0]
+        return replace(parsed, date=parsed.date or find_date_in_file_name(name))
+    fields = top.parse_header_lines(parsed.text) if format.header_lines else {}
+    title = parsed.title or plausible_title(fields.get("title", "")) or _opening(parsed, format.title_source)
+    head = top.text_above_prose(parsed.text)
+    lines = top.lines_below_title(head, title)
+    abstract = parsed.abstract or find_abstract(parsed.text, parsed.sections)
+    signed = () if format.described_by_layout else top.find_byline(lines, sure=abstract is not None)
+    date = find_date(fields.get("date", "")) or find_document_date(parsed.text[:2_000], "\n".join(lines), title)
+    authors = parse_authors(fields.get("author", "")) or signed or top.find_signing_organisation(lines)[0]
     by_program = format.authored_by_program
     return replace(
         parsed,
         title=title,
         authors=(signed or parsed.authors if by_program else parsed.authors) or authors,
-        date=(date or parsed.date if by_program else parsed.date or date) or date_in_name(name),
+        date=(date or parsed.date if by_program else parsed.date or date) or find_date_in_file_name(name),
         abstract=abstract,
     )
 
@@ -131,13 +131,13 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
 def _opening(parsed: Parsed, source: TitleSource) -> str:
     """The title that the text opens with: its first line, or a heading over the whole text."""
     if source is TitleSource.first_line:
-        return top.title_line(parsed.text)
+        return top.find_title_line(parsed.text)
     if source is TitleSource.none or not parsed.sections:
         return ""
     first, *others = parsed.sections
     over = not parsed.text[: first.start].strip() and all(section.level > first.level for section in others)
     fits = len(first.title) <= 200 and not first.title.endswith(":") and not NO_TITLE.match(first.title)
-    return said.title(first.title) if over and fits else ""
+    return plausible_title(first.title) if over and fits else ""
 
 
 # --- title ----------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _opening(parsed: Parsed, source: TitleSource) -> str:
 MARKS_AT_END = re.compile(r"\s{0,9}[∗*†‡§]{1,9}\s{0,9}$")
 
 
-def title_lines(lines: Sequence[Place]) -> list[Place]:
+def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
     """The largest words in the upper part of the first page, over as many lines as they take."""
     placed = zip(lines, [None, *lines], strict=False)  # each with the line over it
     upper = [line for line, over in placed if line.y < 0.65 and (_runs_on(over, line) or _has_words(line.text))]
@@ -179,7 +179,7 @@ def title_lines(lines: Sequence[Place]) -> list[Place]:
     return _together([line for line in upper if line.bold and line.size == first.size]) if headed else []
 
 
-def _told(lines: Sequence[Place], below: Place) -> int:
+def _told(lines: Sequence[FrontLine], below: FrontLine) -> int:
     """How many lines of running text stand over this one."""
     over = (line.text.split() for line in lines if line.start < below.start and line.y < below.y)
     return sum(len(words) >= 8 and 2 * sum(word[:1].islower() for word in words) > len(words) for words in over)
@@ -190,7 +190,7 @@ OPEN_END = re.compile(
 )
 
 
-def _runs_on(over: Place | None, line: Place) -> bool:
+def _runs_on(over: FrontLine | None, line: FrontLine) -> bool:
     """Is this line, a date perhaps, the end of the words over it?"""
     alike = over is not None and abs(over.size - line.size) < 0.06 * line.size and over.bold == line.bold
     return over is not None and alike and bool(OPEN_END.search(over.text)) and not over.text[:1].isdigit()
@@ -198,10 +198,10 @@ def _runs_on(over: Place | None, line: Place) -> bool:
 
 def _has_words(text: str) -> bool:
     """More than a number or a date."""
-    return sum(map(str.isalpha, text)) >= 3 and not (len(text) < 40 and date_in(text) is not None)
+    return sum(map(str.isalpha, text)) >= 3 and not (len(text) < 40 and find_date(text) is not None)
 
 
-def _together(lines: list[Place]) -> list[Place]:
+def _together(lines: list[FrontLine]) -> list[FrontLine]:
     """The first of these lines and those that follow it directly."""
     group = lines[:1]
     for line in lines[1:]:
@@ -214,7 +214,7 @@ def _together(lines: list[Place]) -> list[Place]:
 # --- authors --------------------------------------------------------------------------------------------------------
 
 
-def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tuple[str, ...], int]:
+def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> tuple[tuple[str, ...], int]:
     """Names under the title, set alike; and where their last line ends."""
     if not titled:
         return (), 0
@@ -227,7 +227,7 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
         words = line.text.strip()
         if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
             break
-        names = [] if AFFILIATION.search(DEGREES.sub("", words)) else names_in(words)
+        names = [] if AFFILIATION.search(DEGREES.sub("", words)) else find_people(words)
         if style is None:
             if not names:
                 if len(words.split()) > 12 or line.start - last > 600:
@@ -240,7 +240,7 @@ def authors_below(lines: Sequence[Place], titled: Sequence[Place]) -> tuple[tupl
             continue
         gathered += (" " if _goes_on(gathered, words) else ", ") + line.text if gathered else line.text
         end = line.end
-    return tuple(dict.fromkeys(names_in(gathered))), end
+    return tuple(dict.fromkeys(find_people(gathered))), end
 
 
 OPENING = re.compile(r"(?:\d\.?|I\.)?\s{0,20}introduction\b", re.IGNORECASE)
@@ -249,7 +249,7 @@ VOUCHES = re.compile(
 )
 
 
-def _vouched(lines: Sequence[Place], after: int) -> bool:
+def _vouched(lines: Sequence[FrontLine], after: int) -> bool:
     """Names stand over an affiliation or an address; the heads of a table do not."""
     near = [line for line in lines if line.start <= after + 400]
     return any(VOUCHES.search(line.text) for line in near)
@@ -265,7 +265,7 @@ def _goes_on(gathered: str, words: str) -> bool:
 # --- abstract -------------------------------------------------------------------------------------------------------
 
 
-def abstract_in(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] | None:
+def find_abstract(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] | None:
     """The words under (or after) "Abstract", without the label; none where there is no label."""
     match = ABSTRACT.search(text, 0, ABSTRACT_WITHIN)
     if match is None:

@@ -34,7 +34,7 @@ _SKIPPED = frozenset(
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 
 
-def walk(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
+def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
     """Append all text under `root`; headings become sections, `below` levels deeper than they say."""
     writer = _Writer(out, below)
     node: LexborNode | None = root

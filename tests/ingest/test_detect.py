@@ -9,7 +9,7 @@ import pytest
 
 from assay.core.formats import FORMATS, format_of_suffix
 from assay.ingest.formats.detect import UNSUPPORTED, complete, detect_format, read
-from assay.ingest.parsed import Limits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -25,13 +25,13 @@ def zipped(*names: str, content: bytes = b"<x/>", compress: int = zipfile.ZIP_DE
     return out.getvalue()
 
 
-def kind(data: bytes, name: str = "file", limits: Limits | None = None) -> str:
-    return detect_format(data, name, limits or Limits()).name
+def kind(data: bytes, name: str = "file", limits: FileLimits | None = None) -> str:
+    return detect_format(data, name, limits or FileLimits()).name
 
 
-def refusal(data: bytes, name: str = "file", limits: Limits | None = None) -> Refused:
+def refusal(data: bytes, name: str = "file", limits: FileLimits | None = None) -> Refused:
     with pytest.raises(Refused) as caught:
-        detect_format(data, name, limits or Limits())
+        detect_format(data, name, limits or FileLimits())
     assert caught.value.why.endswith(".")
     return caught.value
 
@@ -108,9 +108,9 @@ def test_a_zip_bomb_is_seen_before_it_is_unpacked() -> None:
     bomb = zipped("word/document.xml", content=b"\0" * 30_000_000)
     assert len(bomb) < 100_000
     assert refusal(bomb, "x.docx").status is Status.too_large
-    assert kind(bomb, "x.docx", Limits(expansion=10_000)) == "docx"
+    assert kind(bomb, "x.docx", FileLimits(expansion=10_000)) == "docx"
     stored = zipped("word/document.xml", content=b"\0" * 3_000_000, compress=zipfile.ZIP_STORED)
-    assert refusal(stored, "x.docx", Limits(expanded_bytes=2_000_000)).status is Status.too_large
+    assert refusal(stored, "x.docx", FileLimits(expanded_bytes=2_000_000)).status is Status.too_large
 
 
 def test_a_locked_zip_is_encrypted() -> None:
@@ -123,25 +123,25 @@ def test_a_locked_zip_is_encrypted() -> None:
 def test_a_document_without_text_is_never_read() -> None:
     for text in ("", " \n\t ", "\n\n"):
         with pytest.raises(Refused) as caught:
-            complete(Parsed(text, "text"), Limits())
+            complete(Parsed(text, "text"), FileLimits())
         assert caught.value.status is Status.empty
 
 
 def test_limits_hold_for_every_format() -> None:
     with pytest.raises(Refused) as caught:
-        complete(Parsed("x" * 50, "text"), Limits(characters=49))
+        complete(Parsed("x" * 50, "text"), FileLimits(characters=49))
     assert caught.value.status is Status.too_large
     with pytest.raises(Refused) as caught:
-        complete(Parsed("x y", "text", pages=(0, 1, 2)), Limits(pages=2))
+        complete(Parsed("x y", "text", pages=(0, 1, 2)), FileLimits(pages=2))
     assert caught.value.status is Status.too_large
     with pytest.raises(Refused) as caught:
-        read(b"x" * 50, "x.txt", Limits(bytes=49))
+        read(b"x" * 50, "x.txt", FileLimits(bytes=49))
     assert caught.value.status is Status.too_large
 
 
 def test_a_plain_text_is_read_with_its_language() -> None:
     text = "The cat sat on the mat, and it was not amused by what it saw from there."
-    parsed = read(text.encode(), "cat.txt", Limits())
+    parsed = read(text.encode(), "cat.txt", FileLimits())
     assert parsed.text == text and parsed.language == "en"
 
 
