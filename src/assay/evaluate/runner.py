@@ -87,7 +87,7 @@ async def measure_retrieval(
     """Ranking quality of one search per query, with the current settings."""
     with await open_collection(collection, cache, report, **flags) as opened:
         ids = _collection_ids(opened)
-        search_context = await opened.search_context(opened.scope([BASE]))
+        search_context = await opened.context.search_context(opened.scope([BASE]))
         queries = list(collection.queries.items())[: limit or None]
         rankings: dict[str, list[str]] = {}
         began = time.perf_counter()
@@ -115,7 +115,7 @@ async def measure_multihop(
     with await open_collection(collection, cache, report, **flags) as opened:
         ids = _collection_ids(opened)
         scope = opened.scope([BASE])
-        search_context = await opened.search_context(scope)
+        search_context = await opened.context.search_context(scope)
         queries = list(collection.queries.items())[: limit or None]
         began = time.perf_counter()
         for number, (query, words) in enumerate(queries, 1):
