@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.core.run import Run
     from assay.core.settings import Settings
     from assay.governance.replay import Replayed
+    from assay.index.retrieve import SearchContext
     from assay.ingest.parsed import PageBox
     from assay.ingest.pipeline import DocumentReader, Progress
     from assay.ingest.readiness import Readiness
@@ -221,6 +222,10 @@ class Workspace:
         data = self.original(found) if found and format_named(found.kind).page_images else None
         return await find_boxes(found, data, start, end, file_limits(self.settings)) if found and data else []
 
+    async def search_context(self, scope: Scope) -> SearchContext:
+        """What a search, or a tool, needs to look through the bases in `scope`."""
+        return await self.context.search_context(scope)
+
     async def search(self, query: str, k: int = 10, where: SearchFilters | None = None) -> list[Hit]:
         """The k best passages for a query."""
         from assay.index.retrieve import retrieve
@@ -228,7 +233,7 @@ class Workspace:
 
         where = where or SearchFilters()
         scope = self.scope(where.bases)
-        return await retrieve(await self.context.search_context(scope), query, k, scope, filter_for(where))
+        return await retrieve(await self.search_context(scope), query, k, scope, filter_for(where))
 
     # --- erasing and sharing ----------------------------------------------------------------------------------------
 
