@@ -68,13 +68,12 @@ async def agent(
         return await search(context, query)
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
-    opened.models_agreed()
     roles = await model_roles.connect(opened.context)  # the endpoint is asked once what it can do
 
     async def run() -> Run:
         asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=model_roles.role_models(roles))
         run = opened.record(Run(records.begin(opened.store, opened.principal.id), ()), asked)
-        context = replace(await ask.run_context_for(opened.context.context, run, roles), tools=tools)
+        context = replace(await ask.run_context_for(opened.context, run, roles), tools=tools)
         async for event in carry_on(run, context):
             run = run.then(event)
         assert run.answer and len(run.answer.blocks[0].claims) == 4, run.events[-1]

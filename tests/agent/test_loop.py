@@ -39,7 +39,7 @@ def asked(question: str = QUESTION) -> Run:
 
 
 def context(opened: Workspace) -> RunContext:
-    return replace(asyncio.run(run_context_for(opened.context.context, asked())), record=Run.then)
+    return replace(asyncio.run(run_context_for(opened.context, asked())), record=Run.then)
 
 
 def test_what_comes_next_follows_from_the_events_alone():

@@ -351,7 +351,7 @@ async def test_what_is_left_of_a_set_is_said(folder: Path):
         run = [await anext(steps) for _ in range(5)][-1][0]
         await steps.aclose()
         assert run.kinds[-1] == "Decided"
-        context = await run_context_for(workspace.context.context, run, await connect(workspace.context))
+        context = await run_context_for(workspace.context, run, await connect(workspace.context))
         run = await play(run, replace(context, tool_context=replace(context.tool_context, most=1)))
     examined = run.answer.examined if run.answer else None
     assert examined is not None and examined.left > 0

@@ -177,7 +177,7 @@ async def test_the_events_replay_to_the_same_answer_with_no_server(folder: Path)
     with opened(folder) as workspace:
         again = workspace.run(run.id)
         assert again == run
-        replayed = await replay(again, await run_context_for(workspace.context.context, again))
+        replayed = await replay(again, await run_context_for(workspace.context, again))
     assert replayed.differences == () and replayed.answer == run.answer
 
 
@@ -202,7 +202,7 @@ async def test_a_record_that_was_tampered_with_does_not_replay(folder: Path):
         place = next(at for at, event in enumerate(run.events) if isinstance(event, kind) and change(event) != event)
         forged = Run(run.id, (*run.events[:place], change(run.events[place]), *run.events[place + 1 :]))
         with opened(folder) as workspace:
-            replayed = await replay(forged, await run_context_for(workspace.context.context, forged))
+            replayed = await replay(forged, await run_context_for(workspace.context, forged))
         assert any(f"record {place}: {kind.__name__}" in each for each in replayed.differences), kind.__name__
 
 
@@ -216,7 +216,7 @@ async def test_a_look_up_that_finds_nothing_becomes_research_and_replays(folder:
     assert [event.route.value for event in run.events if isinstance(event, Routed)] == ["lookup", "research"]
     assert run.answer is not None and run.answer.claims[0].text == "Ines Tallow tends the beacon."
     with opened(folder) as workspace:
-        replayed = await replay(run, await run_context_for(workspace.context.context, run))
+        replayed = await replay(run, await run_context_for(workspace.context, run))
     assert replayed.differences == () and replayed.answer == run.answer
     assert not model.problems
 
@@ -241,7 +241,7 @@ class Counted:
 async def _kit(workspace: Workspace, run: Run, model: Counted) -> RunContext:
     seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
     meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
-    return replace(await run_context_for(workspace.context.context, run), record=Run.then, meter=meter)
+    return replace(await run_context_for(workspace.context, run), record=Run.then, meter=meter)
 
 
 def _asked(question: str = QUESTION, tools: bool = True, **how: Any) -> Run:

@@ -180,7 +180,7 @@ async def test_a_turn_is_replayed_from_its_record(folder: Path):
     with opened(folder) as workspace:
         first = await turned(workspace, FIRST)
         second = await turned(workspace, "Does it lean?", first.asked.thread)
-        again = await replay(second, await run_context_for(workspace.context.context, second))
+        again = await replay(second, await run_context_for(workspace.context, second))
         assert again.differences == () and again.answer == second.answer
 
 

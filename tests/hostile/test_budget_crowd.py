@@ -248,7 +248,7 @@ async def test_a_ceiling_is_an_outcome_and_the_words_say_whose_it_is(
     assert run.stopped is not None and run.stopped.reason == reason, run.stopped
     assert whose in run.stopped.why
     assert run.answer is not None and run.answer.outcome is Outcome.partial
-    again = await replay.replay(run, await run_context_for(workspace.context.context, run), searchable=False)
+    again = await replay.replay(run, await run_context_for(workspace.context, run), searchable=False)
     assert again.same, again.differences  # also the words of the refusal are in the record
     assert spent.calls <= ceiling.get("budget_run_calls", 99)
     assert spent.money <= ceiling.get("budget_run_money", 99)

@@ -29,7 +29,7 @@ async def begun(workspace: Workspace, *questions: tuple[str, QuestionKind, tuple
 
 
 async def done(run: Run, workspace: Workspace, *stages: Any) -> Run:
-    context = await run_context_for(workspace.context.context, run)
+    context = await run_context_for(workspace.context, run)
     for stage in stages:
         events: list[Event] = [event async for event in stage(run, context)]
         for event in events:

@@ -212,7 +212,7 @@ async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_
 
     ready = tuple(each.id for each in filled.sources())
     run = Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(Pipeline.summary, ready)),))
-    run = await done(describe.describe, run, await run_context_for(filled.context.context, run))
+    run = await done(describe.describe, run, await run_context_for(filled.context, run))
     found = progress.portraits(run)
     empty = [each for each in found.values() if each.empty]
     assert len(found) == 22 and len(empty) == 2

@@ -97,7 +97,7 @@ async def test_a_replay_does_not_mind_in_which_order_verdicts_came(tmp_path: Pat
         events[first], events[second] = events[second], events[first]
         turned = Run(run.id, tuple(events))
         assert turned.checked == run.checked
-        assert (await replay(turned, await run_context_for(workspace.context.context, turned))).differences == ()
+        assert (await replay(turned, await run_context_for(workspace.context, turned))).differences == ()
 
 
 async def test_a_run_killed_between_what_an_agent_found_and_what_it_kept_weighs_nothing_anew(tmp_path: Path):

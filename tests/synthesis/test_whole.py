@@ -278,7 +278,7 @@ async def test_a_synthesis_carried_on_from_any_of_its_events_ends_the_same_and_a
     with ChatServer(synthesis_model(), window=8192) as server, opened(folder, server) as workspace:
         whole = await synthesised(workspace, wish(questions=1, audiences=("plain",)))
         assert whole.delivered
-        context = await run_context_for(workspace.context.context, whole, await _roles(workspace))
+        context = await run_context_for(workspace.context, whole, await _roles(workspace))
         expected = _timeless(whole)
         from assay.synthesis import pipeline
 
@@ -323,7 +323,7 @@ async def test_a_synthesis_is_replayed_from_its_record(pipeline: Pipeline, folde
     with opened(folder, server) as workspace:
         run = await synthesised(workspace, wish(pipeline=pipeline))
         before = len(server.requests)
-        again = await replay(run, await run_context_for(workspace.context.context, run))
+        again = await replay(run, await run_context_for(workspace.context, run))
         assert again.differences == () and again.answer == run.answer
         assert len(server.requests) == before, "no model is asked"
 
