@@ -220,7 +220,7 @@ GUARDS = (
     ),
     Guard(
         "erasing removes what records said",
-        "store/runs/erasure.py",
+        "store/erasure.py",
         "connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))",
         "pass",
         "tests/hostile/test_erased.py::test_an_erased_document_is_in_no_file_and_every_chain_verifies",

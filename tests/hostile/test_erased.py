@@ -18,8 +18,9 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Asked, ModelReplied, Narrowed
 from assay.governance.backup import backup
 from assay.ingest.sources import SourceFile
+from assay.store import erasure
 from assay.store.access import grants, tokens
-from assay.store.runs import erasure, records
+from assay.store.runs import records
 from assay.workspace import erase
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions, ErasureReport

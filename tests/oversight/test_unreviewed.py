@@ -25,8 +25,8 @@ from assay.governance.audit.retention import erase_old
 from assay.serve.app import make_app
 from assay.serve.state import ServeOptions, Server
 from assay.store.access import grants, tokens
-from assay.store.access.withheld import GONE
 from assay.store.runs import records, reviews
+from assay.store.runs.visibility import GONE
 from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
 from assay.workspace.facade import Workspace

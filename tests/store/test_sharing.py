@@ -13,10 +13,11 @@ from assay.core.access import Base, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.types import Document
 from assay.store import documents
-from assay.store.access import document_access, handover, members, withheld
+from assay.store.access import document_access, handover, members
 from assay.store.access import grants as people
 from assay.store.database import Store, open_cache, open_store
 from assay.store.documents import Entry
+from assay.store.runs import visibility
 from assay.store.schema import grants, payloads
 
 OWNER, READER, GUEST = Principal("owner"), Principal("reader"), Principal("guest", frozenset({"press"}))
@@ -160,4 +161,4 @@ def test_the_index_is_told_until_it_has_the_label_that_the_store_has(
 def test_what_is_hidden_begins_with_a_mention_and_ends_where_the_run_went_on_without_it(
     closed: list[int], narrowed: list[tuple[int, int]], spans: list[tuple[int, int | None]]
 ):
-    assert withheld.spans_from(closed, narrowed) == spans
+    assert visibility.spans_from(closed, narrowed) == spans

@@ -24,9 +24,8 @@ from assay.governance.review.visibility import for_asker
 from assay.serve.engine import BackgroundLoop
 from assay.serve.schemas.run_schemas import RunState
 from assay.store import documents
-from assay.store.access import withheld
 from assay.store.database import Store
-from assay.store.runs import budgets, records, reviews, underway
+from assay.store.runs import budgets, records, reviews, underway, visibility
 from assay.store.runs.records import documents_in
 from assay.workspace.facade import Workspace
 
@@ -358,7 +357,7 @@ class LiveRuns:
     def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
         """Whether a run speaks of something that this person may not read any more: then memory shows too much."""
         self._as_now(workspace)
-        return withheld.closed_since(workspace.store, run_id, workspace.scope()) is not None
+        return visibility.closed_since(workspace.store, run_id, workspace.scope()) is not None
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
         """The frames after this one, if all of them are in memory; none where the store has to be asked."""

@@ -38,8 +38,7 @@ from assay.governance.tracing.export import export_spans
 from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store import documents, threads
-from assay.store.access import withheld
-from assay.store.runs import budgets, records, reviews
+from assay.store.runs import budgets, records, reviews, visibility
 from assay.workspace import forecast, model_roles
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.model_roles import Roles
@@ -223,7 +222,7 @@ def _current(context: WorkspaceContext, run: Run) -> Run:
     hidden = any(isinstance(event, Withheld) for event in run.events)
     if not (run.asked.history or run.asked.brief or run.found or hidden):
         return run
-    closed = withheld.closed_since(context.store, run.id, context.scope())
+    closed = visibility.closed_since(context.store, run.id, context.scope())
     return run if closed is None else context.run(run.id)
 
 

@@ -20,12 +20,11 @@ from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
-from assay.store import documents
+from assay.store import documents, erasure
 from assay.store.access import grants
 from assay.store.database import plain_errors
 from assay.store.dialect import empty_write_ahead
 from assay.store.documents import Entry
-from assay.store.runs import erasure
 from assay.store.schema import bases, jobs, leftovers, members, runs, threads, vectors
 from assay.workspace.context import ORIGINALS, WorkspaceContext
 from assay.workspace.types import ErasureReport

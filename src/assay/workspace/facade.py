@@ -16,9 +16,9 @@ from assay.core.settings import load_settings
 from assay.core.types import Document, Hit
 from assay.ingest.parsed import file_limits
 from assay.ingest.sources import SourceFile, find_sources
+from assay.store import erasure
 from assay.store.access import grants
 from assay.store.database import STATE, claim, open_store
-from assay.store.runs import erasure
 from assay.workspace.context import ORIGINALS, Session, WorkspaceContext
 from assay.workspace.types import AskOptions, SynthesisRequest
 

@@ -13,9 +13,8 @@ from assay.core.events import Asked, RoleModel, SearchFilters
 from assay.core.run import Run
 from assay.models.factory import has_model
 from assay.models.llm import Role
-from assay.store.access import withheld
 from assay.store.documents import READY
-from assay.store.runs import forecasts, records
+from assay.store.runs import forecasts, records, visibility
 from assay.store.runs.forecasts import Amount, Foreseen, Kind, Past
 from assay.synthesis import forecast as synthesis_forecast
 from assay.synthesis.forecast import SynthesisForecast
@@ -133,7 +132,7 @@ def account(context: WorkspaceContext, run: Run) -> Account:
     if run.asked.brief is None:
         raise UserError(f"Run {run.id} is a question, not a synthesis. `assay replay {run.id}` shows its answer.")
     if run.withheld:
-        raise UserError(withheld.ANSWER)
+        raise UserError(visibility.ANSWER)
     if run.answer is None:
         raise UserError(f"Run {run.id} was not finished. `assay resume {run.id}` carries it on.")
     return accounts.account(run, context.document)

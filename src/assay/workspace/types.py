@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.core.events import Reviewed
     from assay.core.types import Answer, Claim, Evidence
     from assay.evidence.assess import Assessor
-    from assay.store.runs.erasure import Backup
+    from assay.store.erasure import Backup
     from assay.store.runs.forecasts import Foreseen, Kind
     from assay.store.runs.reviews import Review
 

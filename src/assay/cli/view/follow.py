@@ -194,7 +194,7 @@ def _live(watched: Watched) -> Iterator[See]:
 def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print what there is to print, and give back the exit code that says how it went."""
     from assay.core.errors import UserError
-    from assay.store.access import withheld
+    from assay.store.runs import visibility
 
     if run.answer is not None:
         if not show.json:
@@ -206,7 +206,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
             _remarks(opened, run)
         return typer.Exit(EXIT[run.answer.outcome])
     if run.withheld:
-        raise UserError(withheld.ANSWER)
+        raise UserError(visibility.ANSWER)
     if run.held is not None:
         return _held(opened, run, show)
     if run.rejected is not None:

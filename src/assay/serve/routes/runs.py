@@ -35,8 +35,7 @@ from assay.serve.schemas.run_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.views import run_views
 from assay.serve.views.request_options import ask_options
-from assay.store.access import withheld
-from assay.store.runs import budgets, history, records
+from assay.store.runs import budgets, history, records, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
 
@@ -212,7 +211,7 @@ def run_answer(run: RunId, mine: CurrentWorkspace, format: AnswerFormat = Answer
     """A delivered answer as a text, a page, data, or a list of what it cites."""
     found = mine.run(run)
     if found.withheld:
-        raise UserError(withheld.ANSWER)
+        raise UserError(visibility.ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
     cited = render.citations(found.answer, found.evidence, mine.document)

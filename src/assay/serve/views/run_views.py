@@ -29,8 +29,7 @@ from assay.serve.schemas.run_schemas import (
     SearchView,
     UsageView,
 )
-from assay.store.access import withheld
-from assay.store.runs import budgets, history, records
+from assay.store.runs import budgets, history, records, visibility
 from assay.store.runs.history import Standing
 from assay.workspace.facade import Workspace
 
@@ -100,7 +99,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         rejected=RejectionView(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
         reviewed=_approval(run),
         answer=answer_view(run.answer, run.evidence, library) if run.answer else None,
-        withheld=withheld.ANSWER if run.withheld else "",
+        withheld=visibility.ANSWER if run.withheld else "",
         evidence=()
         if asked.brief  # that of a synthesis is in its account
         else evidence_view(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),

@@ -14,9 +14,8 @@ from assay.core.errors import Missing
 from assay.core.events import BUDGETS, Asked, Decision, Route, StopReason
 from assay.core.events.upgrade import current_kind, read_event
 from assay.core.types import Usage
-from assay.store.access import withheld
 from assay.store.database import Store
-from assay.store.runs import budgets
+from assay.store.runs import budgets, visibility
 from assay.store.schema import payloads, records, runs
 
 CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
@@ -57,7 +56,7 @@ def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[Past]
     )
     with store.read() as connection:
         found = [list(each) for _, each in groupby(connection.execute(rows).all(), key=lambda row: row.id)]
-        hidden = withheld.among(connection, {each[0].id for each in found}, scope)
+        hidden = visibility.among(connection, {each[0].id for each in found}, scope)
     return [
         Past(
             first.id,
@@ -181,7 +180,7 @@ def _standings(store: Store, which: ColumnElement[bool], limit: int, scope: Scop
     )
     with store.read() as connection:
         found = connection.execute(rows).all()
-        hidden = withheld.among(connection, {row.id for row in found}, scope)
+        hidden = visibility.among(connection, {row.id for row in found}, scope)
         return [
             Standing(
                 row.id,

@@ -27,10 +27,9 @@ from assay.core.events import (
     Withheld,
 )
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
-from assay.store.access import withheld
 from assay.store.database import Store
 from assay.store.dialect import insert_new
-from assay.store.runs import reviews
+from assay.store.runs import reviews, visibility
 from assay.store.runs.chains import ROWS, Entry, Row, erasures, run_faults
 from assay.store.schema import mentions, payloads, records, runs
 
@@ -157,8 +156,8 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
     if spoken_of := sorted(documents_in(plain)):
         connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
     if isinstance(event, Narrowed):
-        withheld.put_aside(connection, run)
-    if run != WORKSPACE and withheld.owes_erasure(connection, run, spoken_of):
+        visibility.put_aside(connection, run)
+    if run != WORKSPACE and visibility.owes_erasure(connection, run, spoken_of):
         note(
             connection, store, Erased(LATE, "", (), {run: (seq,)})
         )  # words that were erased meanwhile never reach the disk
@@ -213,7 +212,7 @@ def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> l
     if 0 not in bodies:
         raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
     with store.read() as connection:
-        over = withheld.veil(connection, run, scope)
+        over = visibility.veil(connection, run, scope)
         return [_seen(connection, run, seq, kind, bodies.get(seq), texts, over, scope) for seq, kind in kinds.items()]
 
 
@@ -231,7 +230,7 @@ def since(
             .limit(most)
         ).mappings()
         found = [(Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows]
-        over = withheld.veil(connection, run, scope)
+        over = visibility.veil(connection, run, scope)
         return [
             (record, _seen(connection, run, record.seq, record.kind, body, texts, over, scope))
             for record, body in found
@@ -245,17 +244,17 @@ def _seen(
     kind: str,
     body: str | None,
     texts: Texts,
-    over: withheld.HiddenRecords,
+    over: visibility.HiddenRecords,
     scope: Scope,
 ) -> Event:
     """One event as somebody sees it. What is hidden from them is not even read."""
     if body is None or (seq and over.covers(seq)):
-        return Withheld(current_kind(kind), withheld.WHY)
+        return Withheld(current_kind(kind), visibility.WHY)
     try:
         event = read_event(kind, json.loads(body), texts=texts)
     except (ValueError, KeyError) as error:
         raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
-    return withheld.shown(connection, event, scope)
+    return visibility.shown(connection, event, scope)
 
 
 _MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place"))

@@ -15,13 +15,13 @@ from assay.core.events import WORKSPACE, Answered, AwaitingReview, Erased
 from assay.core.events.upgrade import stored_kinds
 from assay.core.types import UPLOAD
 from assay.store import documents
-from assay.store.access import document_access, withheld
-from assay.store.access.withheld import GONE
+from assay.store.access import document_access
 from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
 from assay.store.documents import Entry
-from assay.store.runs import records
+from assay.store.runs import records, visibility
 from assay.store.runs.reviews import let_go
+from assay.store.runs.visibility import GONE
 from assay.store.schema import (
     backups,
     facts,
@@ -87,7 +87,7 @@ def mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[
 
 
 def _after(connection: Connection, run: str, closed: Iterable[int]) -> tuple[int, ...]:
-    spans = withheld.spans_from(sorted(set(closed)), withheld.narrowed(connection, run))
+    spans = visibility.spans_from(sorted(set(closed)), visibility.narrowed(connection, run))
     here = select(payloads.c.seq).where(payloads.c.run == run).order_by(payloads.c.seq)
     kept = set(connection.scalars(select(recorded.c.seq).where(recorded.c.run == run, recorded.c.kind == "Narrowed")))
     return tuple(
