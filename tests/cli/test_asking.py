@@ -290,7 +290,7 @@ def test_a_trace_has_a_line_for_every_event(typed: Typed, noted: Workspace, mode
     assert len(lines) == len(events) + 1 and lines[-1] == "The record is whole."
     for line, event in zip(lines, events, strict=False):
         assert f"  {type(event).__name__} " in line and len(line.split(type(event).__name__, 1)[1].strip()) > 3
-    assert re.search(r"Consulted  +route · scripted · \d+ \+ \d+ tokens · \d+\.\d s", done.out)
+    assert re.search(r"ModelReplied  +route · scripted · \d+ \+ \d+ tokens · \d+\.\d s", done.out)
 
 
 def test_a_replay_says_whether_every_step_came_out_the_same(typed: Typed, noted: Workspace, model):

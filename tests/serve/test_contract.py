@@ -86,13 +86,13 @@ def described(client: httpx.Client, real: Real) -> dict[str, Any]:
                 each["examples"] = {name: {"value": name} for name in ids[each["name"]]}
     examples = {
         "ChatRequest": {"model": "assay", "messages": [{"role": "user", "content": "How tall is the tower?"}]},
-        "Synthesise": {"documents": [real.document, real.other], "questions": 1},
-        "Search": {"bases": list(real.bases), "since": "2001", "until": "2031-01"},
-        "Ask": {"thread": real.thread, "since": "2001", "until": "2031-01"},
-        "Rerun": {"from": 1},
-        "DecisionGiven": {"decision": "approve", "seal": real.seal},
-        "ChangedAccess": {"name": "group:readers", "may": True},
-        "AskNow": {"thread": real.thread, "since": "2001", "until": "2031-01"},
+        "CreateSynthesisRequest": {"documents": [real.document, real.other], "questions": 1},
+        "SearchRequest": {"bases": list(real.bases), "since": "2001", "until": "2031-01"},
+        "AskRequest": {"thread": real.thread, "since": "2001", "until": "2031-01"},
+        "RerunRequest": {"from": 1},
+        "DecisionRequest": {"decision": "approve", "seal": real.seal},
+        "ChangeAccessRequest": {"name": "group:readers", "may": True},
+        "AskAndWaitRequest": {"thread": real.thread, "since": "2001", "until": "2031-01"},
     }
     for shape, values in examples.items():
         for name, value in values.items():
@@ -248,7 +248,7 @@ def signed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
         with at.client(**key) as client:
             real = furnish(client, at.server, reader.principal)
             document = described(client, real)
-            login = document["components"]["schemas"]["Login"]["properties"]
+            login = document["components"]["schemas"]["LoginRequest"]["properties"]
             login["name"]["examples"], login["password"]["examples"] = ["reader"], [PASSWORD]
             yield at, loaded(document, real, config(at.url, every_way=False, headers=key))
 

@@ -107,4 +107,4 @@ def test_the_document_itself_is_sound(own: Own):
             if int(status) < 400 or path.startswith("/v1") or path == "/ready":
                 continue
             shape = reply["content"]["application/json"]["schema"]
-            assert shape == {"$ref": "#/components/schemas/Problem"}, (method, path, status)
+            assert shape == {"$ref": "#/components/schemas/ErrorResponse"}, (method, path, status)
