@@ -61,7 +61,7 @@ def test_with_a_limit_attacks_of_every_kind_are_taken():
 
 
 def test_a_folder_without_attacks_is_said(tmp_path: Path):
-    with pytest.raises(UserError, match="holds none of the collections"):
+    with pytest.raises(UserError, match="holds none of the known attack collections"):
         load(tmp_path)
     with pytest.raises(UserError, match="There is no folder"):
         load(tmp_path / "nowhere")
