@@ -324,7 +324,7 @@ async def test_more_runs_than_a_person_may_have_are_refused(serve: Serve):
             first = asyncio.create_task(session.call_tool("ask", {"question": QUESTION}))
             await asyncio.to_thread(until, lambda: at.server.live.count_for("local") == 1)
             result = await session.call_tool("ask", {"question": QUESTION})
-            assert result.is_error and "1 runs of yours are under way" in text(result)
+            assert result.is_error and "1 of your runs are in progress" in text(result)
             go.set()
             assert not (await first).is_error
 
