@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -230,8 +232,11 @@ def test_an_answer_can_be_had_in_every_format(serve: Serve):
         assert client.get(path, params={"format": "json"}).json()["citations"][0]["quote"] == ANSWER
         assert client.get(path, params={"format": "bibtex"}).text.startswith("@misc{")
         assert client.get(path, params={"format": "morse"}).status_code == 422
-        policy = client.get(path, params={"format": "html"}).headers["content-security-policy"]
+        page = client.get(path, params={"format": "html"})
+        policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "sandbox" in policy and "unsafe" not in policy
+        style = page.text.partition("<style>")[2].partition("</style>")[0]
+        assert f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" in policy
 
 
 def test_a_trace_can_be_kept_as_a_file_and_the_run_gone_through_again(serve: Serve):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
 
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
 from assay.language.clean import clean_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +119,18 @@ def one_line(words: str) -> str:
 
 
 def marks(claim: Claim, cited: Cited) -> str:
-    return "".join(f"[{each.number}]" for each in cited_by(claim, cited)) + warned(claim, cited)
+    """The numbers of a claim's citations, and a warning where it has nothing better to rest on."""
+    warning = f" {FLAGGED_WARNING}" if rests_on_flagged(claim, cited) else ""
+    return "".join(f"[{each.number}]" for each in cited_by(claim, cited)) + warning
 
 
-WARNED = " (rests only on what reads like an instruction)"
+FLAGGED_WARNING = "(rests only on what reads like an instruction)"
 
 
 def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
     """Whether all that a claim cites reads like an instruction to a model."""
     own = cited_by(claim, cited)
     return bool(own) and all(each.flagged for each in own)
-
-
-def warned(claim: Claim, cited: Cited) -> str:
-    return WARNED if rests_on_flagged(claim, cited) else ""
 
 
 def place(citation: Citation) -> str:
@@ -176,8 +178,15 @@ def _number(key: str, cited: Cited) -> str:
     return next((f"[{each.number}]" for (own, _), each in cited.items() if own == key), "")
 
 
-def in_table(answer: Answer, block: Block) -> bool:
-    return answer.shape is Shape.table and any(ROW in claim.text for claim in block.claims)
+def layout(answer: Answer, block: Block) -> Literal["table", "opinion", "prose", "list"]:
+    """How a block is set, in every format."""
+    if answer.shape is Shape.table and any(ROW in claim.text for claim in block.claims):
+        return "table"
+    if block.opinion:
+        return "opinion"
+    if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
+        return "prose"
+    return "list"
 
 
 def cells(words: str) -> list[str]:
@@ -214,130 +223,84 @@ def as_text(answer: Answer, cited: Cited) -> str:
 
 
 def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
-    if in_table(answer, block):
-        named, rows = table(block)
-        sized = [
-            max(len(row[column]) for row in [*([named] if named else []), *rows]) for column in range(len(rows[0]))
-        ]
-        told = [ROW.join(cell.ljust(size) for cell, size in zip(row, sized, strict=True)) for row in rows]
-        above = [ROW.join(cell.ljust(size) for cell, size in zip(named, sized, strict=True)).rstrip()] if named else []
-        return above + [f"{row} {marks(claim, cited)}" for row, claim in zip(told, block.claims, strict=True)]
-    said = [
+    if (form := layout(answer, block)) == "table":
+        names, rows = table(block)
+        widths = [max(map(len, column)) for column in zip(*([names] if names else []), *rows, strict=True)]
+        padded = [ROW.join(map(str.ljust, row, widths)) for row in rows]
+        heading = [ROW.join(map(str.ljust, names, widths)).rstrip()] if names else []
+        return heading + [f"{row} {marks(claim, cited)}" for row, claim in zip(padded, block.claims, strict=True)]
+    lines = [
         f"“{words_of(claim)}” {marks(claim, cited)}" if claim.quote else f"{words_of(claim)} {marks(claim, cited)}"
         for claim in block.claims
     ]
-    above = [block.heading] if block.heading else []
-    if block.opinion:
-        return [*above, f"{OPINION}: {' '.join(said)}"]
-    if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
-        return [*above, " ".join(said)]
-    return [*above, *(f"{'• ' if len(answer.claims) > 1 else ''}{each}" for each in said)]
+    heading = [block.heading] if block.heading else []
+    if form == "opinion":
+        return [*heading, f"{OPINION}: {' '.join(lines)}"]
+    if form == "prose":
+        return [*heading, " ".join(lines)]
+    return [*heading, *(f"{'• ' if len(answer.claims) > 1 else ''}{line}" for line in lines)]
 
 
-# What formats, and what a reader would make a link of by itself: an address in a document is words and leads nowhere.
+# Markdown syntax, and what a viewer would turn into a link by itself: an address in a document stays plain text.
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
-def _md(words: str) -> str:
-    return MARKDOWN.sub(r"\\\1", one_line(words))
-
-
 def as_markdown(answer: Answer, cited: Cited) -> str:
-    def notes(claim: Claim) -> str:
-        return "".join(f"[^{each.number}]" for each in cited_by(claim, cited)) + warned(claim, cited)
-
-    def line(claim: Claim) -> str:
-        return f"- {_md(words_of(claim))} {notes(claim)}".rstrip()
-
-    def block_of(block: Block) -> list[str]:
-        if in_table(answer, block):
-            named, rows = table(block)
-            named = named or [""] * len(rows[0])
-            told = [
-                " | ".join(map(_md, row)) + f" | {notes(claim)}" for row, claim in zip(rows, block.claims, strict=True)
-            ]
-            return [
-                f"| {' | '.join(map(_md, named))} | |",
-                "|---" * (len(named) + 1) + "|",
-                *(f"| {row} |" for row in told),
-                "",
-            ]
-        above = [f"## {_md(block.heading)}", ""] if block.heading else []
-        if block.opinion:
-            told = " ".join(f"{_md(words_of(claim))} {notes(claim)}" for claim in block.claims)
-            return [*above, f"*{OPINION}:* {told}", ""]
-        if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
-            return [*above, " ".join(f"{_md(words_of(claim))}{notes(claim)}" for claim in block.claims), ""]
-        return [*above, *(line(claim) for claim in block.claims), ""]
-
-    lines = [f"# {_md(answer.question)}", ""]
-    lines += [f"*{SAID[answer.outcome]}*", ""] if SAID[answer.outcome] else []
-    lines += [_md(answer.said), ""] if answer.said else []
-    lines += [each for block in answer.blocks for each in block_of(block)]
-    if answer.near:
-        lines += ["The nearest that was found:", "", *(line(claim) for claim in answer.near), ""]
-    for remark in remarks(answer, cited):
-        lines += [_md(remark), ""]
-    lines += [f"[^{each.number}]: {_md(place(each))}: “{_md(each.quote.text)}”" for each in cited.values()]
-    return clean_text("\n".join(lines)).rstrip() + "\n"
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>body{{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}}
-blockquote{{margin:.3rem 0;border-left:3px solid;padding-left:.8rem}}
-td,th{{border:1px solid;padding:.2rem .5rem;text-align:left}}table{{border-collapse:collapse}}</style></head>
-<body><h1>{title}</h1>
-{body}
-</body></html>
-"""
+    """A Markdown file with the quotations as footnotes. Whatever comes from a document or a model is escaped."""
+    return _from_template("answer.md", answer, cited).rstrip() + "\n"
 
 
 def as_html(answer: Answer, cited: Cited) -> str:
     """One page that needs nothing else. Whatever comes from a document or a model is escaped."""
+    from markupsafe import Markup  # late: starting the command line stays quick
 
-    def links(claim: Claim) -> str:
-        found = "".join(f'<a href="#s{each.number}">[{each.number}]</a>' for each in cited_by(claim, cited))
-        return found + (f"<strong>{WARNED}</strong>" if rests_on_flagged(claim, cited) else "")
+    return _from_template("answer.html", answer, cited, style=Markup(stylesheet()))
 
-    def told(claim: Claim) -> str:
-        return f"{html.escape(words_of(claim))} {links(claim)}"
 
-    def listed(claims: Sequence[Claim]) -> list[str]:
-        return ["<ul>", *(f"<li>{told(claim)}</li>" for claim in claims), "</ul>"]
+@cache
+def stylesheet() -> str:
+    """The style sheet that the page of an answer carries."""
+    return (resources.files("assay.answer") / "templates" / "answer.css").read_text(encoding="utf-8").strip()
 
-    def row(found: Sequence[str], tag: str, last: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in found)}<{tag}>{last}</{tag}></tr>"
 
-    def block_of(block: Block) -> list[str]:
-        if in_table(answer, block):
-            named, rows = table(block)
-            above = [row(named, "th", "")] if named else []
-            below = [row(each, "td", links(claim)) for each, claim in zip(rows, block.claims, strict=True)]
-            return ["<table>", *above, *below, "</table>"]
-        above = [f"<h2>{html.escape(block.heading)}</h2>"] if block.heading else []
-        if block.opinion:
-            return [*above, f"<p><em>{OPINION}:</em> {' '.join(map(told, block.claims))}</p>"]
-        if answer.shape is Shape.prose and not any(claim.quote for claim in block.claims):
-            return [*above, f"<p>{' '.join(map(told, block.claims))}</p>"]
-        return [*above, *listed(block.claims)]
+def _from_template(name: str, answer: Answer, cited: Cited, **values: Any) -> str:
+    text = _templates(name).render(
+        answer=answer,
+        sources=list(cited.values()),
+        outcome=SAID[answer.outcome],
+        remarks=remarks(answer, cited),
+        layout=lambda block: layout(answer, block),
+        citations=lambda claim: cited_by(claim, cited),
+        rests_on_flagged=lambda claim: rests_on_flagged(claim, cited),
+        claim_text=words_of,
+        one_line=one_line,
+        place=place,
+        table=table,
+        OPINION=OPINION,
+        FLAGGED_WARNING=FLAGGED_WARNING,
+        **values,
+    )
+    return clean_text(text)
 
-    body = [f"<p><em>{SAID[answer.outcome]}</em></p>"] if SAID[answer.outcome] else []
-    body += [f"<p>{html.escape(answer.said)}</p>"] if answer.said else []
-    body += [each for block in answer.blocks for each in block_of(block)]
-    if answer.near:
-        body += ["<p>The nearest that was found:</p>", *listed(answer.near)]
-    body += [f"<p>{html.escape(remark)}</p>" for remark in remarks(answer, cited)]
-    if cited:
-        body += ["<h2>Sources</h2>", "<ol>"]
-        body += [
-            f'<li id="s{each.number}">{html.escape(place(each))}'
-            f"<blockquote>{html.escape(each.quote.text)}</blockquote></li>"
-            for each in cited.values()
-        ]
-        body.append("</ol>")
-    return clean_text(PAGE.format(title=html.escape(one_line(answer.question)), body="\n".join(body)))
+
+@cache
+def _templates(name: str) -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def escape_markdown(value: Any) -> Any:
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return Markup(MARKDOWN.sub(r"\\\1", one_line(value)))
+        return value
+
+    return Environment(
+        loader=PackageLoader("assay.answer"),
+        autoescape=True,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        finalize=escape_markdown if name.endswith(".md") else None,
+    ).get_template(name)
 
 
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Response
@@ -219,7 +220,9 @@ def run_answer(run: RunId, mine: CurrentWorkspace, format: AnswerFormat = Answer
         case AnswerFormat.markdown:
             return PlainTextResponse(render.as_markdown(found.answer, cited), media_type=MEDIA_TYPES[format])
         case AnswerFormat.html:
-            return HTMLResponse(render.as_html(found.answer, cited), headers={"Content-Security-Policy": CSP})
+            return HTMLResponse(
+                render.as_html(found.answer, cited), headers={"Content-Security-Policy": _answer_policy()}
+            )
         case AnswerFormat.bibtex:
             return PlainTextResponse(render.as_bibtex(cited), media_type=MEDIA_TYPES[format])
         case AnswerFormat.json:
@@ -228,16 +231,14 @@ def run_answer(run: RunId, mine: CurrentWorkspace, format: AnswerFormat = Answer
             return PlainTextResponse(render.as_text(found.answer, cited))
 
 
-def _style() -> str:
-    """The digest of the page's own style, which is all that it may use."""
-    found = re.search(r"<style>(.*?)</style>", render.PAGE.format(title="", body=""), re.DOTALL)
-    assert found is not None
-    return "sha256-" + base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
-
-
-CSP = (
-    f"default-src 'none'; style-src '{_style()}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
-)
+@cache
+def _answer_policy() -> str:
+    """The Content-Security-Policy of an answer's page: it may use its own style sheet and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(render.stylesheet().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
+        "sandbox"
+    )
 
 
 # --- carrying on and stopping ---------------------------------------------------------------------------------------
