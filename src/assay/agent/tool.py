@@ -10,10 +10,12 @@ import inspect
 import re
 import threading
 import typing
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from assay.agent.tool_context import Consult, Result, ToolContext, as_found
 from assay.core.errors import ToolError, UserError
@@ -28,6 +30,7 @@ Value = Scalar | tuple[str, ...]
 
 LONG = 500  # characters of an argument
 LONG_QUERY = 20_000  # of a query: a person's whole question may be one, though a model is told to be brief
+NOT_BLANK = r"[^\s\x1c-\x1f]"
 WAIT = 30.0  # seconds that somebody's own tool may take
 
 
@@ -70,20 +73,17 @@ def tool(body: Body) -> Tool:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument: what it must be, its bounds, and what stands in for it where it is left out."""
+    """One argument of a tool: the type that checks it, and its default."""
 
     name: str
-    kind: Literal["string", "integer", "number", "boolean", "strings"]
-    low: int
-    high: int
-    choices: tuple[str, ...] = ()
-    required: bool = True
-    default: Any = None
+    type: TypeAdapter[Any]
+    required: bool
+    default: Any
 
 
 @cache
 def parameters_of(body: Body) -> tuple[Parameter, ...]:
-    """The arguments of a tool. Raises `TypeError` where the signature is not one that a model can be told of."""
+    """The arguments of a tool, from its signature. Raises `TypeError` for a signature that has no schema."""
     try:
         hints = typing.get_type_hints(body, include_extras=True)
     except Exception as error:  # whatever an annotation may run into
@@ -97,25 +97,34 @@ def parameters_of(body: Body) -> tuple[Parameter, ...]:
 def _parameter(of: inspect.Parameter, hint: Any) -> Parameter:
     if of.kind in {of.VAR_POSITIONAL, of.VAR_KEYWORD, of.POSITIONAL_ONLY}:
         raise TypeError(f"{of.name!r} must be an argument with a name of its own")
+    inner, *extras = typing.get_args(hint) if typing.get_origin(hint) is Annotated else (hint,)
     required = of.default is of.empty
-    given = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Within)), None)
-    inner = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
-    if typing.get_origin(inner) is Literal and all(isinstance(each, str) for each in typing.get_args(inner)):
-        return Parameter(of.name, "string", 0, LONG, typing.get_args(inner), required, of.default)
-    if inner is bool:
-        return Parameter(of.name, "boolean", 0, 1, (), required, of.default)
-    bounds: dict[Any, tuple[Any, Within]] = {
-        str: ("string", Within(1 if required else 0, LONG)),
-        int: ("integer", Within(1, 50) if of.name == "k" else Within(0, 1_000_000)),
-        float: ("number", Within(-1_000_000_000, 1_000_000_000)),
-        list[str]: ("strings", Within(1, 20)),
-        tuple[str, ...]: ("strings", Within(1, 20)),
-    }
-    known = next((of_kind for each, of_kind in bounds.items() if each == inner), None)
-    if known is None:
-        raise TypeError(f"{of.name!r} must be str, int, float, bool, list[str] or a Literal of strings")
-    within = given or known[1]
-    return Parameter(of.name, known[0], within.low, within.high, (), required, of.default)
+    if inner is not bool and not (
+        typing.get_origin(inner) is Literal and all(isinstance(each, str) for each in typing.get_args(inner))
+    ):
+        defaults: list[tuple[Any, Within]] = [
+            (str, Within(1 if required else 0, LONG)),
+            (int, Within(1, 50) if of.name == "k" else Within(0, 1_000_000)),
+            (float, Within(-1_000_000_000, 1_000_000_000)),
+            (list[str], Within(1, 20)),
+            (tuple[str, ...], Within(1, 20)),
+        ]
+        usual = next((within for kind, within in defaults if kind == inner), None)
+        if usual is None:
+            raise TypeError(f"{of.name!r} must be str, int, float, bool, list[str] or a Literal of strings")
+        inner = _bounded(inner, next((each for each in extras if isinstance(each, Within)), usual))
+    adapter = TypeAdapter[Any](inner, config=ConfigDict(strict=True, allow_inf_nan=False))
+    return Parameter(of.name, adapter, required, of.default)
+
+
+def _bounded(kind: Any, within: Within) -> Any:
+    low, high = within.low, within.high
+    if kind is str:
+        return Annotated[str, Field(min_length=low or None, max_length=high, pattern=NOT_BLANK if low else None)]
+    if kind in (int, float):
+        return Annotated[kind, Field(ge=low, le=high)]
+    entry = _bounded(str, Within(1, LONG))
+    return Annotated[tuple[entry, ...], Field(strict=False, min_length=low, max_length=high)]  # a list becomes a tuple
 
 
 def manual(tool: Tool) -> tuple[str, dict[str, str]]:
@@ -148,22 +157,24 @@ def schema_of(tool: Tool) -> ToolSpec:
     )
 
 
+SCHEMA_KEYS = ("type", "enum", "items", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
+
+
 def _property(of: Parameter, line: str) -> dict[str, Any]:
-    longest = min(of.high, LONG)
-    text: dict[str, Any] = {"type": "string", **({"minLength": of.low} if of.low else {}), "maxLength": longest}
-    shape: dict[str, Any]
-    match of.kind:
-        case "string":
-            shape = {"type": "string", "enum": list(of.choices)} if of.choices else text
-        case "strings":
-            items = {"type": "string", "minLength": 1, "maxLength": LONG}
-            shape = {"type": "array", "items": items, "minItems": of.low, "maxItems": of.high}
-        case "boolean":
-            shape = {"type": "boolean"}
-        case _:
-            shape = {"type": of.kind, "minimum": of.low, "maximum": of.high}
-    default = {} if of.required else {"default": list(of.default) if of.kind == "strings" else of.default}
-    return shape | ({"description": line} if line else {}) | default
+    default = list(of.default) if isinstance(of.default, tuple) else of.default
+    described = {"description": line} if line else {}
+    return _ordered(of.type.json_schema()) | described | ({} if of.required else {"default": default})
+
+
+def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a JSON schema that models are shown, in a fixed order, since requests are found again by digest."""
+    if "const" in schema:  # a Literal of one choice
+        schema["enum"] = [schema["const"]]
+    if "maxLength" in schema:  # a query may be longer, though a model is told to be brief
+        schema["maxLength"] = min(schema["maxLength"], LONG)
+    if "items" in schema:
+        schema["items"] = _ordered(schema["items"])
+    return {key: schema[key] for key in SCHEMA_KEYS if key in schema}
 
 
 # --- checking -------------------------------------------------------------------------------------------------------
@@ -172,80 +183,66 @@ def _property(of: Parameter, line: str) -> dict[str, Any]:
 def checked(tool: Tool, arguments: Any) -> dict[str, Value]:
     """The arguments as the tool takes them, if they fit exactly. Nothing is converted; an optional one may be null."""
     if not isinstance(arguments, Mapping):
-        raise ToolError(f"{tool.name} takes one JSON object of arguments, not {_said(arguments)}.")
+        raise ToolError(f"{tool.name} takes one JSON object of arguments, not {GIVEN.get(type(arguments), 'null')}.")
     parameters = parameters_of(tool.body)
+    names = [each.name for each in parameters]
     for name in arguments:
-        if name not in {each.name for each in parameters}:
-            taken = ", ".join(each.name for each in parameters) or "none"
+        if name not in names:
+            taken = ", ".join(names) or "none"
             raise ToolError(f"{tool.name} takes no argument {_short(str(name))!r}. It takes: {taken}.")
     given: dict[str, Value] = {}
     for each in parameters:
         value = arguments.get(each.name)
-        if value is not None:
-            given[each.name] = _fitting(tool.name, each, value)
-        elif each.required:
+        if value is None and each.required:
             raise ToolError(f"{tool.name} needs the argument {each.name!r}.")
+        if value is not None:
+            try:
+                given[each.name] = each.type.validate_python(value)
+            except ValidationError as error:
+                raise ToolError(f"{tool.name}: {each.name!r} {_explain(each, value, error)}.") from None
     return given
 
 
-WANTED = {
+WANTED = {  # by the type in the JSON schema
     "string": "a string",
     "integer": "a whole number",
     "number": "a number",
     "boolean": "true or false",
-    "strings": "a list of strings",
+    "array": "a list of strings",
 }
-TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "strings": (list, tuple),
+GIVEN = {  # by the type of the value
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
 }
 
 
-def _fitting(tool: str, of: Parameter, value: Any) -> Value:
-    fits = isinstance(value, TYPES[of.kind]) and (of.kind == "boolean") == (type(value) is bool)
-    if not fits or (of.kind == "strings" and not all(isinstance(each, str) for each in value)):
-        raise ToolError(f"{tool}: {of.name!r} must be {WANTED[of.kind]}, not {_said(value)}.")
-    if of.kind == "strings":
-        if not of.low <= len(value) <= of.high:
-            raise ToolError(f"{tool}: {of.name!r} must have {of.low} to {of.high} entries, not {len(value)}.")
-        return tuple(_text(tool, of.name, each, 1, LONG) for each in value)
-    if of.choices:
-        if value not in of.choices:
-            raise ToolError(f"{tool}: {of.name!r} must be one of: {', '.join(of.choices)}; not {_short(value)!r}.")
-        return value
-    if of.kind == "string":
-        return _text(tool, of.name, value, of.low, of.high)
-    if of.kind != "boolean" and not of.low <= value <= of.high:
-        instead = f", not {value}" if abs(value) < 1e15 else ""
-        raise ToolError(f"{tool}: {of.name!r} must be from {of.low} to {of.high}{instead}.")
-    return value
-
-
-def _text(tool: str, name: str, value: str, low: int, high: int) -> str:
-    if low and not value.strip():
-        raise ToolError(f"{tool}: {name!r} must not be empty.")
-    if not low <= len(value) <= high:
-        few = f"at least {low} are needed" if len(value) < low else f"at most {high} are allowed"
-        raise ToolError(f"{tool}: {name!r} is {len(value)} characters long; {few}.")
-    if any("\ud800" <= sign <= "\udfff" for sign in value):  # half a character: nothing can store it
-        raise ToolError(f"{tool}: {name!r} holds characters that are not text.")
-    return value
-
-
-def _said(value: Any) -> str:
-    """A JSON value's type in words."""
-    named: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (bool, "true or false"),
-        (str, "a string"),
-        (int, "a whole number"),
-        (float, "a number"),
-        ((list, tuple), "a list"),
-        (Mapping, "an object"),
-    )
-    return next((word for kind, word in named if isinstance(value, kind)), "null")
+def _explain(of: Parameter, value: Any, error: ValidationError) -> str:
+    """What is wrong with the value of an argument, in words."""
+    first = error.errors(include_url=False)[0]
+    context, schema = first.get("ctx", {}), of.type.json_schema()
+    match first["type"]:
+        case "string_too_short" if context["min_length"] > 1 and first["input"]:
+            return f"is {len(first['input'])} characters long; at least {context['min_length']} are needed"
+        case "string_pattern_mismatch" | "string_too_short":
+            return "must not be empty"
+        case "string_too_long":
+            return f"is {len(first['input'])} characters long; at most {context['max_length']} are allowed"
+        case "string_unicode":  # half a character: nothing can store it
+            return "holds characters that are not text"
+        case "too_short" | "too_long":
+            return f"must have {schema['minItems']} to {schema['maxItems']} entries, not {len(value)}"
+        case "literal_error" if isinstance(value, str):
+            return f"must be one of: {', '.join(_ordered(schema)['enum'])}; not {_short(value)!r}"
+        case "greater_than_equal" | "less_than_equal" | "finite_number":
+            instead = f", not {value}" if abs(value) < 1e15 else ""
+            return f"must be from {schema['minimum']} to {schema['maximum']}{instead}"
+        case _:
+            return f"must be {WANTED[schema['type']]}, not {GIVEN.get(type(value), 'null')}"
 
 
 def _short(words: str, most: int = 60) -> str:
@@ -262,8 +259,7 @@ def guarded(tool: Tool, seconds: float = WAIT) -> Tool:
 
 
 async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]) -> Result:
-    call = _started(tool.body, tool_context, given)
-    task = asyncio.ensure_future(call)
+    task = asyncio.ensure_future(_outcome(tool.body, tool_context, given))
     try:
         # Not `wait_for`: that would wait on for a task which does not let itself be cancelled.
         await asyncio.wait({task}, timeout=tool.seconds)
@@ -285,15 +281,10 @@ async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]
     return _vouched(tool, tool_context, outcome)
 
 
-def _started(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Coroutine[Any, Any, Any]:
-    return (
-        _awaited(body, tool_context, given)
-        if inspect.iscoroutinefunction(body)
-        else _threaded(body, tool_context, given)
-    )
-
-
-async def _awaited(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
+async def _outcome(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
+    """What the function returns, or the exception it raises."""
+    if not inspect.iscoroutinefunction(body):
+        return await _run_in_thread(body, tool_context, given)
     try:
         return await body(tool_context, **given)
     except asyncio.CancelledError:
@@ -302,8 +293,8 @@ async def _awaited(body: Body, tool_context: ToolContext, given: Mapping[str, Va
         return error
 
 
-async def _threaded(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
-    """A plain function in a thread of its own, which the process does not wait for at its end."""
+async def _run_in_thread(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
+    """Run a plain function in a daemon thread, which does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
     outcome: list[Any] = []
