@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from assay.agent.toolbox import TOOLS
 from assay.core.events import (
     Call,
     Compacted,
@@ -21,7 +22,6 @@ ROUNDS = 3  # results are told in full this many rounds long
 TRIED = 8  # tokens of the words above what was tried
 NOTE = 400  # tokens of what a tool says
 SEARCHED = "searches"
-SEARCHES = frozenset({"search", "search_all", "search_by_source", "follow", "read_on"})  # their passages speak for them
 PLACE = re.compile(r"\{\s*([\w-]+)\s*\}")
 
 
@@ -105,7 +105,7 @@ def searched(run: Run, room: int) -> str:
         result = results[call.id]
         good = sum(found.passage.id in kept for found in result.found)
         outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
-        told_by_tool = result.error or (result.note if call.tool not in SEARCHES else "")
+        told_by_tool = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
         said = f"\n  {call.tool} said: {fit_to_tokens(told_by_tool, NOTE)}" if told_by_tool else ""
         lines.append(f"- {spelled(call)}: {outcome}{said}")
     if not lines and not short:

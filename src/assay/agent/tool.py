@@ -52,7 +52,9 @@ class Tool:
     name: str
     about: str  # the docstring: what it is for, and a line for each argument
     body: Body
-    seconds: float = 0.0  # how long it may take; set for tools that are somebody's own
+    seconds: float = 0.0  # how long it may take; set for custom tools
+    hides_note: bool = False  # whether a model is shown only what the tool found, since its note adds nothing
+    reads_one: bool = False  # whether it reads in one document, so that more of what it finds is worth weighing
 
     async def __call__(self, tool_context: ToolContext, arguments: Mapping[str, Any]) -> Result:
         given = checked(self, arguments)
@@ -65,7 +67,13 @@ class Tool:
 
 
 def tool(body: Body) -> Tool:
+    """Make a function a tool: its name, its docstring and its signature are what models are shown."""
     return Tool(getattr(body, "__name__", "tool"), inspect.getdoc(body) or "", body)
+
+
+def built_in(*, hides_note: bool = False, reads_one: bool = False) -> Callable[[Body], Tool]:
+    """`tool` for a tool of the toolbox that has one of these properties."""
+    return lambda body: replace(tool(body), hides_note=hides_note, reads_one=reads_one)
 
 
 # --- the signature --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from assay.agent.context import RunContext
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
+from assay.agent.toolbox import TOOLS
 from assay.core.events import Decided, Event, Found, Gathered, Mode, ToolRan
 from assay.core.run import Run
 
@@ -23,7 +24,6 @@ class Sieve:
 
 
 SIEVES = {Mode.quick: Sieve(6, 3), Mode.balanced: Sieve(12, 4), Mode.thorough: Sieve(16, 6)}
-READING = frozenset({"get_document", "read_on", "search_by_source"})
 
 
 def sift_due(run: Run) -> bool:
@@ -42,7 +42,7 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
     best = [each.hit.passage.id for each in ranked[: sieve.of_run] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):
-        most = sieve.read if called in READING else sieve.of_call
+        most = sieve.read if called in TOOLS and TOOLS[called].reads_one else sieve.of_call
         best += [found.passage.id for found in result if found.passage.id in waiting][:most]
     kept = set(best)
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from assay.agent.tool import LONG_QUERY, Count, Result, Within, as_found, tool
+from assay.agent.tool import LONG_QUERY, Count, Result, Within, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.search import counted
 
 
-@tool
+@built_in(hides_note=True)
 async def follow(
     context: ToolContext, passage: str, name: str, query: Annotated[str, Within(0, LONG_QUERY)] = "", k: Count = 8
 ) -> Result:

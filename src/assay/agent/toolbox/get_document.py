@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from assay.agent.tool import Result, Within, as_found, tool
+from assay.agent.tool import Result, Within, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import document_named, line, shown
 from assay.core.errors import ToolError
@@ -14,7 +14,7 @@ PART = 8  # passages
 OUTLINE = 30  # headings that are shown
 
 
-@tool
+@built_in(reads_one=True)
 async def get_document(context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
     """Read a document from its beginning. A long one has parts; the outline says what stands in which.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from assay.agent.tool import Result, as_found, tool
+from assay.agent.tool import Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
 
 AROUND = 3  # passages
 
 
-@tool
+@built_in(hides_note=True, reads_one=True)
 async def read_on(context: ToolContext, passage: str, direction: Literal["after", "before"] = "after") -> Result:
     """Read what comes right after a passage, or right before it, in the same document.
 

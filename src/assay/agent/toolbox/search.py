@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.agent.tool import Brief, Count, Query, Result, Tool, as_found, tool
+from assay.agent.tool import Brief, Count, Query, Result, Tool, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.filters import narrowed
@@ -10,7 +10,7 @@ from assay.core.types import Hit
 from assay.index.filters import EVERYTHING
 
 
-@tool
+@built_in(hides_note=True)
 async def search(
     context: ToolContext,
     query: Query,

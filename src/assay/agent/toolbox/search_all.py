@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.agent.tool import Brief, Query, Result, as_found, tool
+from assay.agent.tool import Brief, Query, Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.filters import narrowed
 from assay.agent.toolbox.search import nothing, some
@@ -20,7 +20,7 @@ HOPELESS = 0.5
 TABLES = frozenset({"csv", "xlsx"})
 
 
-@tool
+@built_in(hides_note=True)
 async def search_all(
     context: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
 ) -> Result:

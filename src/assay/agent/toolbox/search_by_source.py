@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from assay.agent.tool import Count, Query, Result, as_found, tool
+from assay.agent.tool import Count, Query, Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.search import some
 from assay.index.filters import Eq
 
 
-@tool
+@built_in(hides_note=True, reads_one=True)
 async def search_by_source(context: ToolContext, query: Query, source: str, k: Count = 8) -> Result:
     """Look inside one document. Use when you know which document should hold the answer.
 
