@@ -11,8 +11,8 @@ import yaml
 from facts_of_runs import BOUNDARIES, one
 
 from assay.governance.reports import monitoring
+from assay.governance.reports.definitions import health_figures, health_report
 from assay.governance.reports.figures import RunFigures
-from assay.governance.reports.health import health, measured
 from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, quantile
 
 FILES = Path(monitoring.__file__).parent / "data"
@@ -29,7 +29,7 @@ LIMITS = {
 
 
 def state_of(runs: list[RunFigures], name: str) -> str:
-    return next(str(row[4]) for row in health(runs).rows if row[0] == name)
+    return next(str(row[4]) for row in health_report(runs).rows if row[0] == name)
 
 
 def test_every_figure_that_is_promised_is_watched_at_the_promised_limit():
@@ -41,7 +41,7 @@ def test_every_figure_that_is_promised_is_watched_at_the_promised_limit():
 @pytest.mark.parametrize("name", BOUNDARIES)
 def test_exactly_at_the_limit_there_is_no_alarm_and_just_past_it_there_is(name: str):
     at, past = ([one(f"r{n}", **told) for n, told in enumerate(side)] for side in BOUNDARIES[name])
-    value = measured(at)[name]
+    value = health_figures(at)[name]
     assert value == pytest.approx(LIMITS[name], abs=1e-3) and not BY_NAME[name].breached(LIMITS[name])
     assert state_of(at, name) == "ok"
     assert state_of(past, name) == "alarm"
@@ -55,7 +55,7 @@ def test_the_least_that_is_more_than_the_limit_is_too_much(each):
 
 
 def test_where_nothing_happened_there_is_no_alarm():
-    assert {str(row[4]) for row in health([]).rows} == {"–"}
+    assert {str(row[4]) for row in health_report([]).rows} == {"–"}
 
 
 def test_a_quantile_is_one_of_the_values_and_enough_of_them_do_not_pass_it():

@@ -18,11 +18,13 @@ from serving import QUESTION, Served, followed, script
 from team import team
 
 from assay.core.events import Granted
-from assay.governance.reports import catalogue, monitoring
-from assay.governance.reports.health import measured
+from assay.governance.reports import monitoring
+from assay.governance.reports.definitions import health_figures
+from assay.governance.reports.figures import figures
 from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS
 from assay.serve.metrics import ServerMetrics
 from assay.store.access import members
+from assay.store.runs import figures as store_figures
 from assay.store.runs import records
 from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
@@ -180,7 +182,7 @@ def test_the_rules_and_the_report_on_health_come_to_the_same(serve: Serve):
         followed(client, client.post("/api/runs", json={"question": QUESTION, "mode": "quick"}).json()["run"])
         samples = read(client.get("/metrics").text)
         store = at.server.workspace.store
-        told = measured(list(catalogue.figures(catalogue.told.facts(store))))
+        told = health_figures(list(figures(store_figures.facts(store))))
         assert client.get("/api/reports/health").json()["rows"][0][4] == "ok"
     assert told["iterations"] == values(samples, "assay_rounds_sum") / values(samples, "assay_rounds_count")
     assert told["trace_completeness"] == 1.0 and told["tool_errors"] == 0.0

@@ -12,7 +12,7 @@ import httpx
 from serving import QUESTION, Served, followed, script
 from team import team
 
-from assay.governance.reports.catalogue import Kind
+from assay.governance.reports import ReportKind
 from assay.store.access import members
 from assay.testing import ChatServer
 
@@ -93,9 +93,9 @@ def test_nobody_begins_compares_or_reports_on_somebody_elses_run(folder: Path):
 
 def test_every_report_comes_as_a_table_and_as_csv(serve: Serve):
     with serve() as at, at.client() as client:
-        empty = {kind: client.get(f"/api/reports/{kind}").json() for kind in Kind}
+        empty = {kind: client.get(f"/api/reports/{kind}").json() for kind in ReportKind}
         asked(client)
-        for kind in Kind:
+        for kind in ReportKind:
             made = client.get(f"/api/reports/{kind}").json()
             written = client.get(f"/api/reports/{kind}", params={"format": "csv"})
             assert list(made) == ["title", "about", "columns", "rows", "charts"] == list(empty[kind])

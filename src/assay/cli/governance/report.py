@@ -8,27 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, aside, cells, console, plain, print_json, whole
+from assay.governance.reports import ReportKind
 
 if TYPE_CHECKING:
     from assay.governance.reports.report import Cell, Report
 
 
-class Kind(StrEnum):
-    runs = "runs"
-    tools = "tools"
-    overrides = "overrides"
-    iterations = "iterations"
-    forecasts = "forecasts"
-    health = "health"
-
-
-class File(StrEnum):
+class MonitoringFile(StrEnum):
     alerts = "alerts"
     dashboard = "dashboard"
 
 
 def report(
-    kind: Annotated[Kind, typer.Argument(help="What to report on.")],
+    kind: Annotated[ReportKind, typer.Argument(help="What to report on.")],
     run: Annotated[str, typer.Argument(help="Of `runs`: the account of this one.")] = "",
     since: Annotated[
         str, typer.Option(help="Only runs begun from this day on: 2026, 2026-05-17, 'last 3 months'.")
@@ -44,19 +36,19 @@ def report(
     Everything is computed from the records and from what was spent. Exit code 1: `health` raises an alarm.
     """
     from assay.core.errors import UserError
-    from assay.governance.reports import catalogue
+    from assay.governance.reports.definitions import build_report, build_run_account
     from assay.workspace.facade import open_workspace
 
-    if run and kind is not Kind.runs:
+    if run and kind is not ReportKind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. `assay report runs {run}` is about this one.")
     first, last = _between(since, until)
     with open_workspace(workspace) as opened:
         if run:
-            made = catalogue.account(opened.store, opened.run_for_asker(run))
+            made = build_run_account(opened.store, opened.run_for_asker(run))
         else:
-            made = catalogue.made(opened.store, catalogue.Kind(kind.value), first, last, whole(who) or None)
+            made = build_report(opened.store, kind, first, last, whole(who) or None)
     _shown(made, csv=csv, json=json)
-    raise typer.Exit(1 if kind is Kind.health and any("alarm" in row for row in made.rows) else 0)
+    raise typer.Exit(1 if kind is ReportKind.health and any("alarm" in row for row in made.rows) else 0)
 
 
 def _between(since: str, until: str) -> tuple[str, str]:
@@ -75,13 +67,13 @@ def _between(since: str, until: str) -> tuple[str, str]:
 def _shown(made: Report, *, csv: bool, json: bool) -> None:
     from rich.table import Table
 
-    from assay.governance.reports.report import as_csv
+    from assay.governance.reports.report import to_csv
 
     if json:
         print_json(made)
         return
     if csv:
-        typer.echo(plain(as_csv(made)), nl=False)
+        typer.echo(plain(to_csv(made)), nl=False)
         return
     console().print(plain(made.title), markup=False, style="bold")
     aside().print(plain(made.about), markup=False, style="dim")
@@ -100,8 +92,8 @@ def _told(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}" if isinstance(cell, float) else cell
 
 
-def monitor(file: Annotated[File, typer.Argument(help="Which of them.")]) -> None:
+def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which of them.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
     from assay.governance.reports.monitoring import alerts, dashboard
 
-    typer.echo(alerts() if file is File.alerts else dashboard(), nl=False)
+    typer.echo(alerts() if file is MonitoringFile.alerts else dashboard(), nl=False)

@@ -1,0 +1,12 @@
+"""Reports by name. This file imports nothing heavy: the command line reads the names from here."""
+
+from enum import StrEnum
+
+
+class ReportKind(StrEnum):
+    runs = "runs"
+    tools = "tools"
+    overrides = "overrides"
+    iterations = "iterations"
+    forecasts = "forecasts"
+    health = "health"

@@ -48,7 +48,7 @@ def alerts() -> str:
             "        labels:",
             "          severity: warning",
             "        annotations:",
-            f"          summary: {_quoted(f'{each.about}: {each.said} over {DAYS} days')}",
+            f"          summary: {_quoted(f'{each.about}: {each.words} over {DAYS} days')}",
         ]
     return "\n".join(lines) + "\n"
 

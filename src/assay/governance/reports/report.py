@@ -1,14 +1,14 @@
-"""What a report is: a table with a line on each column, and charts of the same figures. `reports.py` makes them."""
+"""The renderer of reports. A report is a table, made from a list of fields, with charts of the same figures."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from statistics import median
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -17,7 +17,7 @@ NOTHING = "Nothing was recorded in this time."
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     name: str
     about: str
 
@@ -30,7 +30,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`threshold` is where an alarm would be raised."""
+    """`threshold` is the value at which an alarm is raised."""
 
     title: str
     kind: str  # bar, line
@@ -41,75 +41,94 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An empty one says so in `about`, and is no error."""
+    """An empty report says so in `about`. It is not an error."""
 
     title: str
     about: str
-    columns: tuple[Column, ...]
+    columns: tuple[ReportColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
     charts: tuple[Chart, ...] = ()
 
 
-def report(
-    title: str,
-    about: str,
-    columns: Sequence[tuple[str, str]],
-    rows: Iterable[Sequence[Cell]],
-    charts: Sequence[Chart] = (),
+@dataclass(frozen=True, slots=True)
+class ReportField(Generic[T]):
+    """One column: its heading, what it means, and how its cell is computed from the thing that a row is about. Floats are
+    rounded to `places`."""
+
+    name: str
+    about: str
+    value: Callable[[T], Cell]
+    places: int | None = None
+
+    def cell(self, subject: T) -> Cell:
+        value = self.value(subject)
+        return round(value, self.places) if self.places is not None and isinstance(value, float) else value
+
+
+def render_report(
+    title: str, about: str, fields: Sequence[ReportField[T]], subjects: Iterable[T], charts: Sequence[Chart] = ()
 ) -> Report:
-    lines = tuple(tuple(row) for row in rows)
-    told = about if lines else f"{NOTHING} {about}"
-    return Report(title, told, tuple(Column(*each) for each in columns), lines, tuple(charts) if lines else ())
+    """One row for each subject, one column for each field."""
+    rows = tuple(tuple(field.cell(subject) for field in fields) for subject in subjects)
+    columns = tuple(ReportColumn(field.name, field.about) for field in fields)
+    return Report(title, about if rows else f"{NOTHING} {about}", columns, rows, tuple(charts) if rows else ())
 
 
-def as_csv(made: Report) -> str:
-    """The table as other programs read it; a cell that a spreadsheet would take for a formula is kept from being one."""
+def draw_chart(
+    title: str,
+    kind: str,
+    x: Iterable[str],
+    series: Mapping[str, Iterable[float | None]],
+    threshold: float | None = None,
+    places: int = 2,
+) -> Chart:
+    drawn = tuple(Series(name, tuple(rounded(value, places) for value in values)) for name, values in series.items())
+    return Chart(title, kind, tuple(x), drawn, threshold)
+
+
+def to_csv(report: Report) -> str:
+    """The table as CSV. A cell that a spreadsheet would run as a formula gets a leading apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow([column.name for column in made.columns])
-    writer.writerows([[_inert(cell) for cell in row] for row in made.rows])
+    writer.writerow([column.name for column in report.columns])
+    writer.writerows([[_escape_formula(cell) for cell in row] for row in report.rows])
     return out.getvalue()
 
 
-def _inert(cell: Cell) -> Cell:
+def _escape_formula(cell: Cell) -> Cell:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-def by(things: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
-    """Things apart, by a name that each has."""
-    apart: dict[str, list[T]] = {}
-    for each in things:
-        apart.setdefault(key(each), []).append(each)
-    return apart
+def group_by(things: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
 
 
 # --- times and shares -----------------------------------------------------------------------------------------------
 
 
-def week_of(moment: str) -> str:
+def iso_week(moment: str) -> str:
     year, week, _ = date.fromisoformat(moment[:10]).isocalendar()
     return f"{year}-W{week:02}"
 
 
-def weeks_of(moments: Iterable[str]) -> tuple[str, ...]:
-    """Every week from the first of these to the last, also those in which nothing happened."""
+def iso_weeks(moments: Iterable[str]) -> tuple[str, ...]:
+    """Every week from the earliest moment to the latest, including weeks in which nothing happened."""
     days = sorted({moment[:10] for moment in moments})
     if not days:
         return ()
     day, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
-    found = dict.fromkeys([week_of(days[0])])
+    weeks = dict.fromkeys([iso_week(days[0])])
     while day < last:
         day += timedelta(days=7)
-        found[week_of(min(day, last).isoformat())] = None
-    return tuple(found)
-
-
-def month_of(moment: str) -> str:
-    return moment[:7]
+        weeks[iso_week(min(day, last).isoformat())] = None
+    return tuple(weeks)
 
 
 def share(part: float, whole: float) -> float | None:
-    """None of nothing: no share is not the same as a share of nought."""
+    """None if the whole is zero: a share of nothing is not the same as a share of 0."""
     return part / whole if whole else None
 
 
@@ -117,23 +136,23 @@ def rounded(value: float | None, places: int = 2) -> float | None:
     return None if value is None else round(value, places)
 
 
-def middle(values: Sequence[float]) -> float | None:
+def median_or_none(values: Sequence[float]) -> float | None:
     return median(values) if values else None
 
 
-# --- what stands out ------------------------------------------------------------------------------------------------
+# --- outliers -------------------------------------------------------------------------------------------------------
 
-FAR = 3.5  # so many robust standard deviations from the middle stand out
-SCALE = 1.4826  # by which the median deviation of a bell curve is smaller than its standard deviation
-ENOUGH = 5  # of fewer nothing can be said
+FAR = 3.5  # an outlier is more robust standard deviations than this from the median
+SCALE = 1.4826  # the standard deviation of a normal distribution, divided by its median absolute deviation
+ENOUGH = 5  # among fewer values there are no outliers
 OUTLIERS = (
     f"What stands out: more than {FAR} robust standard deviations from the median (the median absolute deviation times "
     f"{SCALE}, and at least 1), among at least {ENOUGH}."
 )
 
 
-def outliers(values: Sequence[float]) -> tuple[bool, ...]:
-    """Which of these stand out from the others, by a rule that a few of them cannot bend: `OUTLIERS` says it in words."""
+def find_outliers(values: Sequence[float]) -> tuple[bool, ...]:
+    """For each value, whether it is an outlier by the rule that `OUTLIERS` states."""
     if len(values) < ENOUGH:
         return (False,) * len(values)
     centre = median(values)

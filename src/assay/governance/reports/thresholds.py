@@ -29,12 +29,12 @@ class Threshold:
         return value < self.limit if self.falls else value > self.limit
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """The limit in words."""
-        return f"{'under' if self.falls else 'over'} {shown(self.limit, self.unit)}"
+        return f"{'under' if self.falls else 'over'} {format_figure(self.limit, self.unit)}"
 
 
-def shown(value: float | None, unit: str) -> str:
+def format_figure(value: float | None, unit: str) -> str:
     """A figure with its unit; shares are told in per cent."""
     if value is None:
         return "–"

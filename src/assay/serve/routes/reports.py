@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
 from assay.core.errors import UserError
-from assay.governance.reports import catalogue
-from assay.governance.reports.report import Report, as_csv
+from assay.governance.reports import ReportKind
+from assay.governance.reports.definitions import build_report, build_run_account
+from assay.governance.reports.report import Report, to_csv
 from assay.serve.schemas.run_schemas import Date, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentWorkspace
 
@@ -54,7 +55,7 @@ class ReportResponse(ResponseModel):
 
 @router.get("/{kind}", response_model=ReportResponse, responses={200: {"content": {"text/csv": {}}}})
 def report(
-    kind: catalogue.Kind,
+    kind: ReportKind,
     mine: CurrentWorkspace,
     who: CurrentPerson,
     since: Date | None = None,
@@ -63,16 +64,16 @@ def report(
     format: ReportFormat = ReportFormat.json,
 ) -> Any:
     """A report on the runs that were begun in a time, both days included; of `runs`, also the account of one of yours."""
-    if run and kind is not catalogue.Kind.runs:
+    if run and kind is not ReportKind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. The one on runs can be about one of them.")
     if run:
-        made = catalogue.account(mine.store, mine.run_for_asker(run))
+        made = build_run_account(mine.store, mine.run_for_asker(run))
     else:
         whose = None if who.admin else mine.principal.id
-        made = catalogue.made(mine.store, kind, since or "", until or "", whose)
+        made = build_report(mine.store, kind, since or "", until or "", whose)
     if format is ReportFormat.csv:
         name = {"Content-Disposition": f'attachment; filename="assay-{kind.value}.csv"'}
-        return PlainTextResponse(as_csv(made), media_type="text/csv", headers=name)
+        return PlainTextResponse(to_csv(made), media_type="text/csv", headers=name)
     return shape(made)
 
 
