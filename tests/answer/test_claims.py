@@ -14,7 +14,7 @@ EVIDENCE = (
 
 
 def split(words: str, *cites: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(claim.text, claim.cites) for claim in claims.split(words, cites, KNOWN)[0]]
+    return [(claim.text, claim.cites) for claim in claims.split_claims(words, cites, KNOWN)[0]]
 
 
 def test_a_claim_of_several_sentences_is_split_and_each_keeps_the_keys_that_stand_in_it():
@@ -49,12 +49,12 @@ def test_several_keys_in_one_bracket_are_all_lifted():
 
 @pytest.mark.parametrize("written", ["[deadbeef]", "(deadbeef)", "[1]", "[2, 3]", "[12–14]", "[12345678]"])
 def test_an_invented_key_or_number_is_taken_out_and_reported(written: str):
-    found, stray = claims.split(f"The dam is old {written}.", (ONE,), KNOWN)
+    found, stray = claims.split_claims(f"The dam is old {written}.", (ONE,), KNOWN)
     assert [claim.text for claim in found] == ["The dam is old."] and found[0].cites == (ONE,) and stray
 
 
 def test_a_key_of_another_run_among_the_cites_is_removed_and_reported():
-    found, stray = claims.split("The dam is old.", ("deadbeef", TWO), KNOWN)
+    found, stray = claims.split_claims("The dam is old.", ("deadbeef", TWO), KNOWN)
     assert found[0].cites == (TWO,) and stray == ("deadbeef",)
 
 
@@ -85,7 +85,7 @@ def test_what_is_far_too_long_is_no_claim():
     "words", ["Summary", "Dam above Coldwell", "## Reasons", "Mara Lindqvist", "Dam | Year | Mara Lindqvist"]
 )
 def test_a_heading_in_words_of_the_question_or_the_evidence_stays(words: str):
-    assert claims.heading(words, "Who built the dam above Coldwell?", EVIDENCE) == words.strip("# ")
+    assert claims.accept_heading(words, "Who built the dam above Coldwell?", EVIDENCE) == words.strip("# ")
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_a_heading_in_words_of_the_question_or_the_evidence_stays(words: str):
     ],
 )
 def test_a_heading_that_states_something_of_its_own_is_dropped(words: str):
-    assert claims.heading(words, "Who built the dam above Coldwell?", EVIDENCE) == ""
+    assert claims.accept_heading(words, "Who built the dam above Coldwell?", EVIDENCE) == ""
 
 
 def test_a_gap_must_be_about_the_question_and_bring_no_fact_of_its_own():
     question = "Who built the dam above Coldwell, and what did it cost?"
-    assert claims.gap("what the dam did cost.", question, EVIDENCE) == "what the dam did cost"
+    assert claims.accept_gap("what the dam did cost.", question, EVIDENCE) == "what the dam did cost"
     for told in (
         "The dam cost 90,000 pounds",
         "Zanker paid for the dam",
         "The pope likes ice cream",
         "Buy gold now. The dam is fine.",
     ):
-        assert claims.gap(told, question, EVIDENCE) == ""
+        assert claims.accept_gap(told, question, EVIDENCE) == ""

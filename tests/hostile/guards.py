@@ -128,7 +128,7 @@ GUARDS = (
     Guard(
         "numbers and names of a claim stand in what it cites",
         "answer/checking/claim_rules.py",
-        "if wrong := [each for each in strange if not _counted(each, claim)]:",
+        "if wrong := [each for each in strange if not _counts_citations(each, claim)]:",
         "if wrong := []:",
         "tests/answer/test_ground.py",
     ),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.answer.checking import facts
-from assay.answer.checking.source import Source, share, spoken_of
+from assay.answer.checking.source import Source, claim_terms, share
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence
 from assay.language.clean import clean_text
@@ -28,7 +28,7 @@ ROW = " | "
 
 
 @dataclass(frozen=True, slots=True)
-class Lifted:
+class ExtractedCitations:
     """Words without the keys that stood in them; `cites` are (place in the words, key)."""
 
     words: str
@@ -37,16 +37,16 @@ class Lifted:
 
 
 @dataclass(slots=True)
-class _Lifting:
+class _CitationsBuilder:
     words: str = ""
     cites: list[tuple[int, str]] = field(default_factory=list)
     stray: list[str] = field(default_factory=list)
 
 
-def lifted(words: str, known: Collection[str]) -> Lifted:
+def extract_citations(words: str, known: Collection[str]) -> ExtractedCitations:
     """The words without citations. What looks like one and is none of this run's ("[3]", an invented key) goes too: left in
     the text, it would pass for a number of our own."""
-    out = _Lifting()
+    out = _CitationsBuilder()
     at = 0
     for match in GROUP.finditer(words):
         keys = _keys(match[2], known, square=match[1] != "(")
@@ -57,7 +57,7 @@ def lifted(words: str, known: Collection[str]) -> Lifted:
         out.cites += [(len(out.words), key) for key in keys if key in known]
         out.stray += [key for key in keys if key not in known]
     out.words += words[at:]
-    return _without_bare(Lifted(out.words, tuple(out.cites), tuple(out.stray)), known)
+    return _without_bare(ExtractedCitations(out.words, tuple(out.cites), tuple(out.stray)), known)
 
 
 def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | None:
@@ -74,7 +74,7 @@ def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | N
     return keys if all(key in known or (KEY.fullmatch(key) and not key.isdigit()) for key in keys) else None
 
 
-def _without_bare(found: Lifted, known: Collection[str]) -> Lifted:
+def _without_bare(found: ExtractedCitations, known: Collection[str]) -> ExtractedCitations:
     """A known key that stands among the words, without brackets, is a citation too."""
     words, cites = found.words, list(found.cites)
     for match in reversed(list(re.finditer(r"(?<!\s)\s*+\b[0-9a-f]{8}\b", words, re.I))):
@@ -83,14 +83,14 @@ def _without_bare(found: Lifted, known: Collection[str]) -> Lifted:
             gone = match.end() - match.start()
             words = words[: match.start()] + words[match.end() :]
             cites = [(at - gone if at >= match.end() else at, cite) for at, cite in cites] + [(match.start(), key)]
-    return Lifted(words, tuple(sorted(cites)), found.stray)
+    return ExtractedCitations(words, tuple(sorted(cites)), found.stray)
 
 
-def split(words: str, cites: Iterable[str], known: Collection[str]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+def split_claims(words: str, cites: Iterable[str], known: Collection[str]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
     """The sentences of what was written as one claim, each with the keys that stand in it or, failing that, those of the
     whole; and the keys that were removed. A row of a table stays whole. A sentence without content ("Yes.") says nothing
     that could be checked, and is left out."""
-    found = lifted(clean_text(words), known)
+    found = extract_citations(clean_text(words), known)
     given = [cite.strip().lower().strip("[]() ") for cite in cites]
     own = tuple(dict.fromkeys(cite for cite in given if cite in known))
     stray = (*found.stray, *(cite for cite in given if cite not in known))
@@ -116,17 +116,18 @@ def _tidy(words: str) -> str:
     return re.sub(r"(?<!\s)\s++([.,;:!?])", r"\1", words).strip()
 
 
-def pruned(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
+def drop_redundant_citations(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
     """The claim without citations that add nothing: each of those kept says something of it that the better ones do not, or
     says as much with the same facts. Writers cite too much rather than too little."""
     claim = replace(claim, cites=_of_each_passage(claim, evidence))
     if len(claim.cites) < 2:
         return claim
-    terms = spoken_of(claim.text)
+    terms = claim_terms(claim.text)
     read = {each.key: Source.of([each], sources) for each in evidence if each.key in claim.cites}
     shares = {key: share(terms, own.terms) for key, own in read.items()}
     order = sorted(
-        read, key=lambda key: (len(facts.strangers(claim.text, read[key].words)), -shares[key], claim.cites.index(key))
+        read,
+        key=lambda key: (len(facts.missing_facts(claim.text, read[key].words)), -shares[key], claim.cites.index(key)),
     )
     kept: list[str] = []
     for key in order:
@@ -138,30 +139,30 @@ def pruned(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Clai
 def _of_each_passage(claim: Claim, evidence: Sequence[Evidence]) -> tuple[str, ...]:
     """Of several quotations of one passage the one that has most of the claim's words; a synthesis has such."""
     known = {each.key: each for each in evidence}
-    terms = spoken_of(claim.text)
+    terms = claim_terms(claim.text)
     best: dict[str, str] = {}
     for key in claim.cites:
         passage = known[key].passage.id if key in known else key
         before = best.get(passage)
-        if before is None or _quoted(terms, known[key]) > _quoted(terms, known[before]):
+        if before is None or _quoted_share(terms, known[key]) > _quoted_share(terms, known[before]):
             best[passage] = key
     return tuple(key for key in claim.cites if key in best.values())
 
 
-def _quoted(terms: frozenset[str], evidence: Evidence) -> float:
+def _quoted_share(terms: frozenset[str], evidence: Evidence) -> float:
     return share(terms, frozenset(content_terms(evidence.quote.text)))
 
 
 def _adds(words: str, terms: frozenset[str], new: Source, kept: Sequence[Source]) -> bool:
     have = "\n".join(each.words for each in kept)
-    lacks = facts.strangers(words, have)
-    if lacks and len(facts.strangers(words, f"{have}\n{new.words}")) < len(lacks):
+    lacks = facts.missing_facts(words, have)
+    if lacks and len(facts.missing_facts(words, f"{have}\n{new.words}")) < len(lacks):
         return True
     held = frozenset(term for each in kept for term in each.terms)
     if share(terms, held | new.terms) > share(terms, held):
         return True
     best = kept[0]
-    same = len(facts.strangers(words, new.words)) <= len(facts.strangers(words, best.words))
+    same = len(facts.missing_facts(words, new.words)) <= len(facts.missing_facts(words, best.words))
     return same and share(terms, new.terms) >= 0.9 * share(terms, best.terms)
 
 
@@ -180,32 +181,32 @@ GAP_WORDS = 20
 GAPS = 6
 
 
-def heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
+def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     """A heading if it states nothing of its own: each of its parts is a phrase of the question or of the evidence, or a plain
     word such as "Summary". Otherwise nothing."""
-    tidy = _tidy(lifted(clean_text(words), {each.key for each in evidence}).words).strip("#*: ").strip()
+    tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).strip("#*: ").strip()
     if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
         return ""
     said = [_phrase(question), *(_phrase(f"{each.passage.heading} . {each.passage.text}") for each in evidence)]
     parts = [part for cell in tidy.split("|") for part in re.split(r"(?<!\s)\s++(?:and|or|of|for|by)\s+|[,:/–-]", cell)]
-    return tidy if all(_stands(part, said) for part in parts) else ""
+    return tidy if all(_is_known_phrase(part, said) for part in parts) else ""
 
 
 def _phrase(words: str) -> str:
     return f" {' '.join(content_terms(words))} "
 
 
-def _stands(part: str, said: Sequence[str]) -> bool:
+def _is_known_phrase(part: str, said: Sequence[str]) -> bool:
     terms = content_terms(part)
     if all(term in PLAIN_STEMS for term in terms):
         return True
     return any(_phrase(part) in words for words in said)
 
 
-def gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
+def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     """What is said to be missing, if it names and numbers nothing that neither question nor evidence has, and speaks of what
     was asked; otherwise nothing. What is missing must not be a way to say something unchecked."""
-    tidy = _tidy(lifted(clean_text(words), {each.key for each in evidence}).words).rstrip(". ")
+    tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).rstrip(". ")
     terms = set(content_terms(tidy))
     if not terms or len(tidy.split()) > GAP_WORDS or len(split_sentences(tidy)) > 1:
         return ""
@@ -213,4 +214,4 @@ def gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     known = f"{question}\n" + "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in evidence)
     if not terms & asked or len(terms & (asked | set(content_terms(known)))) * 2 < len(terms):
         return ""
-    return "" if facts.strangers(tidy, known, facts.in_small_letters(known)) else tidy
+    return "" if facts.missing_facts(tidy, known, facts.lowercase_stems(known)) else tidy

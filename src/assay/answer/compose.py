@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from assay.answer.checking.claim_rules import obeys
+from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
 from assay.answer.extractive.extract import is_partial, missing, names_of
 from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
@@ -142,7 +142,7 @@ def fault(place: int, claim: Claim, guard: Guard) -> str:
         return ""
     if claim.quote is None and again.verdict is Verdict.partial:  # what rules leave open, a model has settled
         cited = [each for each in guard.evidence if each.key in claim.cites]
-        told = obeys(claim, cited, sources_of(cited, guard.document), guard.passages)
+        told = follows_instruction(claim, cited, sources_of(cited, guard.document), guard.passages)
         return f"“{claim.words}”: a passage tells its reader to say so" if told else ""
     return f"“{claim.words}”: {again.why}"
 

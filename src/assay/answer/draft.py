@@ -174,12 +174,14 @@ def read(
         opinion = part.opinion and judges(question) and 0 < number == len(reply.blocks) - 1
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
-            said, strange = claims.split(stated.text, stated.cites, known)
-            own += (claims.pruned(claim, evidence, sources) for claim in said)
+            said, strange = claims.split_claims(stated.text, stated.cites, known)
+            own += (claims.drop_redundant_citations(claim, evidence, sources) for claim in said)
             stray += strange
         own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # said once is enough
         if own:
-            title = claims.heading(part.heading, question, evidence) if len(reply.blocks) > 1 or _is_row(own) else ""
+            title = (
+                claims.accept_heading(part.heading, question, evidence) if len(reply.blocks) > 1 or _is_row(own) else ""
+            )
             blocks.append(Block(tuple(own[:OPINIONS] if opinion else own), title, opinion))
     conflicts = [found for each in reply.conflicts if (found := _conflict(each, question, evidence))]
     blocks, noticed = _with_other_sides(blocks, question, evidence, sources)
@@ -187,7 +189,7 @@ def read(
     conflicts += [each for each in noticed if frozenset((each.left, each.right)) not in known_pairs]
     stated = [frozenset(content_terms(claim.text)) for block in blocks for claim in block.claims]
     told = (
-        claims.gap(each, question, evidence)
+        claims.accept_gap(each, question, evidence)
         for each in reply.missing[: claims.GAPS]
         if not any(frozenset(content_terms(each)) <= said for said in stated)  # what is stated is not missing
     )
@@ -226,7 +228,7 @@ def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Co
     ours, theirs = (frozenset(content_terms(side.passage.text)) for side in sides)
     if len(ours & theirs) < 2:
         return None
-    about = claims.gap(each.about, f"{question} {sides[0].passage.text}", sides)
+    about = claims.accept_gap(each.about, f"{question} {sides[0].passage.text}", sides)
     return Conflict(sides[0].key, sides[1].key, about)
 
 
@@ -265,5 +267,5 @@ def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources
 
 def said(reply: Direct, by: str) -> Drafted:
     """An answer that is not from the documents; a citation in it would be made up."""
-    words = claims.lifted(clean_text(reply.text), ()).words.strip()
+    words = claims.extract_citations(clean_text(reply.text), ()).words.strip()
     return Drafted((), Shape.prose, by=by, said=words)

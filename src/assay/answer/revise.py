@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
 from assay.answer.checking import facts
-from assay.answer.checking.claim_rules import HEDGE, spoken_of
+from assay.answer.checking.claim_rules import HEDGE
 from assay.answer.checking.judge import JUDGE, Judge
+from assay.answer.checking.source import claim_terms
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
 from assay.core.events import RULES, Revised
@@ -60,7 +61,7 @@ def schema(keys: Sequence[str]) -> dict[str, Any]:
 def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """What a claim is put right from: what it cites, and then what speaks most of the same, also what was found since."""
     cited = [each for each in evidence if each.key in claim.cites]
-    terms = spoken_of(claim.words)
+    terms = claim_terms(claim.words)
     others = [each for each in evidence if each.key not in claim.cites]
     others.sort(key=lambda each: (-len(terms & frozenset(content_terms(each.passage.text))), -each.score, each.key))
     return (*cited, *others[:AT_HAND])
@@ -82,7 +83,7 @@ def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judg
     """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
     at least two of the words that the first has not."""
     cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
-    lacking = spoken_of(claim.words) - frozenset(content_terms(cited))
+    lacking = claim_terms(claim.words) - frozenset(content_terms(cited))
     for each in relevant(claim, evidence):
         if each.key not in claim.cites and len(lacking & frozenset(content_terms(each.passage.text))) >= TELLING:
             tried = judge.by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
@@ -109,10 +110,10 @@ def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence]
     """The claim as it now reads. It is one sentence that cites evidence of this run; what says the same again is dropped."""
     if reply.action == "drop":
         return Revised(place, None, claim.why, by)
-    found, _ = claims.split(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
+    found, _ = claims.split_claims(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
     if not found or not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
-    new = claims.pruned(found[0], evidence, Sources())
+    new = claims.drop_redundant_citations(found[0], evidence, Sources())
     if reply.action == "hedge":
         return Revised(place, Claim(_hedged(new.text), new.cites), "only suggested", by)
     if new.text == claim.text and set(new.cites) == set(claim.cites):
@@ -144,7 +145,7 @@ def in_its_words(place: int, claim: Claim, run: Run, sources: Sources) -> Revise
     """What a small model meant to say, in the document's own words: a sentence that has all the names and numbers of the
     claim and most of its words. It would only say the same again if it were asked to write it anew."""
     best = closest(claim, run.evidence, run.question, sources, MEANT)
-    if best is None or facts.strangers(claim.words, best.words):
+    if best is None or facts.missing_facts(claim.words, best.words):
         return Revised(place, None, claim.why, RULES)
     return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
 
@@ -153,7 +154,7 @@ def closest(
     claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
 ) -> Claim | None:
     """The closest sentence as a quotation; it must speak of what was asked, too."""
-    terms, asked = spoken_of(claim.words), frozenset(content_terms(question))
+    terms, asked = claim_terms(claim.words), frozenset(content_terms(question))
     best: tuple[float, Claim] | None = None
     for each in evidence:
         above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}"

@@ -162,8 +162,8 @@ def find_by_best_sentences(case: ConflictCase) -> dict[DocumentPair, str]:
     best = [_best_sentence(case.question, each.text) for each in case.documents]
     found: dict[DocumentPair, str] = {}
     for one, other in combinations(range(len(best)), 2):
-        ours = facts.strangers(best[one], f"{best[other]} {case.question}")
-        if ours and facts.strangers(best[other], f"{best[one]} {case.question}"):
+        ours = facts.missing_facts(best[one], f"{best[other]} {case.question}")
+        if ours and facts.missing_facts(best[other], f"{best[one]} {case.question}"):
             found[one, other] = "sentence"
     return found
 

@@ -29,7 +29,7 @@ def names(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for doc, portrait in progress.portraits(run).items():
         filed, read = short(titles.get(doc, "")), short(portrait.title)
-        found[doc] = filed if not read or facts.strangers(f"“{read}”", titles.get(doc, "")) else read
+        found[doc] = filed if not read or facts.missing_facts(f"“{read}”", titles.get(doc, "")) else read
     return found
 
 

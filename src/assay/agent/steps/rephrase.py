@@ -80,7 +80,7 @@ def sound(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
     known = "\n".join((asked, *(f"{turn.question}\n{turn.answer}" for turn in history)))
     if not content_terms(alone) or is_suspicious(alone) or len(split_sentences(alone)) > 2:
         return False
-    return not facts.strangers(alone, known) and not facts.strangers(asked, alone, facts.in_small_letters(asked))
+    return not facts.missing_facts(alone, known) and not facts.missing_facts(asked, alone, facts.lowercase_stems(asked))
 
 
 def _build_prompt(asked: str, history: Sequence[Exchange], mark: str, room: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from assay.answer.checking import facts
-from assay.answer.checking.source import Grounding, Source, beyond, orders, share, spoken_of
+from assay.answer.checking.source import Grounding, Source, claim_terms, instruction_terms, missing_terms, share
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language.injection import is_suspicious, note_taint
@@ -17,7 +17,7 @@ from assay.language.terms import content_terms
 
 HEDGE = "The documents suggest, but do not state, that "
 
-SENTENCE = 4  # words of a statement that names and counts nothing
+MIN_WORDS = 4  # words of a statement that names and counts nothing
 
 
 # --- by rule --------------------------------------------------------------------------------------------------------
@@ -35,10 +35,10 @@ def by_rule(
     by: Grounding = DEFAULT,
 ) -> Claim:
     """The claim with its verdict, and with what it rests on said where that reads like an instruction."""
-    return note_taint(_ruled(claim, evidence, sources, opinion=opinion, by=by), evidence)
+    return note_taint(_judge(claim, evidence, sources, opinion=opinion, by=by), evidence)
 
 
-def _ruled(
+def _judge(
     claim: Claim,
     evidence: Sequence[Evidence],
     sources: Sources | None,
@@ -53,26 +53,26 @@ def _ruled(
     if not claim.cites:
         return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
     if {each.key for each in cited} != set(claim.cites):
-        return _not(claim, "it cites evidence that this run did not gather")
+        return _unsupported(claim, "it cites evidence that this run did not gather")
     words = claim.text.removeprefix(HEDGE)
     source = Source.of(cited, sources or Sources())
-    strange = _strange(words, source.words, evidence)
-    if wrong := [each for each in strange if not _counted(each, claim)]:
-        return _not(claim, f"“{wrong[0]}” is not in what it cites")
-    terms = spoken_of(words)
+    strange = _missing_facts(words, source.words, evidence)
+    if wrong := [each for each in strange if not _counts_citations(each, claim)]:
+        return _unsupported(claim, f"“{wrong[0]}” is not in what it cites")
+    terms = claim_terms(words)
     if len(terms) + sum(sign.isdigit() for sign in words) < 2:
-        return _not(claim, "it says nothing that could be checked")
-    if len(words.split()) < SENTENCE and not facts.names(words) and not any(sign.isdigit() for sign in words):
-        return _not(claim, "it is no statement")
+        return _unsupported(claim, "it says nothing that could be checked")
+    if len(words.split()) < MIN_WORDS and not facts.names(words) and not any(sign.isdigit() for sign in words):
+        return _unsupported(claim, "it is no statement")
     if words.rstrip(" ”’\"')").endswith(("?", "？")):
-        return _not(claim, "it asks, and states nothing")
+        return _unsupported(claim, "it asks, and states nothing")
     if is_suspicious(words):
-        return _not(claim, "it reads like an instruction")
-    if _ordered(beyond(terms, source.terms), [each.passage.text for each in evidence]):
-        return _not(claim, "a passage tells its reader to say so, and nothing that it cites does")
+        return _unsupported(claim, "it reads like an instruction")
+    if _is_instructed(missing_terms(terms, source.terms), [each.passage.text for each in evidence]):
+        return _unsupported(claim, "a passage tells its reader to say so, and nothing that it cites does")
     whole, hedged = share(terms, source.terms), words != claim.text
     if whole < (by.hedged if hedged else by.least):
-        return _not(claim, f"only {whole:.0%} of its words are in what it cites")
+        return _unsupported(claim, f"only {whole:.0%} of its words are in what it cites")
     near, aligned = source.nearest(terms, by)
     denied, turned = find_denial(words, aligned), find_reversal(words, aligned)
     if bool(denied) != bool(turned):
@@ -80,16 +80,16 @@ def _ruled(
         return replace(claim, verdict=Verdict.contradicted, why=why)
     if opinion:
         return replace(claim, verdict=Verdict.supported, why="an opinion; the facts in it are in what it cites")
-    common = _common(evidence, len(cited)) if len(cited) > 1 else frozenset()
-    doubt = _doubt(words, source, aligned, near, denied, "".join(strange[:1]), common, by)
+    common = _common_terms(evidence, len(cited)) if len(cited) > 1 else frozenset()
+    doubt = _reason_for_doubt(words, source, aligned, near, denied, "".join(strange[:1]), common, by)
     if doubt and any(each.flagged for each in cited):  # no model settles that
-        return _not(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
+        return _unsupported(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
     if not doubt or hedged:
         return replace(claim, verdict=Verdict.supported, why="its words and facts are in what it cites")
     return replace(claim, verdict=Verdict.partial, why=doubt)
 
 
-def _doubt(
+def _reason_for_doubt(
     words: str,
     source: Source,
     aligned: str,
@@ -100,7 +100,7 @@ def _doubt(
     by: Grounding,
 ) -> str:
     """Why rules alone cannot vouch for a claim."""
-    terms = spoken_of(words)
+    terms = claim_terms(words)
     if denied:
         return f"it turns “{denied}” round twice"
     if counted:
@@ -118,23 +118,23 @@ def _doubt(
     return source.apart(words, terms, near * by.beside)
 
 
-def _common(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
+def _common_terms(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
     """Words that more of this run's evidence has than a claim cites: they tie nothing to anything."""
     counts = Counter(term for each in evidence for term in _terms(each.passage.text))
     return frozenset(term for term, count in counts.items() if count > cited)
 
 
-def _strange(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
+def _missing_facts(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
     """Facts of the claim that are nowhere in what it cites. The rest of the evidence tells names from words that merely open a
     sentence; it is read only if it matters."""
-    if not facts.strangers(words, cited):
+    if not facts.missing_facts(words, cited):
         return []
-    ordinary = frozenset[str]().union(*(_in_small_letters(each.passage.text) for each in evidence))
-    return facts.strangers(words, cited, ordinary)
+    ordinary = frozenset[str]().union(*(_lowercase_stems(each.passage.text) for each in evidence))
+    return facts.missing_facts(words, cited, ordinary)
 
 
 # Every claim of a long account is held against all evidence: each passage is read once.
-_in_small_letters = lru_cache(maxsize=4096)(facts.in_small_letters)
+_lowercase_stems = lru_cache(maxsize=4096)(facts.lowercase_stems)
 
 
 @lru_cache(maxsize=4096)
@@ -142,23 +142,23 @@ def _terms(passage: str) -> frozenset[str]:
     return frozenset(content_terms(passage))
 
 
-def _ordered(added: frozenset[str], passages: Iterable[str]) -> bool:
+def _is_instructed(added: frozenset[str], passages: Iterable[str]) -> bool:
     """Whether what a claim adds to its sources is what some passage orders a model to say."""
-    return bool(added) and any(added <= order for each in passages for order in orders(each))
+    return bool(added) and any(added <= order for each in passages for order in instruction_terms(each))
 
 
-def obeys(claim: Claim, evidence: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
+def follows_instruction(claim: Claim, evidence: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
     """Whether a claim adds to what it cites what one of these passages orders a model to say: kept as evidence or not, a model
     has read it, and then no model's verdict settles the claim."""
     source = Source.of([each for each in evidence if each.key in claim.cites], sources)
-    return _ordered(beyond(spoken_of(claim.text.removeprefix(HEDGE)), source.terms), passages)
+    return _is_instructed(missing_terms(claim_terms(claim.text.removeprefix(HEDGE)), source.terms), passages)
 
 
-def _not(claim: Claim, why: str) -> Claim:
+def _unsupported(claim: Claim, why: str) -> Claim:
     return replace(claim, verdict=Verdict.unsupported, why=why)
 
 
-def _counted(strange: str, claim: Claim) -> bool:
+def _counts_citations(strange: str, claim: Claim) -> bool:
     """ "Three suppliers …", citing three pieces of evidence: counted rather than read."""
     (number, *others) = facts.numbers(strange) or [None]
     return number is not None and not others and len(set(claim.cites)) > 1 and len(set(claim.cites)) in number.values

@@ -142,7 +142,7 @@ def _spelled(words: str) -> frozenset[Decimal]:
     return frozenset({Decimal(total + part).normalize()})
 
 
-def number_missing(number: Number, among: Sequence[Number]) -> bool:
+def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
     """Whether no number there has the same value; one with another unit is another number."""
     same = [each for each in among if each.values & number.values]
     return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
@@ -171,22 +171,22 @@ def dates(words: str) -> list[frozenset[Day]]:
 def _days(match: re.Match[str]) -> frozenset[Day]:
     if match["iso"]:
         year, month, *day = (int(part) for part in match["iso"].split("-"))
-        return _real({(year, month, day[0] if day else 0)})
+        return _valid_days({(year, month, day[0] if day else 0)})
     if match["dots"]:
         one, two, year = (int(part) for part in re.split("[./]", match["dots"]))
-        return _real({(year, two, one), (year, one, two)})
+        return _valid_days({(year, two, one), (year, one, two)})
     for number in "123":
         if name := match[f"m{number}"]:
             day = int(match[f"d{number}"]) if number != "3" and match[f"d{number}"] else 0
-            return _real({(int(match[f"y{number}"] or 0), MONTHS[name.lower().rstrip(".")], day)})
+            return _valid_days({(int(match[f"y{number}"] or 0), MONTHS[name.lower().rstrip(".")], day)})
     return frozenset()
 
 
-def _real(days: set[Day]) -> frozenset[Day]:
+def _valid_days(days: set[Day]) -> frozenset[Day]:
     return frozenset(each for each in days if 1 <= each[1] <= 12 and each[2] <= 31)
 
 
-def date_missing(days: frozenset[Day], among: Sequence[frozenset[Day]]) -> bool:
+def is_date_missing(days: frozenset[Day], among: Sequence[frozenset[Day]]) -> bool:
     """Whether no date there says as much: "May 2024" is said by 17 May 2024, and not the other way round."""
     return not any(
         all(not part or part == other for part, other in zip(day, said, strict=True))
@@ -246,7 +246,7 @@ def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
     coded = (
         code
         for code in CODE.findall(DATED.sub(" ", words))
-        if any(sign.isdigit() for sign in code) and sum(sign.isalpha() for sign in code) and not _measure(code)
+        if any(sign.isdigit() for sign in code) and sum(sign.isalpha() for sign in code) and not _is_measure(code)
     )
     return list(dict.fromkeys(name for name in (*found, *coded) if len(name) > 1))
 
@@ -256,26 +256,26 @@ def is_plain(word: str, ordinary: Collection[str] = ()) -> bool:
     return word in OPENERS or COMMON.search(word) is not None or stem_word(word) in ordinary
 
 
-def in_small_letters(words: str) -> frozenset[str]:
+def lowercase_stems(words: str) -> frozenset[str]:
     """The stems of words that a text writes in small letters."""
     return frozenset(stem_word(fold_case(word)) for word in WORD.findall(words) if word.islower())
 
 
-def _measure(code: str) -> bool:
+def _is_measure(code: str) -> bool:
     """ "90-day", "5kg", "3rd", "1990s" are numbers with something after them."""
     return re.fullmatch(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*", code) is not None
 
 
-def name_missing(name: str, words: Collection[str], abbreviated: Collection[str] = ()) -> bool:
+def is_name_missing(name: str, words: Collection[str], abbreviated: Collection[str] = ()) -> bool:
     """Whether some part of a name is not there. `words` are folded; an initial stands for a word that begins with it, and a
     part in small letters ("Aire-expressing") names nothing."""
     if fold_case(name) in abbreviated:
         return False
     parts = [fold_case(part) for part in WORD.findall(name) if not part.islower()]
-    return any(part not in stop_words() and not _part_there(part, words) for part in parts)
+    return any(part not in stop_words() and not _has_name_part(part, words) for part in parts)
 
 
-def _part_there(part: str, words: Collection[str]) -> bool:
+def _has_name_part(part: str, words: Collection[str]) -> bool:
     """Also as the people of a place: Canadian where it says Canada."""
     if part in words or f"{part}s" in words:
         return True
@@ -319,30 +319,30 @@ def facts_of(words: str) -> Facts:
     return Facts(tuple(numbers(words)), tuple(dates(words)), years(words), told, short_forms(words))
 
 
-def strangers(words: str, known: str, ordinary: Collection[str] = ()) -> list[str]:
+def missing_facts(words: str, known: str, ordinary: Collection[str] = ()) -> list[str]:
     """The numbers, dates and names that `known` does not have, as they stand in `words`."""
     there = facts_of(known)
     found = [
         number.said
         for number in numbers(words)
-        if number_missing(number, there.numbers) and not number.values & there.years
+        if is_number_missing(number, there.numbers) and not number.values & there.years
     ]
     for match in DATED.finditer(words):
-        if any(date_missing(each, there.dates) for each in dates(match[0])):
+        if any(is_date_missing(each, there.dates) for each in dates(match[0])):
             found.append(match[0])
-    return found + [name for name in names(words, ordinary) if name_missing(name, there.words, there.short)]
+    return found + [name for name in names(words, ordinary) if is_name_missing(name, there.words, there.short)]
 
 
 MEASURED = re.compile(rf"(?<=0 )\W*(?:{'|'.join(sorted(map(re.escape, UNITS), key=len, reverse=True))})\b", re.I)
 LEFT = re.compile(r"\b\w+n['’]t\b|(?<= )0(?= )")
 
 
-def without(words: str) -> str:
+def remove_numbers_and_dates(words: str) -> str:
     """The words without numbers, their units of measure, dates, and what is left of "doesn't"."""
     return LEFT.sub(" ", MEASURED.sub(" ", NUMBER.sub(" 0 ", DATED.sub(" ", words))))
 
 
-def said_of(words: str) -> list[tuple[str, str]]:
+def facts_with_subjects(words: str) -> list[tuple[str, str]]:
     """Each number and date with the name it is said of: the last one before it, or else the first one after it."""
     placed = sorted((words.find(name), name) for name in names(words))
     told = [(match.start(), match[0]) for match in DATED.finditer(words)]

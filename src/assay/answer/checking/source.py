@@ -30,7 +30,7 @@ class Grounding:
 
 
 # Words that tell who says something, and how; not what.
-TELLING = frozenset(
+REPORTING_STEMS = frozenset(
     stem_word(word)
     for word in (
         "accord also author claim conclude describe document evidence explain find found indicate mention note overall "
@@ -74,11 +74,11 @@ class Source:
     def of(cited: Sequence[Evidence], sources: Sources) -> Source:
         # Two quotations of one passage are one piece to read: it would otherwise seem to bear itself out.
         cited = tuple({each.passage.id: each for each in cited}.values())
-        above = [_above(each, sources) for each in cited]
-        told = [statements(each.passage.text) for each in cited]
+        above = [_titles(each, sources) for each in cited]
+        told = [remove_commands(each.passage.text) for each in cited]
         words = "\n".join(f"{over}\n{own}" for over, own in zip(above, told, strict=True))
         windows = tuple(_windows(over, own) for over, own in zip(above, told, strict=True))
-        return Source(words, frozenset(content_terms(words)) | _turned(words), windows)
+        return Source(words, frozenset(content_terms(words)) | _direction_terms(words), windows)
 
     def nearest(self, terms: frozenset[str], by: Grounding) -> tuple[float, str]:
         """How much of the claim the nearest sentences have, one of each piece of evidence; and every sentence that speaks of
@@ -102,10 +102,10 @@ class Source:
             return False
         own = fold_case(words)
         named = [frozenset(fold_case(name) for name in facts.names(window.own)) for window in best]
-        ties = {name for name in frozenset.union(*named) if _coded(name) or name not in own}
+        ties = {name for name in frozenset.union(*named) if _has_digit(name) or name not in own}
         places = {term for name in frozenset.union(*named) - ties for term in content_terms(name)}
         told = [_words(window.own) - common - places for window in best]
-        return not (_shared(named) & ties or _shared(told))
+        return not (_in_several(named) & ties or _in_several(told))
 
     @property
     def all_windows(self) -> list[Window]:
@@ -114,7 +114,7 @@ class Source:
     def miscounted(self, words: str, terms: frozenset[str]) -> bool:
         """Whether the claim says a whole sentence again, but denies something once more or once less."""
         count = count_negations(words)
-        alike = [window for window in self.all_windows if _alike(terms, spoken_of(window.own))]
+        alike = [window for window in self.all_windows if _are_alike(terms, claim_terms(window.own))]
         return bool(alike) and all(count_negations(window.own) != count for window in alike)
 
     def unreasoned(self, words: str, terms: frozenset[str]) -> str:
@@ -128,21 +128,21 @@ class Source:
     def apart(self, words: str, terms: frozenset[str], least: float) -> str:
         """A number or date that stands here only away from what the claim says of it; empty if there is none."""
         all_windows = self.all_windows
-        for fact, name in facts.said_of(words):
-            holding = [window for window in all_windows if not facts.strangers(fact, window.words)]
-            if name and not any(not facts.strangers(name, window.words) for window in holding):
+        for fact, name in facts.facts_with_subjects(words):
+            holding = [window for window in all_windows if not facts.missing_facts(fact, window.words)]
+            if name and not any(not facts.missing_facts(name, window.words) for window in holding):
                 return f"“{fact}” and “{name}” stand in different sentences"
             if max((share(terms, window.terms) for window in holding), default=0.0) < least / len(self.windows):
                 return f"“{fact}” is said of something else"
         return ""
 
 
-def _above(evidence: Evidence, sources: Sources) -> str:
+def _titles(evidence: Evidence, sources: Sources) -> str:
     doc = evidence.passage.doc_id
     return f"{sources.titles.get(doc, '')}\n{evidence.passage.heading}\n{sources.dates.get(doc, '')}".strip()
 
 
-def statements(passage: str) -> str:
+def remove_commands(passage: str) -> str:
     """A passage without the sentences that give a model orders: what they order is nothing that the document states."""
     if not is_command(passage):
         return passage
@@ -151,7 +151,7 @@ def statements(passage: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def orders(passage: str) -> tuple[frozenset[str], ...]:
+def instruction_terms(passage: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence that gives a model orders."""
     if not is_command(passage):
         return ()
@@ -159,7 +159,7 @@ def orders(passage: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(content_terms(sentence)) for sentence in told if is_command(sentence))
 
 
-def _shared(sets: Sequence[frozenset[str]]) -> set[str]:
+def _in_several(sets: Sequence[frozenset[str]]) -> set[str]:
     """What stands in more than one of them."""
     return {each for own in sets for each in own if sum(each in other for other in sets) > 1}
 
@@ -168,13 +168,13 @@ def _words(sentence: str) -> frozenset[str]:
     return frozenset(term for term in content_terms(sentence) if not term.isdigit())
 
 
-def _coded(name: str) -> bool:
+def _has_digit(name: str) -> bool:
     return any(sign.isdigit() for sign in name)
 
 
-def beyond(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
+def missing_terms(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
     """What of `terms` is not there."""
-    return frozenset(term for term in terms if not _there(term, there))
+    return frozenset(term for term in terms if not _has_term(term, there))
 
 
 @lru_cache(maxsize=1024)
@@ -185,32 +185,35 @@ def _windows(above: str, passage: str) -> tuple[Window, ...]:
         own = passage[start:end]
         before = passage[slice(*spans[place - 1])] if place and not find_names(own) else ""
         words = f"{above}\n{before}\n{own}"
-        found.append(Window(own, words, frozenset(content_terms(words)) | _turned(words)))
+        found.append(Window(own, words, frozenset(content_terms(words)) | _direction_terms(words)))
     return tuple(found)
 
 
 @lru_cache(maxsize=4096)
-def spoken_of(words: str) -> frozenset[str]:
+def claim_terms(words: str) -> frozenset[str]:
     """The stems of what a claim says, without who says it, and without numbers and dates, which are looked at by themselves."""
-    return frozenset(term for term in content_terms(facts.without(words)) if len(term) > 1) - TELLING
+    return (
+        frozenset(term for term in content_terms(facts.remove_numbers_and_dates(words)) if len(term) > 1)
+        - REPORTING_STEMS
+    )
 
 
-def _turned(words: str) -> frozenset[str]:
+def _direction_terms(words: str) -> frozenset[str]:
     """A word that points somewhere stands for all that point there: "rose" for "increased"."""
     return frozenset(f"→{pair}.{side}" for pair, sides in find_directions(words).items() for side in sides)
 
 
 def share(terms: frozenset[str], there: frozenset[str]) -> float:
     """How much of `terms` is there."""
-    return sum(_there(term, there) for term in terms) / len(terms) if terms else 0.0
+    return sum(_has_term(term, there) for term in terms) / len(terms) if terms else 0.0
 
 
-def _alike(terms: frozenset[str], others: frozenset[str]) -> bool:
+def _are_alike(terms: frozenset[str], others: frozenset[str]) -> bool:
     """Whether two sentences say the same words, but for a few."""
     return bool(others) and len(terms & others) >= 0.8 * max(len(terms), len(others))
 
 
-def _there(term: str, there: frozenset[str]) -> bool:
+def _has_term(term: str, there: frozenset[str]) -> bool:
     """Also in another form: leakage where it says leaks; or as a word that points the same way."""
     if term in there or term.isdigit():
         return term in there

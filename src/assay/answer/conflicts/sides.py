@@ -101,7 +101,7 @@ def _says_all(statement: Statement, value: Value) -> bool:
     """Whether the sentence has a day where the value is a day: 1900 alone does not say 14 August 1900."""
     if isinstance(value, frozenset) or value.kind != "date":
         return True
-    return not facts.date_missing(
+    return not facts.is_date_missing(
         value.meaning, [each.meaning for each in pieces(statement.words) if each.kind == "date"]
     )
 

@@ -209,7 +209,7 @@ def _mistaken(couple: InsightPair, reason: str) -> bool:
         if label not in sides:
             if not re.search(rf"\b{label}\b", f"{ours}\n{theirs}"):  # vitamin D3 is no document
                 return True
-        elif facts.strangers(words, sides[label][0]) and not facts.strangers(words, sides[label][1]):
+        elif facts.missing_facts(words, sides[label][0]) and not facts.missing_facts(words, sides[label][1]):
             return True
     return False
 

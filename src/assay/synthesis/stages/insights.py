@@ -278,8 +278,8 @@ def _holding(
     sentence of the document that is closest to what was meant. `shown` is all that the request held: what some passage
     orders a writer to say is no insight of another."""
     own = unchanged_evidence(item.told, document)
-    written, _ = claims.split(said.text, said.cites, {each.key for each in own})
-    tried = [claims.pruned(claim, own, NOWHERE) for claim in written[:SENTENCES]]
+    written, _ = claims.split_claims(said.text, said.cites, {each.key for each in own})
+    tried = [claims.drop_redundant_citations(claim, own, NOWHERE) for claim in written[:SENTENCES]]
     for claim in tried:
         for form in (claim, revise.recited(claim, own, NOWHERE)):
             ruled = JUDGE.by_rule(form, shown, NOWHERE) if form else None

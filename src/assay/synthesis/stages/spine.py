@@ -244,7 +244,7 @@ async def _held(
     small one."""
     found: list[SpineSentence] = []
     for sentence in sentences:
-        split, _ = claims.split(sentence.text, sentence.cites, of.known.keys())
+        split, _ = claims.split_claims(sentence.text, sentence.cites, of.known.keys())
         for claim in split:
             told = not context.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
             if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.answer import revise
-from assay.answer.checking.source import share, spoken_of
+from assay.answer.checking.source import claim_terms, share
 from assay.answer.evidence_text import Sources
 from assay.answer.statements import split_statements
 from assay.core.types import Block, Claim, Evidence
@@ -21,7 +21,7 @@ NEARLY = 0.8  # of its words
 
 def retells(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> bool:
     """Whether a single sentence of what is cited has nearly all of these words."""
-    terms = spoken_of(words)
+    terms = claim_terms(words)
     sentences = (
         each.passage.text[slice(*span)]
         for each in evidence

@@ -150,7 +150,7 @@ def conflicts(of: Material) -> tuple[tuple[Conflict, tuple[NarrativeItem, Narrat
             continue
         left, right = (NarrativeItem(end.doc_id, (end.key,), Claim("", (end.key,), quote=end.quote)) for end in ends)
         both = themes.shared([each.left.quote.text, each.right.quote.text], most=4)
-        about = claims.gap(", ".join(both), " ".join(both), [of.known[end.key] for end in ends])
+        about = claims.accept_gap(", ".join(both), " ".join(both), [of.known[end.key] for end in ends])
         conflict = Conflict(each.left.key, each.right.key, about)
         found.setdefault(frozenset((each.left.quote.text, each.right.quote.text)), (conflict, (left, right)))
     return tuple(found.values())

@@ -16,7 +16,7 @@ from assay.answer import claims as stating
 from assay.answer import compose
 from assay.answer.checking import facts
 from assay.answer.checking.judge import JUDGE
-from assay.answer.checking.source import orders, share
+from assay.answer.checking.source import instruction_terms, share
 from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.run import Run
@@ -116,8 +116,8 @@ def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
         good,
         documents,
         {place: _piece(place, claim, cited[place], titles) for place, claim in good.items()},
-        tuple(each for each in evidence if orders(each.passage.text)),
-        facts.in_small_letters("\n".join(each.passage.text for each in evidence)),
+        tuple(each for each in evidence if instruction_terms(each.passage.text)),
+        facts.lowercase_stems("\n".join(each.passage.text for each in evidence)),
         titles,
         progress.labels(run),
         run.draft.conflicts if run.draft else (),
@@ -223,7 +223,7 @@ def read(reply: TranslationReply, told: VerifiedNarrative, group: Sequence[int])
     found: dict[str, Tried] = {}
     for sentence in reply.sentences[: SENTENCES * len(group)]:
         named = sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)})
-        for said in stating.split(sentence.text, (), ())[0]:
+        for said in stating.split_claims(sentence.text, (), ())[0]:
             places = _told_by(said.text, named, told)
             own = {told.labels.get(doc, "") for place in places for doc in told.documents[place]}
             words = _in_titles(said.text, {label: title for label, title in titles.items() if label in own})
@@ -328,10 +328,10 @@ def owed(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSent
 
 def analogy(words: str) -> str:
     """A comparison that carries no fact: a sentence or two, with no name, number or date in it; otherwise nothing."""
-    said = " ".join(stating.lifted(clean_text(words), ()).words.split())
+    said = " ".join(stating.extract_citations(clean_text(words), ()).words.split())
     if not said or len(said) > ANALOGY or len(split_sentences(said)) > 2 or not COMPARES.search(said):
         return ""
-    if facts.numbers(said) or facts.dates(said) or facts.names(said, BEGINS | facts.in_small_letters(said)):
+    if facts.numbers(said) or facts.dates(said) or facts.names(said, BEGINS | facts.lowercase_stems(said)):
         return ""
     return "" if is_suspicious(said) else said
 

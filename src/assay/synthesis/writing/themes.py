@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
 from assay.answer.checking import facts
-from assay.answer.checking.source import TELLING
+from assay.answer.checking.source import REPORTING_STEMS
 from assay.answer.extractive.extract import ASKING_STEMS
 from assay.core.account import Theme
 from assay.core.types import Evidence
@@ -66,7 +66,7 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
 def telling(words: str) -> frozenset[str]:
     """The stems of the words that say what a text is about."""
     found = (stem_word(fold_case(word)) for word in WORD.findall(words) if word.lower() not in stop_words())
-    return frozenset(stem for stem in found if stem not in TELLING and stem not in ASKING_STEMS)
+    return frozenset(stem for stem in found if stem not in REPORTING_STEMS and stem not in ASKING_STEMS)
 
 
 def written(stem: str, texts: Sequence[str]) -> str:
@@ -110,9 +110,9 @@ def overall(words: str, said: Mapping[str, str]) -> str:
     tidy = " ".join(clean_text(words).split()).strip("“”\"' ")
     known = "\n".join(said.values())
     terms = frozenset(content_terms(tidy))
-    new = terms - frozenset(content_terms(known)) - TELLING - claims.PLAIN_STEMS
+    new = terms - frozenset(content_terms(known)) - REPORTING_STEMS - claims.PLAIN_STEMS
     fits = 1 < len(tidy.split()) <= WORDS and len(split_sentences(tidy)) == 1 and terms and not new
-    if fits and not (is_suspicious(tidy) or facts.strangers(tidy, known)):
+    if fits and not (is_suspicious(tidy) or facts.missing_facts(tidy, known)):
         return tidy
     made = listed(shared(list(said.values()), most=3))
     return made[:1].upper() + made[1:]
@@ -174,7 +174,7 @@ def read(reply: ThemeNames, themes: Sequence[Theme], evidence: Mapping[str, Sequ
     found: list[Theme] = []
     for number, theme in enumerate(themes, 1):
         own = [each for doc in theme.documents for each in evidence.get(doc, ())]
-        name = claims.heading(given.get(f"T{number}", ""), "", own)
+        name = claims.accept_heading(given.get(f"T{number}", ""), "", own)
         good = name and not is_suspicious(name) and name.casefold() not in {each.name.casefold() for each in found}
         found.append(Theme(name[:1].upper() + name[1:], theme.documents) if good else theme)
     return tuple(found)
