@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo check test test-long test-all soak guards lock clean
+.PHONY: install dev demo check test test-long test-all soak guards docs lock clean
 
 install: .venv/installed
 
@@ -29,8 +29,8 @@ demo: install
 	@echo "The same in the browser: $(BIN)/assay serve --workspace demo-workspace --open"
 
 check: dev
-	$(BIN)/ruff check src tests bench samples examples
-	$(BIN)/ruff format --check src tests bench samples examples
+	$(BIN)/ruff check src tests bench samples examples scripts
+	$(BIN)/ruff format --check src tests bench samples examples scripts
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --level error
 
@@ -50,6 +50,9 @@ soak: dev  # tests with a long form, in that form; ONLY=tests/… selects one
 
 guards: dev
 	$(BIN)/python tests/hostile/guards.py
+
+docs: dev  # the pages that are made from the code
+	$(BIN)/python scripts/troubleshooting.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
