@@ -38,12 +38,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> MiniLM:
     return MiniLM(cache=tmp_path_factory.mktemp("cache"))
 
 
-@pytest.fixture(scope="module")
-def exact(model: MiniLM) -> MiniLM:
-    """In f32, where the company of other texts in a batch changes nothing. Some processors default to half precision."""
-    return MiniLM("f32", model.cache)
-
-
 def reference(texts: list[str]) -> np.ndarray:
     """The packaged graph as it is, text by text in float, by another run time."""
     runtime = pytest.importorskip("onnxruntime")
@@ -65,18 +59,18 @@ def test_the_vectors_are_those_of_the_packaged_graph(model: MiniLM, precision: s
     assert ((vectors * reference(TEXTS)).sum(axis=1) > 0.999).all()
 
 
-def test_vectors_are_unit_float32_in_the_order_of_the_texts(exact: MiniLM) -> None:
-    vectors = exact.embed(TEXTS)
-    assert vectors.shape == (len(TEXTS), exact.dim)
+def test_vectors_are_unit_float32_in_the_order_of_the_texts(model: MiniLM) -> None:
+    vectors = model.embed(TEXTS)
+    assert vectors.shape == (len(TEXTS), model.dim)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
-    backwards = exact.embed(TEXTS[::-1])[::-1]
+    backwards = model.embed(TEXTS[::-1])[::-1]
     assert ((vectors * backwards).sum(axis=1) > 0.9999).all()
 
 
-def test_a_text_gets_the_same_vector_alone_and_in_company(exact: MiniLM) -> None:
-    together = exact.embed(TEXTS * 3)[: len(TEXTS)]
-    alone = np.concatenate([exact.embed([text]) for text in TEXTS])
+def test_a_text_gets_the_same_vector_alone_and_in_company(model: MiniLM) -> None:
+    together = model.embed(TEXTS * 3)[: len(TEXTS)]
+    alone = np.concatenate([model.embed([text]) for text in TEXTS])
     assert ((together * alone).sum(axis=1) > 0.9999).all()
 
 
@@ -91,9 +85,9 @@ def test_no_texts_give_no_vectors(model: MiniLM) -> None:
     assert model.embed([]).shape == (0, 384)
 
 
-async def test_many_callers_at_once_each_get_their_own(exact: MiniLM) -> None:
-    expected = exact.embed(TEXTS)
-    results = await asyncio.gather(*(exact.passages([text] * 3) for text in TEXTS), exact.queries(TEXTS))
+async def test_many_callers_at_once_each_get_their_own(model: MiniLM) -> None:
+    expected = model.embed(TEXTS)
+    results = await asyncio.gather(*(model.passages([text] * 3) for text in TEXTS), model.queries(TEXTS))
     for place, found in enumerate(results[:-1]):
         assert (found @ expected[place] > 0.9999).all()
     assert ((results[-1] * expected).sum(axis=1) > 0.9999).all()
