@@ -14,8 +14,8 @@ import pytest
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Done, Typed, looked_up
 
 from assay.cli.questions import chat_commands
-from assay.cli.questions.chat_commands import Command, command_in
-from assay.cli.view.answer_format import Format
+from assay.cli.questions.chat_commands import Command, parse_command
+from assay.cli.view.answer_format import OutputFormat
 from assay.cli.view.follow import Show
 from assay.cli.view.run_view import view
 from assay.core.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
@@ -185,9 +185,9 @@ def test_sources_lists_what_can_be_searched(typed: Typed, noted: Workspace):
 
 
 def test_a_line_with_a_stroke_is_a_command_and_any_other_a_question():
-    assert command_in("/Base one two ") == Command("base", "one two")
-    assert command_in("what is /base for?") is None
-    assert all(f"/{name}" in "\n".join(chat_commands.helped()) for name in chat_commands.COMMANDS)
+    assert parse_command("/Base one two ") == Command("base", "one two")
+    assert parse_command("what is /base for?") is None
+    assert all(f"/{name}" in "\n".join(chat_commands.help_lines()) for name in chat_commands.COMMANDS)
 
 
 # --- from a pipe ----------------------------------------------------------------------------------------------------
@@ -272,11 +272,11 @@ def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
 
 
 def test_what_a_document_says_steers_no_terminal_when_it_is_shown(capsys: pytest.CaptureFixture[str]):
-    from assay.cli.questions.chat import Talk
+    from assay.cli.questions.chat import Conversation
     from assay.workspace.types import AskOptions
 
     for as_json in (False, True):
-        open_talk = Talk(None, Show(Format.text, as_json, False, ""), AskOptions())  # pyright: ignore[reportArgumentType]
+        open_talk = Conversation(None, Show(OutputFormat.text, as_json, False, ""), AskOptions())  # pyright: ignore[reportArgumentType]
         open_talk.out(chat_commands.why(FOLLOWED, {}, {"d1": f"The log{BAD}"}))
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err and "\x07" not in out + err and "The log" in (err if as_json else out)
@@ -300,6 +300,6 @@ def test_a_follow_up_is_drawn_and_told_as_it_was_asked_and_as_it_was_understood(
 
 def test_a_long_conversation_is_opened_with_its_latest_turns():
     runs = [Run(f"r{n}", (Asked(f"Question {n}? {'long ' * 80}", "me", "2026-01-01"),)) for n in range(40)]
-    lines = chat_commands.reopened(Thread("t1", "me", "Many", "", "", 40), runs)
+    lines = chat_commands.recap_lines(Thread("t1", "me", "Many", "", "", 40), runs)
     assert lines[:2] == ["Many (40 turns)", "  28 before"] and len(lines) == 2 + 2 * chat_commands.TURNS
     assert max(map(len, lines)) <= chat_commands.LONGEST + 2 and lines[-1] == "  not finished"

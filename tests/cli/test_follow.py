@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import typer
 
-from assay.cli.view.answer_format import Format
+from assay.cli.view.answer_format import OutputFormat
 from assay.cli.view.follow import Show, follow
 from assay.core.events import Answered, Asked, Event
 from assay.core.run import Run
@@ -16,7 +16,7 @@ from assay.workspace.facade import Workspace
 
 ASKED = Asked("What?", "local", "2026-01-01")
 ANSWERED = Answered(Answer("What?", (), Outcome.abstained))
-QUIET = Show(Format.text, json=False, quiet=True, again="")
+QUIET = Show(OutputFormat.text, json=False, quiet=True, again="")
 
 
 async def stopped_after(*events: Event) -> AsyncIterator[tuple[Run, Event]]:

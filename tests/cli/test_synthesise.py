@@ -362,7 +362,7 @@ def test_runs_and_trace_know_a_synthesis(typed: Typed, noted: Workspace):
     assert json.loads(typed("runs", "--json").out)[0]["documents"] == 3
     lines = typed("trace", run).out
     assert "synthesis of 3 documents · for expert · no model" in lines and "The record is whole." in lines
-    assert re.search(r"  Questioned  \S+ · ", lines) and re.search(r"  Looked      q1 · ", lines)
+    assert re.search(r"  Questioned +\S+ · ", lines) and re.search(r"  PassagesChosen +q1 · ", lines)
 
 
 # --- what the documents say -----------------------------------------------------------------------------------------
@@ -431,5 +431,7 @@ def test_the_choices_of_the_flags_are_those_of_the_values():
     from assay.core import account
     from assay.workspace import synthesise as synthesising
 
-    assert list(synthesise.Pipeline) == list(account.Pipeline) and list(synthesise.Approach) == list(account.Approach)
+    assert list(synthesise.PipelineOption) == list(account.Pipeline) and list(synthesise.ApproachOption) == list(
+        account.Approach
+    )
     assert tuple(synthesise.Rerank) == synthesising.RERANKERS and set(synthesise.OTHERS) < set(synthesising.RERANKERS)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Mode(StrEnum):
+class ModeOption(StrEnum):
     quick = "quick"
     balanced = "balanced"
     thorough = "thorough"
 
 
-class Eagerness(StrEnum):
+class EagernessOption(StrEnum):
     sparing = "sparing"
     normal = "normal"
     eager = "eager"
@@ -41,12 +41,12 @@ class RouteChoice(StrEnum):
     research = "research"
 
 
-class Stakes(StrEnum):
+class StakesOption(StrEnum):
     normal = "normal"
     high = "high"
 
 
-class Checkpoint(StrEnum):
+class CheckpointOption(StrEnum):
     searches = "searches"
     nothing = "nothing"
     sources = "sources"

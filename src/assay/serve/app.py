@@ -72,7 +72,7 @@ def make_app(server: Server) -> FastAPI:
         async with audit.sealing(server):  # outermost: what runs record while they end is sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(_begin(server))
-                told = asyncio.create_task(server.engine.do(review_webhook.notify_reviewers(server.workspace)))
+                told = asyncio.create_task(server.engine.run(review_webhook.notify_reviewers(server.workspace)))
                 yield
                 started.cancel()
                 told.cancel()

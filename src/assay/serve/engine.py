@@ -47,7 +47,7 @@ class BackgroundLoop:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work comes to. Who stops waiting for it stops the work."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 

@@ -90,7 +90,7 @@ class LiveRuns:
 
     async def begin(self, workspace: Workspace, steps: Steps) -> Run:
         """Start a run, and give it back once its first event is on disk; it goes on whoever leaves."""
-        return await self._engine.do(self._begin(workspace, steps))
+        return await self._engine.run(self._begin(workspace, steps))
 
     async def _begin(self, workspace: Workspace, steps: Steps) -> Run:
         self._open()
@@ -117,7 +117,7 @@ class LiveRuns:
 
     async def resume(self, workspace: Workspace, run_id: str, choice: str = "", words: str = "") -> None:
         """Carry a run on that waits, has failed or was cut off. What cannot be is said here, before anything is done."""
-        await self._engine.do(self._resume(workspace, run_id, choice, words))
+        await self._engine.run(self._resume(workspace, run_id, choice, words))
 
     async def _resume(
         self, workspace: Workspace, run_id: str, choice: str = "", words: str = "", *, if_due: bool = False
@@ -145,7 +145,7 @@ class LiveRuns:
 
     async def go_on(self, workspace: Workspace, run_id: str) -> None:
         """Carry a run on that a reviewer has decided on, as whoever asked; it may just be coming to rest."""
-        await self._engine.do(self._go_on(workspace, run_id))
+        await self._engine.run(self._go_on(workspace, run_id))
 
     async def _go_on(self, workspace: Workspace, run_id: str) -> None:
         own = self._under.get(run_id)
@@ -224,7 +224,7 @@ class LiveRuns:
 
     async def cancel(self, workspace: Workspace, run_id: str) -> None:
         """Stop a run now. It is recorded as stopped and can be carried on later."""
-        await self._engine.do(self._cancel(workspace, run_id))
+        await self._engine.run(self._cancel(workspace, run_id))
 
     async def _cancel(self, workspace: Workspace, run_id: str) -> None:
         own = self._under.get(run_id)
@@ -273,7 +273,7 @@ class LiveRuns:
                 break  # the rest is left to the next server
             try:
                 workspace = await asyncio.to_thread(seen_by, principal)
-                await self._engine.do(self._resume(workspace, run_id, if_due=True))
+                await self._engine.run(self._resume(workspace, run_id, if_due=True))
                 taken += 1
             except AssayError as error:  # delivered, or waiting, when the last server died; or erased since
                 if self.closing:
@@ -290,7 +290,7 @@ class LiveRuns:
     async def park(self, grace: float) -> None:
         """No more work: runs have a moment to end, the others stop where they are and stay listed. Watchers are let go."""
         self.closing = True
-        await self._engine.do(self._park(grace))
+        await self._engine.run(self._park(grace))
         self._closed = True
         for run_id in list(self._watchers):
             self._woken(run_id)

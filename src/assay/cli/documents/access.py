@@ -40,7 +40,7 @@ def show(
         seen = _seen(opened, owner)
         document = _document(seen, source, base) if source else ""
         found = seen.document_access(document) if document else seen.base_access(_base(base))
-    _told(found, json)
+    _print_access(found, json)
 
 
 @app.command()
@@ -69,7 +69,7 @@ def reset(
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
         found = wait_for(seen.reset_document_access(_document(seen, source, base), opened.principal.id))
-    _told(found, json)
+    _print_access(found, json)
 
 
 def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
@@ -94,7 +94,7 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
             if may:
                 remark(opened.store, name)
     assert found is not None
-    _told(found, json)
+    _print_access(found, json)
 
 
 def _seen(opened: Opened, owner: str) -> Opened:
@@ -121,7 +121,7 @@ def _document(seen: Opened, source: str, base: str) -> str:
     return found[0].id
 
 
-def _told(access: Access, json: bool) -> None:
+def _print_access(access: Access, json: bool) -> None:
     if json:
         print_json(
             {

@@ -63,7 +63,7 @@ def add(
         if forecast:
             show_forecast(outlook, json=json)
             return
-        report = followed(
+        report = run_with_progress(
             lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json
         )
         opened.record_added(outlook, report)
@@ -82,7 +82,7 @@ def sync(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
-        report, gone = followed(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
+        report, gone = run_with_progress(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
     if json:
         from assay.core.codec import to_json
 
@@ -98,16 +98,16 @@ def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json 
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        report = followed(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
+        report = run_with_progress(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
     print_json(report) if json else show(report, quiet=quiet)
 
 
-def followed(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
+def run_with_progress(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
     """Do the work, showing how it goes: a live line on a terminal, a line every few seconds elsewhere."""
     if quiet:
         return wait_for(_awaited(work(lambda _: None)))
     if not sys.stderr.isatty():
-        return wait_for(_awaited(work(_said_now_and_then())))
+        return wait_for(_awaited(work(_print_periodically())))
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -139,7 +139,7 @@ def _rate(progress: Progress) -> str:
     return f"{progress.passages} passages, {per_second:.0f}/s"
 
 
-def _said_now_and_then(every: float = 5.0) -> Callable[[Progress], None]:
+def _print_periodically(every: float = 5.0) -> Callable[[Progress], None]:
     last = 0.0
 
     def say(progress: Progress) -> None:

@@ -52,7 +52,7 @@ def show(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        entry = opened.named(as_kept(name), opened.scope(bases or ()))[0]
+        entry = opened.named(stored_name(name), opened.scope(bases or ()))[0]
         document = opened.document(entry.id)
     if document is None:
         raise UserError(f"{entry.name} could not be read: {entry.why}")
@@ -89,7 +89,7 @@ def remove(
 
     with open_workspace(workspace) as opened:
         scope = opened.scope([base] if base else [])
-        chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
+        chosen = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
         if len(chosen) > 1 and not yes:
             for entry in chosen.values():
                 typer.echo(plain(f"  {entry.uri}"), err=True)
@@ -102,7 +102,7 @@ def remove(
         console().print(plain(f"Removed {entry.uri}"), markup=False)
 
 
-def as_kept(given: str) -> str:
+def stored_name(given: str) -> str:
     """A document's name as it is kept. A blank one would mean the folder one stands in, and so perhaps everything."""
     from assay.core.errors import UserError
     from assay.ingest.sources import printable_path

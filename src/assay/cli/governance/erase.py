@@ -46,14 +46,14 @@ def erase(
             gone = wait_for(opened.erase_person(whole(person), with_documents=with_documents))
         else:
             gone = _documents(opened, names or [], base, yes)
-    _told(gone, json)
+    _print_report(gone, json)
 
 
 def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> ErasureReport:
-    from assay.cli.documents.sources import as_kept
+    from assay.cli.documents.sources import stored_name
 
     scope = opened.scope([base] if base else [])
-    chosen = {entry.id: entry for name in map(as_kept, names) for entry in opened.named(name, scope)}
+    chosen = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
     if not yes:
         for entry in chosen.values():
             typer.echo(plain(f"  {entry.uri}"), err=True)
@@ -65,7 +65,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _told(gone: ErasureReport, json: bool) -> None:
+def _print_report(gone: ErasureReport, json: bool) -> None:
     from assay.core.codec import to_json
 
     if json:

@@ -47,7 +47,7 @@ def report(
             made = build_run_account(opened.store, opened.run_for_asker(run))
         else:
             made = build_report(opened.store, kind, first, last, whole(who) or None)
-    _shown(made, csv=csv, json=json)
+    _print_table(made, csv=csv, json=json)
     raise typer.Exit(1 if kind is ReportKind.health and any("alarm" in row for row in made.rows) else 0)
 
 
@@ -64,7 +64,7 @@ def _between(since: str, until: str) -> tuple[str, str]:
     return first, last
 
 
-def _shown(made: Report, *, csv: bool, json: bool) -> None:
+def _print_table(made: Report, *, csv: bool, json: bool) -> None:
     from rich.table import Table
 
     from assay.governance.reports.report import to_csv
@@ -82,11 +82,11 @@ def _shown(made: Report, *, csv: bool, json: bool) -> None:
     kept = [at for at in range(len(made.columns)) if any(row[at] not in (None, 0, "") for row in made.rows)]
     table = Table(*(made.columns[at].name for at in kept), box=None, pad_edge=False)
     for row in made.rows:
-        table.add_row(*cells(*(_told(row[at]) for at in kept)))
+        table.add_row(*cells(*(format_cell(row[at]) for at in kept)))
     console().print(table)
 
 
-def _told(cell: Cell) -> str:
+def format_cell(cell: Cell) -> str:
     if cell is None:
         return "–"
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}" if isinstance(cell, float) else cell

@@ -56,14 +56,14 @@ def review(
     with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
         reviews = opened.reviews()
         if not run:
-            _listed(reviews, decided=decided, limit=limit, json=json)
+            _print_list(reviews, decided=decided, limit=limit, json=json)
             return
         sheet = reviews.sheet(run)
         if not any(wishes):
             _show(reviews, sheet, trace=trace, json=json)
             if json or not at_terminal() or not sheet.line.may_decide:
                 return
-            chosen = _asked(reviews, sheet)
+            chosen = _ask_decision(reviews, sheet)
             if chosen is None:
                 raise typer.Exit(5)
         else:
@@ -103,7 +103,7 @@ def _decide(
     ended: Run | None = None
     if decision is not Decision.reject:
         try:
-            ended = wait_for(_carried(reviews, run))
+            ended = wait_for(_continue_run(reviews, run))
         except AssayError as error:
             say(f"assay: {error}")
             say(f"The decision is kept: `assay resume {run}` carries the run on.")
@@ -123,7 +123,7 @@ def _decide(
     return typer.Exit(5 if ended is not None and ended.held else 0)
 
 
-async def _carried(reviews: ReviewService, run: str) -> Run | None:
+async def _continue_run(reviews: ReviewService, run: str) -> Run | None:
 
     ended: Run | None = None
     async for now, _ in reviews.resume(run):
@@ -134,10 +134,10 @@ async def _carried(reviews: ReviewService, run: str) -> Run | None:
 # --- showing --------------------------------------------------------------------------------------------------------
 
 
-def _listed(reviews: ReviewService, *, decided: bool, limit: int, json: bool) -> None:
+def _print_list(reviews: ReviewService, *, decided: bool, limit: int, json: bool) -> None:
 
     if decided and json:
-        print_json([_kept(reviews, sheet, made) for sheet, made in reviews.decided(limit)])
+        print_json([_as_case(reviews, sheet, made) for sheet, made in reviews.decided(limit)])
         return
     lines, _ = reviews.queue(waiting=not decided, limit=limit)
     if json:
@@ -176,7 +176,7 @@ def _cited(reviews: ReviewService, sheet: ReviewSheet) -> Cited:
     return render.citations(sheet.answer, sheet.evidence, reviews.document)
 
 
-def _kept(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
+def _as_case(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
     """A decision as a case: what was asked, what would have been said, and what a person made of it."""
     from assay.answer import render
 
@@ -222,11 +222,11 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
             told["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
         print_json(told)
         return
-    for words in (*_in_words(reviews, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
+    for words in (*_describe(reviews, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
         console().print(plain(words), markup=False)
 
 
-def _in_words(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
+def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
     from assay.answer import render
 
     of = sheet.line.review
@@ -261,7 +261,7 @@ def _in_words(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
 PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
 
 
-def _asked(reviews: ReviewService, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
+def _ask_decision(reviews: ReviewService, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
     """What whoever sits at the terminal decides; none where they leave it."""
     from assay.core.errors import UserError
     from assay.core.events import Decision

@@ -43,7 +43,7 @@ def verify(
     if json:
         print_json(as_data(found))
     else:
-        for line in told(found, placed=place is not None):
+        for line in describe_verification(found, placed=place is not None):
             console().print(plain(line), markup=False)
     raise typer.Exit(0 if found.whole else 1)
 
@@ -73,7 +73,7 @@ def as_data(found: Verified) -> dict[str, object]:
     }
 
 
-def told(found: Verified, *, placed: bool = False) -> list[str]:
+def describe_verification(found: Verified, *, placed: bool = False) -> list[str]:
     """What came of it, a line each."""
     rate = f" ({found.records / found.seconds:,.0f} a second)" if found.seconds > 0.5 else ""
     lines = [f"{found.records:,} records of {found.runs:,} runs were checked in {found.seconds:.1f} s{rate}."]

@@ -8,21 +8,21 @@ import typer
 
 from assay.cli.options import (
     Bases,
-    Checkpoint,
-    Eagerness,
+    CheckpointOption,
+    EagernessOption,
     FourEyes,
     Json,
     MaxCost,
     MaxSeconds,
     MaxTokens,
     Meta,
-    Mode,
+    ModeOption,
     Out,
     Quiet,
     RouteChoice,
     Since,
     Sources,
-    Stakes,
+    StakesOption,
     Types,
     Until,
     Workspace,
@@ -31,30 +31,35 @@ from assay.cli.options import (
     where_of,
     whole,
 )
-from assay.cli.view.answer_format import Format
+from assay.cli.view.answer_format import OutputFormat
 from assay.cli.view.follow import Show, end, follow
 from assay.cli.view.forecast import show_forecast, warn_about_prices
 
 if TYPE_CHECKING:
     pass
 
-Formatted = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")]
+Formatted = Annotated[OutputFormat, typer.Option("--format", "-f", help="How the answer is written.")]
 
 
 def ask(
     question: Annotated[str, typer.Argument(help="A question about your documents.")],
-    mode: Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")] = Mode.balanced,
-    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")] = None,
+    mode: Annotated[
+        ModeOption, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")
+    ] = ModeOption.balanced,
+    eagerness: Annotated[
+        EagernessOption | None, typer.Option(help="How readily it searches. Default: the setting.")
+    ] = None,
     route: Annotated[
         RouteChoice | None, typer.Option(help="One look-up, or the whole research, without a model choosing which.")
     ] = None,
     checkpoint: Annotated[
-        list[Checkpoint] | None,
+        list[CheckpointOption] | None,
         typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
     ] = None,
     stakes: Annotated[
-        Stakes, typer.Option(help="How much depends on it: where it is much, a reviewer looks at the answer first.")
-    ] = Stakes.normal,
+        StakesOption,
+        typer.Option(help="How much depends on it: where it is much, a reviewer looks at the answer first."),
+    ] = StakesOption.normal,
     four_eyes: FourEyes = False,
     no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
     forecast: Annotated[
@@ -63,7 +68,7 @@ def ask(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
-    format: Formatted = Format.text,
+    format: Formatted = OutputFormat.text,
     bases: Bases = None,
     sources: Sources = None,
     types: Types = None,
@@ -115,7 +120,7 @@ def resume(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
-    format: Formatted = Format.text,
+    format: Formatted = OutputFormat.text,
     out: Out = None,
     workspace: Workspace = None,
     json: Json = False,
@@ -133,7 +138,7 @@ def resume(
     with open_workspace(workspace, **limits) as opened:
         known = opened.run(run)
         if known.asked.brief is not None:
-            account.refuse(account.folder_of(known, out), run)
+            account.check_folder(account.folder_of(known, out), run)
         if not known.delivered:
             consent.settle(opened, model=known.asked.has_model)
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))

@@ -13,10 +13,10 @@ import typer
 
 from assay.cli.options import (
     Bases,
-    Checkpoint,
-    Eagerness,
+    CheckpointOption,
+    EagernessOption,
     Json,
-    Mode,
+    ModeOption,
     Quiet,
     Workspace,
     again,
@@ -26,7 +26,7 @@ from assay.cli.options import (
     where_of,
     whole,
 )
-from assay.cli.view.answer_format import Format
+from assay.cli.view.answer_format import OutputFormat
 from assay.cli.view.dialogue import line, say
 from assay.cli.view.follow import Show, Watched, end, follow
 from assay.cli.view.forecast import warn_about_prices
@@ -43,7 +43,7 @@ ENDS = frozenset({1, 5, 130})  # what was piped in stops here: the next line may
 
 
 @dataclass
-class Talk:
+class Conversation:
     """A conversation as it goes on: how questions are dealt with, the thread (none before the first question), and the last
     answer."""
 
@@ -78,10 +78,14 @@ def chat(
     forget: Annotated[
         str, typer.Option("--forget", metavar="THREAD", help="Forget a thread, and end. Its runs stay.")
     ] = "",
-    mode: Annotated[Mode, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")] = Mode.balanced,
-    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches. Default: the setting.")] = None,
+    mode: Annotated[
+        ModeOption, typer.Option(help="How far to go: up to 3, 5 or 10 rounds of searching.")
+    ] = ModeOption.balanced,
+    eagerness: Annotated[
+        EagernessOption | None, typer.Option(help="How readily it searches. Default: the setting.")
+    ] = None,
     checkpoint: Annotated[
-        list[Checkpoint] | None,
+        list[CheckpointOption] | None,
         typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
     ] = None,
     bases: Bases = None,
@@ -115,96 +119,100 @@ def chat(
             model=not no_model,
         )
         opened.scope(how.where.bases)  # an unknown base is said at once
-        talk = Talk(opened, Show(Format.text, json, quiet, again(workspace, None, None, None)), how)
+        conversation = Conversation(
+            opened, Show(OutputFormat.text, json, quiet, again(workspace, None, None, None)), how
+        )
         if thread:
-            so_far = _reopen(talk, thread)
+            so_far = _reopen(conversation, thread)
             if question is None and sys.stdin.isatty():
-                talk.remark("\n".join(so_far))
+                conversation.remark("\n".join(so_far))
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
             warn_about_prices(opened.settings)
         if question is not None:
-            code = _turn(talk, question)
-            talk.remark_on_thread()
+            code = _turn(conversation, question)
+            conversation.remark_on_thread()
         else:
-            code = _dialogue(talk) if sys.stdin.isatty() else _piped(talk)
+            code = _dialogue(conversation) if sys.stdin.isatty() else _piped(conversation)
         raise typer.Exit(code)
 
 
 # --- turns ----------------------------------------------------------------------------------------------------------
 
 
-def _turn(talk: Talk, question: str) -> int:
+def _turn(conversation: Conversation, question: str) -> int:
     """Ask, follow, print; the exit code says how it went. Which thread it is in is known as soon as it is asked."""
-    steps = talk.opened.chat(whole(question), talk.thread, talk.how)
+    steps = conversation.opened.chat(whole(question), conversation.thread, conversation.how)
     try:
-        run = follow(talk.opened, _in_thread(talk, steps), talk.show)
+        run = follow(conversation.opened, _in_thread(conversation, steps), conversation.show)
         if run.answer is not None:
-            talk.answered = run
-        return end(talk.opened, run, talk.show).exit_code
+            conversation.answered = run
+        return end(conversation.opened, run, conversation.show).exit_code
     except typer.Exit as stopped:
         return stopped.exit_code
 
 
-async def _in_thread(talk: Talk, steps: AsyncIterator[tuple[Run, Event]]) -> AsyncIterator[tuple[Run, Event]]:
+async def _in_thread(
+    conversation: Conversation, steps: AsyncIterator[tuple[Run, Event]]
+) -> AsyncIterator[tuple[Run, Event]]:
     async for run, event in steps:
-        talk.thread = run.asked.thread
+        conversation.thread = run.asked.thread
         yield run, event
 
 
-def _dialogue(talk: Talk) -> int:
+def _dialogue(conversation: Conversation) -> int:
     """With somebody at the terminal, until they leave. Nothing that goes wrong with a question ends it."""
     from assay.core.errors import AssayError
 
     _remember(())
-    talk.remark("Ask about your documents. /help shows what else can be typed; Ctrl-D leaves.")
-    while (typed := _typed()) is not None:
+    conversation.remark("Ask about your documents. /help shows what else can be typed; Ctrl-D leaves.")
+    while (typed := _read_line()) is not None:
         try:
-            if _taken(talk, typed) is None:
+            if _handle_line(conversation, typed) is None:
                 break
         except AssayError as error:
             say(f"assay: {error}")
         except KeyboardInterrupt:  # while something is shown; a question that is stopped says so itself
             say("Stopped.")
-        talk.remark("")
-    talk.remark_on_thread()
+        conversation.remark("")
+    conversation.remark_on_thread()
     return 0
 
 
-def _piped(talk: Talk) -> int:
+def _piped(conversation: Conversation) -> int:
     """Each line is a turn. The last one says how it went, unless one before could not be answered at all."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     code, first = 0, True
     while code not in ENDS and (typed := sys.stdin.readline()):
-        if typed.strip() and not first and not talk.show.json:
-            talk.out([""])  # between what one line has brought and the next
+        if typed.strip() and not first and not conversation.show.json:
+            conversation.out([""])  # between what one line has brought and the next
         first = first and not typed.strip()
-        taken = _taken(talk, typed, code)
+        taken = _handle_line(conversation, typed, code)
         if taken is None:
             break
         code = taken
-    talk.remark_on_thread()
+    conversation.remark_on_thread()
     return code
 
 
-def _taken(talk: Talk, typed: str, code: int = 0) -> int | None:
+def _handle_line(conversation: Conversation, typed: str, code: int = 0) -> int | None:
     """What one line comes to: the exit code of its turn, or the one before where it is none; nothing where they leave."""
-    from assay.cli.questions.chat_commands import command_in
+    from assay.cli.questions.chat_commands import parse_command
 
     words = whole(typed).strip()
     if not words:
         return code
-    command = command_in(words)
+    command = parse_command(words)
     if command is None:
-        return _turn(talk, words)
+        return _turn(conversation, words)
     if command.name == "quit":
         return None
-    _do(talk, command)
+    _run_command(conversation, command)
     return code
 
 
-def _typed() -> str | None:
+def _read_line() -> str | None:
     """The next line that a person types, with the lines before it at hand where the terminal allows it; none when they
     leave."""
     while True:
@@ -232,100 +240,108 @@ def _remember(questions: Sequence[str]) -> None:
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-def _do(talk: Talk, command: Command) -> None:
-    from assay.cli.questions import chat_commands as told
+def _run_command(conversation: Conversation, command: Command) -> None:
+    from assay.cli.questions import chat_commands
     from assay.store import threads
 
     match command.name:
         case "help":
-            talk.out(told.helped())
+            conversation.out(chat_commands.help_lines())
         case "sources":
-            talk.out(_sources(talk))
+            conversation.out(_sources(conversation))
         case "why":
-            talk.out(_why(talk))
+            conversation.out(_why(conversation))
         case "mode":
-            _mode(talk, command.words)
+            _mode(conversation, command.words)
         case "base":
-            _base(talk, command.words)
+            _base(conversation, command.words)
         case "threads":
-            talk.out(told.listed(talk.opened.threads(), talk.thread))
+            conversation.out(chat_commands.thread_lines(conversation.opened.threads(), conversation.thread))
         case "open" if command.words:
-            talk.out(_reopen(talk, command.words))
+            conversation.out(_reopen(conversation, command.words))
         case "new":
-            talk.thread, talk.answered = "", None
-            talk.out(["The next question begins a thread."])
-        case "title" if command.words and talk.thread:
-            threads.rename(talk.opened.store, talk.thread, talk.opened.principal.id, command.words)
-            talk.out([f"This thread is now called: {command.words}"])
+            conversation.thread, conversation.answered = "", None
+            conversation.out(["The next question begins a thread."])
+        case "title" if command.words and conversation.thread:
+            threads.rename(
+                conversation.opened.store, conversation.thread, conversation.opened.principal.id, command.words
+            )
+            conversation.out([f"This thread is now called: {command.words}"])
         case "open":
-            talk.out(["Which one? /threads lists them, /open ID opens one."])
+            conversation.out(["Which one? /threads lists them, /open ID opens one."])
         case "title":
-            talk.out(["Which title? /title WORDS." if talk.thread else "There is no thread yet: ask something first."])
+            conversation.out(
+                [
+                    "Which title? /title WORDS."
+                    if conversation.thread
+                    else "There is no thread yet: ask something first."
+                ]
+            )
         case _:
-            talk.out([told.unknown(command.name)])
+            conversation.out([chat_commands.unknown(command.name)])
 
 
-def _sources(talk: Talk) -> list[str]:
-    from assay.cli.questions import chat_commands as told
+def _sources(conversation: Conversation) -> list[str]:
+    from assay.cli.questions import chat_commands
     from assay.store.documents import READY
 
-    opened, bases = talk.opened, talk.how.where.bases
+    opened, bases = conversation.opened, conversation.how.where.bases
     ready = [entry for entry in opened.sources(bases) if entry.state == READY]
-    return told.sources(ready, {base.id: base.name for base in opened.scope(bases).bases})
+    return chat_commands.sources(ready, {base.id: base.name for base in opened.scope(bases).bases})
 
 
-def _why(talk: Talk) -> list[str]:
+def _why(conversation: Conversation) -> list[str]:
     from assay.answer import render
-    from assay.cli.questions import chat_commands as told
+    from assay.cli.questions import chat_commands
 
-    if talk.answered is None or talk.answered.answer is None:
+    if conversation.answered is None or conversation.answered.answer is None:
         return ["There is no answer yet."]
-    watched = Watched(talk.opened, talk.answered)
+    watched = Watched(conversation.opened, conversation.answered)
     watched.look_up()
-    cited = render.citations(talk.answered.answer, talk.answered.evidence, talk.opened.document)
-    return told.why(talk.answered, cited, watched.titles)
+    cited = render.citations(conversation.answered.answer, conversation.answered.evidence, conversation.opened.document)
+    return chat_commands.why(conversation.answered, cited, watched.titles)
 
 
-def _mode(talk: Talk, words: str) -> None:
+def _mode(conversation: Conversation, words: str) -> None:
     from assay.core.events import Mode
 
     if words and words.casefold() not in set(Mode):
-        talk.out([f"There is no mode {words!r}. There is: {', '.join(Mode)}."])
+        conversation.out([f"There is no mode {words!r}. There is: {', '.join(Mode)}."])
         return
     if words:
-        talk.how = replace(talk.how, mode=Mode(words.casefold()))
-    talk.out([f"The mode is {talk.how.mode}."])
+        conversation.how = replace(conversation.how, mode=Mode(words.casefold()))
+    conversation.out([f"The mode is {conversation.how.mode}."])
 
 
-def _base(talk: Talk, words: str) -> None:
-    scope = talk.opened.scope()
+def _base(conversation: Conversation, words: str) -> None:
+    scope = conversation.opened.scope()
     named = (words,) if words in {base.name for base in scope.bases} else tuple(words.split())
     chosen = scope.narrowed(named)  # says which there are, where one of them is not
-    talk.how = replace(talk.how, where=replace(talk.how.where, bases=named))
+    conversation.how = replace(conversation.how, where=replace(conversation.how.where, bases=named))
     names = ", ".join(base.name for base in chosen.bases)
-    talk.out([f"Searched are: {names or 'no knowledge bases: there are none yet'}."])
+    conversation.out([f"Searched are: {names or 'no knowledge bases: there are none yet'}."])
 
 
-def _reopen(talk: Talk, thread: str) -> list[str]:
+def _reopen(conversation: Conversation, thread: str) -> list[str]:
     """Go on with a thread: what was said in it, in short; its questions and its last answer are at hand again."""
-    from assay.cli.questions import chat_commands as told
+    from assay.cli.questions import chat_commands
 
-    found, runs = talk.opened.thread(whole(thread))
-    talk.thread = found.id
-    talk.answered = next((run for run in reversed(runs) if run.answer is not None), None)
+    found, runs = conversation.opened.thread(whole(thread))
+    conversation.thread = found.id
+    conversation.answered = next((run for run in reversed(runs) if run.answer is not None), None)
     _remember([run.asked.question for run in runs])
-    return told.reopened(found, runs)
+    return chat_commands.recap_lines(found, runs)
 
 
 def _list(opened: Opened, *, json: bool) -> None:
-    from assay.cli.questions.chat_commands import listed
+    from assay.cli.questions.chat_commands import thread_lines
     from assay.core.codec import to_json
 
     found = opened.threads()
     if json:
         print_json([{"thread": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in found])
         return
-    for row in listed(found):
+    for row in thread_lines(found):
         console().print(plain(row.strip()), markup=False)
 
 

@@ -43,7 +43,7 @@ class Command:
     words: str = ""
 
 
-def command_in(line: str) -> Command | None:
+def parse_command(line: str) -> Command | None:
     """The command that a line is; none where it is a question."""
     if not line.startswith("/"):
         return None
@@ -51,7 +51,7 @@ def command_in(line: str) -> Command | None:
     return Command(name.casefold(), words.strip())
 
 
-def helped() -> list[str]:
+def help_lines() -> list[str]:
     written = {f"/{name} {takes}".strip(): does for name, (takes, does) in COMMANDS.items()}
     wide = max(map(len, written))
     return [
@@ -80,7 +80,7 @@ def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
     searched for."""
     evidence = {each.key: each for each in run.evidence}
     shown = [
-        f"  [{each.number}] {quoted(evidence[key], each.quote, titles)}"
+        f"  [{each.number}] {quote_line(evidence[key], each.quote, titles)}"
         for (key, _), each in cited.items()
         if key in evidence
     ]
@@ -91,23 +91,23 @@ def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
         *([f"Understood as: {run.question}"] if run.question != run.asked.question else []),
         *([head, *shown] if shown else ["Nothing is cited."]),
         *(
-            ["Found as well:", *(f"  {quoted(each, each.quote, titles)}" for each in others[:FURTHER])]
+            ["Found as well:", *(f"  {quote_line(each, each.quote, titles)}" for each in others[:FURTHER])]
             if others
             else []
         ),
         *([f"  and {len(others) - FURTHER} more"] if len(others) > FURTHER else []),
-        *searched(run),
+        *search_lines(run),
         f"`assay trace {run.id}` shows every step.",
     ]
 
 
-def quoted(evidence: Evidence, quote: Quote, titles: Mapping[str, str]) -> str:
+def quote_line(evidence: Evidence, quote: Quote, titles: Mapping[str, str]) -> str:
     """A quotation in a line: score, document, page, words."""
     warned = " (it reads like an instruction)" if evidence.flagged else ""
     return f"{evidence.score:4.1f}  {place(evidence, titles)}: “{' '.join(quote.text.split())}”{warned}"
 
 
-def searched(run: Run) -> list[str]:
+def search_lines(run: Run) -> list[str]:
     """Each search with what it brought; what earlier turns had found is no search."""
     recalls = {call.id for event in run.events if isinstance(event, Decided) and event.recalls for call in event.calls}
     done = [call for call in run.calls if call.id in run.results]
@@ -118,7 +118,7 @@ def searched(run: Run) -> list[str]:
     return ["Searched:", *rows] if rows else ["Nothing was searched for."]
 
 
-def listed(threads: Sequence[Thread], current: str = "") -> list[str]:
+def thread_lines(threads: Sequence[Thread], current: str = "") -> list[str]:
     """A line for each thread; the one that is open is marked."""
     return [
         f"{'*' if each.id == current else ' '} {each.id}  {each.updated[:19]}  {count_of(each.turns, 'turn'):>9}  {each.title}"
@@ -126,14 +126,16 @@ def listed(threads: Sequence[Thread], current: str = "") -> list[str]:
     ] or ["There are no threads yet."]
 
 
-def reopened(thread: Thread, runs: Sequence[Run]) -> list[str]:
+def recap_lines(thread: Thread, runs: Sequence[Run]) -> list[str]:
     """What was said so far, in short: the latest turns, a line for the question and one for the answer."""
     before = len(runs) - TURNS
-    rows = [line for run in runs[-TURNS:] for line in (f"> {_short(run.asked.question)}", f"  {_short(_told(run))}")]
+    rows = [
+        line for run in runs[-TURNS:] for line in (f"> {_short(run.asked.question)}", f"  {_short(_answer_line(run))}")
+    ]
     return [f"{thread.title} ({count_of(len(runs), 'turn')})", *([f"  {before} before"] if before > 0 else []), *rows]
 
 
-def _told(run: Run) -> str:
+def _answer_line(run: Run) -> str:
     answer = run.answer
     if run.withheld:
         return "withheld"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.documents.add import followed
+from assay.cli.documents.add import run_with_progress
 from assay.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ SHOWN = 10  # files that cannot be read and are named
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class DocumentSelection:
     """Documents by id, in the order in which they were named; and what cannot be read, in words."""
 
     documents: tuple[str, ...]
@@ -35,24 +35,24 @@ class Chosen:
         return ["Not read, and so not part of it:", *(f"  {each}" for each in self.unread[:SHOWN]), *more]
 
 
-def added(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool) -> Chosen:
+def add_files(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool) -> DocumentSelection:
     """The files that are named, and they alone; what is not in the base yet is added first."""
     from assay.ingest.sources import find_sources
 
     files = find_sources([Path(path) for path in paths])
-    report = followed(lambda say: opened.add_sources(files, base, say=say), quiet=quiet)
+    report = run_with_progress(lambda say: opened.add_sources(files, base, say=say), quiet=quiet)
     ready = _ready(opened.sources([base]))
     places, contents = {entry.uri: entry.id for entry in ready}, {entry.digest: entry.id for entry in ready}
     found = [places.get(file.uri) or contents.get(file.digest()) for file in files if file.uri in _read(report)]
     unread = [f"{Path(file.path).name}: {file.why}" for file in report.files if file.path not in _read(report)]
-    return Chosen(tuple(dict.fromkeys(doc for doc in found if doc)), tuple(unread), base)
+    return DocumentSelection(tuple(dict.fromkeys(doc for doc in found if doc)), tuple(unread), base)
 
 
 def _read(report: Readiness) -> set[str]:
     return {file.path for file in report.files if file.status == "read"}
 
 
-def kept(opened: Workspace, base: str) -> Chosen:
+def select_base(opened: Workspace, base: str) -> DocumentSelection:
     """All documents of a base; where none is named, of the only one there is."""
     names = [each.name for each in opened.scope().bases]
     if not base and len(names) > 1:
@@ -61,7 +61,7 @@ def kept(opened: Workspace, base: str) -> Chosen:
     entries = opened.sources([named] if named else [])
     ready = {entry.id for entry in _ready(entries)}
     unread = tuple(f"{entry.name}: {_why(entry)}" for entry in entries if entry.id not in ready)
-    return Chosen(tuple(entry.id for entry in entries if entry.id in ready), unread, named)
+    return DocumentSelection(tuple(entry.id for entry in entries if entry.id in ready), unread, named)
 
 
 def _why(entry: Entry) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Quiet, Workspace, again, aside, console, plain, print_json, wait_for
-from assay.cli.view.answer_format import Format, written
+from assay.cli.view.answer_format import OutputFormat, render_answer
 from assay.cli.view.follow import EXIT, Show, end, follow
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def replay(
     model: Annotated[
         str, typer.Option("--model", help="The model to go on with; `none` goes by rule. Only with --from.")
     ] = "",
-    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.")] = Format.text,
+    format: Annotated[
+        OutputFormat, typer.Option("--format", "-f", help="How the answer is written.")
+    ] = OutputFormat.text,
     quiet: Quiet = False,
     json: Json = False,
     workspace: Workspace = None,
@@ -43,13 +45,15 @@ def replay(
     with open_workspace(workspace) as opened:
         recorded = opened.run(run)
         if start is not None:
-            raise _begun(opened, recorded, start, model, Show(format, json, quiet, again(workspace, None, None, None)))
+            raise _start_rerun(
+                opened, recorded, start, model, Show(format, json, quiet, again(workspace, None, None, None))
+            )
         if model:
             raise UserError("--model goes with --from: a replay asks no model. `--from 1` begins with the question.")
-        raise _made_again(opened, recorded, format, json, quiet)
+        raise _replay_recorded(opened, recorded, format, json, quiet)
 
 
-def _begun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
+def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
     from assay.cli.setup.consent import settle
 
     chosen = opened.with_model(model)
@@ -66,7 +70,7 @@ def _first(run: Run) -> int:
     return run.asked.branch.at if run.asked.branch else 0
 
 
-def _made_again(opened: Opened, recorded: Run, format: Format, json: bool, quiet: bool) -> typer.Exit:
+def _replay_recorded(opened: Opened, recorded: Run, format: OutputFormat, json: bool, quiet: bool) -> typer.Exit:
     made = wait_for(opened.replay(recorded))
     failed = made.answer is None or not made.same
     if json:
@@ -83,14 +87,14 @@ def _made_again(opened: Opened, recorded: Run, format: Format, json: bool, quiet
             }
         )
     elif made.answer is not None:
-        typer.echo(written(_with(recorded, made), opened, format))
+        typer.echo(render_answer(_with_answer(recorded, made), opened, format))
     if not json and not quiet:
-        for line in compared(made):
+        for line in describe_comparison(made):
             aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
     return typer.Exit(1 if failed or made.answer is None else EXIT[made.answer.outcome])
 
 
-def _with(recorded: Run, made: Replayed) -> Run:
+def _with_answer(recorded: Run, made: Replayed) -> Run:
     """The run with the answer that was made again: what is printed is that one, and not the recorded one."""
     from assay.core.events import Answered
 
@@ -99,7 +103,7 @@ def _with(recorded: Run, made: Replayed) -> Run:
     return replace(recorded, events=tuple(last if isinstance(each, Answered) else each for each in recorded.events))
 
 
-def compared(made: Replayed) -> list[str]:
+def describe_comparison(made: Replayed) -> list[str]:
     """Whether what was made again is what was recorded, in words."""
     if made.as_recorded:
         return _as_recorded(made)

@@ -21,7 +21,7 @@ from assay.cli.options import (
     wait_for,
     whole,
 )
-from assay.cli.view.dialogue import agrees, at_terminal, say
+from assay.cli.view.dialogue import at_terminal, confirm, say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 OTHERS = ("none", "late", "set")  # that can be compared; `llm` would ask a model about every passage once more
 
 
-class Pipeline(StrEnum):
+class PipelineOption(StrEnum):
     summary = "summary"
     synthesis = "synthesis"
 
 
-class Approach(StrEnum):
+class ApproachOption(StrEnum):
     search = "search"
     agent = "agent"
 
@@ -70,8 +70,8 @@ def synthesise(
         str, typer.Option("--base", "-b", help="All documents of this knowledge base; with PATH: where to add them.")
     ] = "",
     pipeline: Annotated[
-        Pipeline, typer.Option(help="summary: a quick factual digest; synthesis: a deep comparison.")
-    ] = Pipeline.synthesis,
+        PipelineOption, typer.Option(help="summary: a quick factual digest; synthesis: a deep comparison.")
+    ] = PipelineOption.synthesis,
     focus: Annotated[str, typer.Option(help="What you want to know, in a sentence. Default: all of it.")] = "",
     questions: Annotated[int, typer.Option("--questions", min=1, max=20, help="Questions per document.")] = 3,
     audience: Annotated[
@@ -79,8 +79,8 @@ def synthesise(
         typer.Option(help="Also told for: plain, executive, or readers as you describe them. May be repeated."),
     ] = None,
     approach: Annotated[
-        Approach, typer.Option(help="For each question one search, or a short run of the agent.")
-    ] = Approach.search,
+        ApproachOption, typer.Option(help="For each question one search, or a short run of the agent.")
+    ] = ApproachOption.search,
     top: Annotated[int, typer.Option(min=1, max=20, help="Passages that are weighed for each question.")] = 3,
     rerank: Annotated[
         Rerank,
@@ -112,43 +112,43 @@ def synthesise(
     from assay.cli.questions import document_selection
     from assay.cli.setup import consent
     from assay.cli.view import account
-    from assay.cli.view.answer_format import Format
+    from assay.cli.view.answer_format import OutputFormat
     from assay.cli.view.follow import Show, follow
     from assay.workspace.facade import DEFAULT_BASE, open_workspace
 
     if out is not None and not forecast:
-        account.refuse(out)
+        account.check_folder(out)
     limits = synthesis_limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, create=bool(paths), **limits) as opened:
-        wish = _wish(
+        options = _synthesis_options(
             opened.settings, pipeline, whole(focus), questions, [whole(each) for each in audience or []], approach, top,
             rerank, compare_rerankers, not no_model,
         )  # fmt: skip
-        consent.settle(opened, model=wish.model)
+        consent.settle(opened, model=options.model)
         if paths:
-            found = document_selection.added(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
+            found = document_selection.add_files(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)
         else:
-            found = document_selection.kept(opened, whole(base))
+            found = document_selection.select_base(opened, whole(base))
         if not quiet and not json:
             for line in found.remarks:
                 say(line)
-        expected = wait_for(opened.plan_synthesis(found.documents, wish))
+        expected = wait_for(opened.plan_synthesis(found.documents, options))
         if forecast:
             print_json(expected) if json else _show(expected, opened.settings)
             return
         _settle(expected, opened.settings, yes=yes, json=json, quiet=quiet)
-        show = Show(Format.text, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
-        run = follow(opened, opened.synthesise(found.documents, wish), show)
+        show = Show(OutputFormat.text, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
+        run = follow(opened, opened.synthesise(found.documents, options), show)
         raise account.end(opened, run, show, out, expected)
 
 
-def _wish(
+def _synthesis_options(
     settings: Settings,
-    pipeline: Pipeline,
+    pipeline: PipelineOption,
     focus: str,
     questions: int,
     audiences: list[str],
-    approach: Approach,
+    approach: ApproachOption,
     top: int,
     rerank: Rerank,
     compare: bool,
@@ -200,7 +200,7 @@ def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json:
     if not asks:
         return
     try:
-        agreed = agrees("That is much. Start it?")
+        agreed = confirm("That is much. Start it?")
     except KeyboardInterrupt:
         agreed = False
     if not agreed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from assay.cli.view.dialogue import agrees, at_terminal, say
+from assay.cli.view.dialogue import at_terminal, confirm, say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -62,7 +62,7 @@ def settle(opened: Workspace, *, model: bool = True) -> None:
     explain(opened.settings, hosts)
     try:
         for host in hosts:
-            if agrees(f"May it be sent to {host}?"):
+            if confirm(f"May it be sent to {host}?"):
                 facts.agree(opened.store, host)
     except KeyboardInterrupt:
         say("Stopped. Nothing was sent.")

@@ -137,14 +137,14 @@ def _refused(wanted: bool) -> Iterator[list[str]]:
     attempts: list[str] = []
     active = wanted
 
-    def here(address: Any) -> bool:
+    def is_local(address: Any) -> bool:
         host = address[0] if isinstance(address, tuple) else address
         named = f"[{host}]" if ":" in str(host) else host
         return isinstance(host, str) and not remote_hosts(f"http://{named}")
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if active and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:
-            if here(arguments[0] if event == "socket.getaddrinfo" else arguments[1]):
+            if is_local(arguments[0] if event == "socket.getaddrinfo" else arguments[1]):
                 return
             attempts.append(f"{event} {arguments[1:] if event != 'socket.getaddrinfo' else arguments[:2]}")
             raise OSError("refused by assay doctor --offline")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.options import Checkpoint, Eagerness, MaxCost, MaxSeconds, MaxTokens, Workspace, whole
+from assay.cli.options import CheckpointOption, EagernessOption, MaxCost, MaxSeconds, MaxTokens, Workspace, whole
 from assay.cli.setup import init_questions
-from assay.cli.setup.init_questions import Wishes
-from assay.cli.view.dialogue import agrees, asked, at_terminal, say
+from assay.cli.setup.init_questions import SettingChanges
+from assay.cli.view.dialogue import ask_until_valid, at_terminal, confirm, say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -32,8 +32,10 @@ def init(
     key: Annotated[
         str, typer.Option(help="Where its key comes from: `environment`, file:PATH, keyring:SERVICE/NAME, or `none`.")
     ] = "",
-    eagerness: Annotated[Eagerness | None, typer.Option(help="How readily it searches.")] = None,
-    checkpoint: Annotated[list[Checkpoint] | None, typer.Option(help="Where to wait for you. May be repeated.")] = None,
+    eagerness: Annotated[EagernessOption | None, typer.Option(help="How readily it searches.")] = None,
+    checkpoint: Annotated[
+        list[CheckpointOption] | None, typer.Option(help="Where to wait for you. May be repeated.")
+    ] = None,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
@@ -53,30 +55,30 @@ def init(
     if not yes and not at_terminal():
         raise UserError("There is nobody to ask here. Give what you want as flags, with --yes.")
     folder = (workspace or default_workspace()).expanduser()
-    given = _given(search, endpoint, model, key, eagerness, checkpoint, max_cost, max_tokens, max_seconds)
+    given = _settings_from_flags(search, endpoint, model, key, eagerness, checkpoint, max_cost, max_tokens, max_seconds)
     try:
         wanted, paths = (given, documents or []) if yes else _dialogue(folder, given, documents)
         settings = _settings_with(folder, wanted)
         agreed = _consent(folder, settings, agree=agree, yes=yes)
-        if not yes and not agrees(f"Write {folder / 'assay.toml'}?", present=True):
+        if not yes and not confirm(f"Write {folder / 'assay.toml'}?", present=True):
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         say("Stopped. Nothing was written.")
         raise typer.Exit(130) from None
-    raise typer.Exit(_carried_out(folder, wanted, paths, agreed))
+    raise typer.Exit(_apply(folder, wanted, paths, agreed))
 
 
-def _given(
+def _settings_from_flags(
     search: str,
     endpoint: str,
     model: str,
     key: str,
-    eagerness: Eagerness | None,
-    checkpoint: list[Checkpoint] | None,
+    eagerness: EagernessOption | None,
+    checkpoint: list[CheckpointOption] | None,
     max_cost: float | None,
     max_tokens: int | None,
     max_seconds: float | None,
-) -> Wishes:
+) -> SettingChanges:
     """What the flags say, as settings."""
     from assay.core.errors import UserError
 
@@ -97,11 +99,11 @@ def _given(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _dialogue(folder: Path, given: Wishes, documents: list[Path] | None) -> tuple[Wishes, list[Path]]:
+def _dialogue(folder: Path, given: SettingChanges, documents: list[Path] | None) -> tuple[SettingChanges, list[Path]]:
     from assay.core.settings import FILE, keys_written_in, load_settings
 
     say(f"Workspace: {folder}. An empty answer keeps what stands in brackets; Ctrl-C stops, and nothing is written.")
-    paths = documents if documents is not None else asked("Folder or file to add", init_questions.NONE, _path)
+    paths = documents if documents is not None else ask_until_valid("Folder or file to add", init_questions.NONE, _path)
     kept = "llm_api_key" in keys_written_in(folder)
     if kept:
         say(
@@ -119,7 +121,7 @@ def _path(typed: str) -> list[Path]:
     return [path]
 
 
-def _settings_with(folder: Path, wanted: Wishes) -> Settings:
+def _settings_with(folder: Path, wanted: SettingChanges) -> Settings:
     """The settings as they will be: flags win over the file here, as the file will then say. A key that is not written down
     still comes from where it comes from."""
     from assay.core.settings import load_settings
@@ -136,10 +138,10 @@ def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> lis
     if not hosts or (yes and not agree):
         return []
     explain(settings, hosts)
-    return hosts if agree else [host for host in hosts if agrees(f"May it be sent to {host}?")]
+    return hosts if agree else [host for host in hosts if confirm(f"May it be sent to {host}?")]
 
 
-def _carried_out(folder: Path, wanted: Wishes, paths: list[Path], agreed: list[str]) -> int:
+def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list[str]) -> int:
     """Write the settings down, note what was agreed to, try the endpoint, add the documents."""
     from assay.store import facts
     from assay.workspace.facade import open_workspace
@@ -150,17 +152,17 @@ def _carried_out(folder: Path, wanted: Wishes, paths: list[Path], agreed: list[s
         _write(folder, wanted)
     with open_workspace(folder) as opened:
         try:
-            reachable = _tried(opened)
+            reachable = _test_endpoint(opened)
         except KeyboardInterrupt:
             say("Stopped. The settings are written; `assay doctor` tries the endpoint.")
             return 130
         if paths:
-            _added(opened, paths)
+            _add_documents(opened, paths)
     say(f"Ready. {'Ask with' if paths else 'Add documents with `assay add PATH`, then ask with'} `assay ask QUESTION`.")
     return 0 if reachable else 1
 
 
-def _write(folder: Path, wanted: Wishes) -> None:
+def _write(folder: Path, wanted: SettingChanges) -> None:
     from assay.cli.setup.settings_file import replace_file, with_settings
     from assay.core.settings import FILE, PREFIX, Settings
 
@@ -176,7 +178,7 @@ def _write(folder: Path, wanted: Wishes) -> None:
             say(f"Note: {PREFIX}{name.upper()} is set in the environment, and wins over the file.")
 
 
-def _tried(opened: Opened) -> bool:
+def _test_endpoint(opened: Opened) -> bool:
     """Ask the endpoint what it can do, and say it; nothing of any document is in that."""
     from assay.cli.setup.consent import not_agreed
     from assay.cli.setup.doctor_models import checks
@@ -192,7 +194,7 @@ def _tried(opened: Opened) -> bool:
     return fine
 
 
-def _added(opened: Opened, paths: list[Path]) -> None:
-    from assay.cli.documents.add import followed, show
+def _add_documents(opened: Opened, paths: list[Path]) -> None:
+    from assay.cli.documents.add import run_with_progress, show
 
-    show(followed(lambda say: opened.add(paths, say=say), quiet=False), quiet=False)
+    show(run_with_progress(lambda say: opened.add(paths, say=say), quiet=False), quiet=False)

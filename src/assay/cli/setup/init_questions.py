@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.view.dialogue import asked, one_of, say
+from assay.cli.view.dialogue import ask_until_valid, one_of, say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -17,36 +17,36 @@ SEARCHES = ("one", "per-base")
 EAGERNESS = ("sparing", "normal", "eager")
 CHECKPOINTS = ("searches", "nothing", "sources", "reading")
 
-Wishes = dict[str, Any]  # settings by name; those that are not spoken of stay as they are
+SettingChanges = dict[str, Any]  # settings by name; those that are not spoken of stay as they are
 
 
-def ask_for(present: Settings, given: Wishes, *, ask_key: bool = True) -> Wishes:
+def ask_for(present: Settings, given: SettingChanges, *, ask_key: bool = True) -> SettingChanges:
     """Ask for what no flag has said. What is there is offered, and an empty answer keeps it."""
     found = dict(given)
 
-    def wish(name: str, question: str, now: str, read: Callable[[str], Any]) -> None:
+    def ask(name: str, question: str, now: str, read: Callable[[str], Any]) -> None:
         if name not in found:
-            found[name] = asked(question, now, read)
+            found[name] = ask_until_valid(question, now, read)
 
-    wish("llm_base_url", "Address of an OpenAI-compatible endpoint, up to /v1", present.llm_base_url or NONE, endpoint)
+    ask("llm_base_url", "Address of an OpenAI-compatible endpoint, up to /v1", present.llm_base_url or NONE, endpoint)
     model = present.llm_model or NONE
-    wish("llm_model", "Model at the endpoint, or provider:model", model, named)
+    ask("llm_model", "Model at the endpoint, or provider:model", model, named)
     if not found["llm_model"]:
         say("No model: questions are answered by quoting. Nothing leaves this machine.")
         return found
     if ask_key and "llm_api_key" not in found:
         say("The key itself is never written down: it comes from $ASSAY_LLM_API_KEY, from a file, or from the keyring.")
-        found["llm_api_key"] = asked("Key (environment, file:PATH, keyring:SERVICE/NAME, none)", _key_now(present), key)
+        found["llm_api_key"] = ask_until_valid(
+            "Key (environment, file:PATH, keyring:SERVICE/NAME, none)", _key_now(present), key
+        )
     now = SEARCHES[present.search_per_base]
-    wish("search_per_base", "One search over all knowledge bases, or one per base (one, per-base)", now, per_base)
-    wish("eagerness", f"How readily it searches ({', '.join(EAGERNESS)})", present.eagerness, one_of(EAGERNESS))
-    wish("budget_run_money", "USD that a question may cost, 0 for no ceiling", f"{present.budget_run_money:g}", money)
-    wish(
-        "budget_run_tokens", "Tokens that a question may take, 0 for no ceiling", f"{present.budget_run_tokens}", count
-    )
-    wish("budget_run_seconds", "Seconds that a question may take", f"{present.budget_run_seconds:g}", seconds)
+    ask("search_per_base", "One search over all knowledge bases, or one per base (one, per-base)", now, per_base)
+    ask("eagerness", f"How readily it searches ({', '.join(EAGERNESS)})", present.eagerness, one_of(EAGERNESS))
+    ask("budget_run_money", "USD that a question may cost, 0 for no ceiling", f"{present.budget_run_money:g}", money)
+    ask("budget_run_tokens", "Tokens that a question may take, 0 for no ceiling", f"{present.budget_run_tokens}", count)
+    ask("budget_run_seconds", "Seconds that a question may take", f"{present.budget_run_seconds:g}", seconds)
     listed = ", ".join(CHECKPOINTS)
-    wish("checkpoints", f"Where to wait for you ({listed}; several with commas)", present.checkpoints or NONE, stops)
+    ask("checkpoints", f"Where to wait for you ({listed}; several with commas)", present.checkpoints or NONE, stops)
     return found
 
 
@@ -111,7 +111,7 @@ def stops(typed: str) -> str:
     return ", ".join(dict.fromkeys(chosen))
 
 
-def to_write(wishes: Wishes, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
+def to_write(wishes: SettingChanges, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
     """The lines of the settings file that change: a wish that is the default needs no line, and one that is there goes."""
     changes: dict[str, Any] = {}
     for name, value in wishes.items():

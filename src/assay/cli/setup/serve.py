@@ -120,7 +120,7 @@ def _run(
     address = f"http://{named}:{listening.getsockname()[1]}/"
 
     def ready() -> None:
-        for line in told(opened, serving, address, flag):
+        for line in describe_server(opened, serving, address, flag):
             say(plain(line))
         if open:
             import webbrowser
@@ -134,7 +134,7 @@ def _run(
         os._exit(0)
 
 
-def told(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
+def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
     """What somebody who has just started it needs to know; `flag` names the workspace in commands."""
     from assay.models.factory import has_model, model_hosts
     from assay.store import facts

@@ -29,7 +29,7 @@ def folder_of(run: Run, out: Path | None) -> Path:
     return out.expanduser() if out else Path(f"assay-account-{run.id}")
 
 
-def refuse(folder: Path, run: str = "") -> None:
+def check_folder(folder: Path, run: str = "") -> None:
     """Nothing is written among other files, nor over another account: said before anything is done."""
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
@@ -50,7 +50,7 @@ def save(account: Account, folder: Path) -> None:
     """Page, text and data. Each is there whole or not at all, the data first: it says whose folder this is."""
     from assay.synthesis.output.render import html, markdown
 
-    refuse(folder, account.run)
+    check_folder(folder, account.run)
     written = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,14 +75,18 @@ def end(
     folder = folder_of(run, out)
     save(account, folder)
     if not show.json:
-        lines = [str(folder)] if show.quiet else [*told(account), *took(opened, run, expected), *places(folder, run)]
+        lines = (
+            [str(folder)]
+            if show.quiet
+            else [*summary_lines(account), *usage_lines(opened, run, expected), *file_lines(folder, run)]
+        )
         if not show.quiet and sys.stderr.isatty():
             typer.echo(err=True)  # between the view and the outcome
         typer.echo(plain("\n".join(lines)))
     return typer.Exit(follow.EXIT[run.answer.outcome])
 
 
-def told(account: Account) -> list[str]:
+def summary_lines(account: Account) -> list[str]:
     """What has come of it, in a few lines."""
     from assay.core.events.describe import count_of
 
@@ -129,7 +133,7 @@ def _contradictions(account: Account) -> list[str]:
     return [f"{count_of(len(found), 'contradiction')}:", *shown, *more]
 
 
-def took(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
+def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """What it took, beside what was expected."""
     from assay.cli.view.run_view import spent
     from assay.store.runs import records
@@ -140,7 +144,7 @@ def took(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> lis
     return [f"{said}; the forecast was {cost_in_words(expected)}." if expected else f"{said}."]
 
 
-def places(folder: Path, run: Run) -> list[str]:
+def file_lines(folder: Path, run: Run) -> list[str]:
     return [
         f"Written to {folder.resolve()}:",
         f"  {PAGE}  to read, in a browser",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.workspace.facade import Workspace
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     text = "text"
     markdown = "markdown"
     html = "html"
@@ -20,7 +20,7 @@ class Format(StrEnum):
     bibtex = "bibtex"
 
 
-def written(run: Run, opened: Workspace, format: Format) -> str:
+def render_answer(run: Run, opened: Workspace, format: OutputFormat) -> str:
     """The run's answer in the format asked for."""
     from assay.answer import render
     from assay.core.codec import to_json
@@ -29,13 +29,13 @@ def written(run: Run, opened: Workspace, format: Format) -> str:
     assert answer is not None
     cited = render.citations(answer, run.evidence, opened.document)
     match format:
-        case Format.markdown:
+        case OutputFormat.markdown:
             return plain(render.as_markdown(answer, cited))
-        case Format.html:
+        case OutputFormat.html:
             return plain(render.as_html(answer, cited))
-        case Format.bibtex:
+        case OutputFormat.bibtex:
             return plain(render.as_bibtex(cited))
-        case Format.json:
+        case OutputFormat.json:
             data = render.as_json(answer, cited)
             for each in data["citations"]:
                 each["boxes"] = to_json(wait_for(opened.boxes(each["document"], each["start"], each["end"])))

@@ -29,7 +29,7 @@ def line(prompt: str) -> str | None:
     return plain(typed).strip() if typed else None
 
 
-def asked(question: str, present: str, read: Callable[[str], T], *, said: str = "") -> T:
+def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, said: str = "") -> T:
     """Ask until the answer can be read; an empty one keeps what is there. `read` raises ValueError with what is wrong. A
     person who has gone has stopped it."""
     while True:
@@ -42,7 +42,7 @@ def asked(question: str, present: str, read: Callable[[str], T], *, said: str = 
             say(f"  {wrong}")
 
 
-def agrees(question: str, *, present: bool = False) -> bool:
+def confirm(question: str, *, present: bool = False) -> bool:
     """Yes or no; whatever is neither is asked again."""
     words = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -51,7 +51,7 @@ def agrees(question: str, *, present: bool = False) -> bool:
             raise ValueError("Answer y or n.")
         return words[typed.casefold()]
 
-    return asked(question, "y" if present else "n", read, said="Y/n" if present else "y/N")
+    return ask_until_valid(question, "y" if present else "n", read, said="Y/n" if present else "y/N")
 
 
 def one_of(options: Sequence[str]) -> Callable[[str], str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from assay.cli.options import aside, plain, print_json
-from assay.cli.view.answer_format import Format, written
+from assay.cli.view.answer_format import OutputFormat, render_answer
 from assay.cli.view.dialogue import at_terminal, say
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ TELLING = 5.0  # seconds that the webhook has to take a message
 class Show:
     """How a run is shown, and the words of the command that carries it on."""
 
-    format: Format
+    format: OutputFormat
     json: bool
     quiet: bool
     again: str  # what stands behind `assay resume RUN`: the workspace, the limits
@@ -76,9 +76,9 @@ class Watched:
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
     """Follow a run until it is delivered, has failed, or waits and nobody is there to be asked. Without steps it waits
     already."""
-    watched = Watched(opened, known, _worked(opened, known))
+    watched = Watched(opened, known, _active_seconds(opened, known))
     if steps is not None:
-        _leg(steps, watched, show)
+        _follow_until_stop(steps, watched, show)
     while watched.run is not None and watched.run.waiting is not None and show.asks:
         from assay.cli.view.checkpoint import choose
 
@@ -86,22 +86,22 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
         try:
             choice = choose(watched.run, watched.titles)
         except KeyboardInterrupt:
-            raise _stopped(watched.run, show) from None
+            raise _interrupted(watched.run, show) from None
         if choice is None:
             break
-        watched.before, watched.begun = _worked(opened, watched.run), time.monotonic()  # waiting is not work
-        _leg(opened.resume(watched.run.id, choice.option, choice.words), watched, show)
+        watched.before, watched.begun = _active_seconds(opened, watched.run), time.monotonic()  # waiting is not work
+        _follow_until_stop(opened.resume(watched.run.id, choice.option, choice.words), watched, show)
     assert watched.run is not None, "a run that was asked has an event"
     return watched.run
 
 
-def _worked(opened: Workspace, run: Run | None) -> float:
+def _active_seconds(opened: Workspace, run: Run | None) -> float:
     from assay.store.runs import records
 
     return records.active_seconds(opened.store, run.id) if run else 0.0
 
 
-def _leg(steps: Steps, watched: Watched, show: Show) -> None:
+def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
     """One stretch of a run, up to its next stop; when the person stops it, say how it is carried on."""
 
     async def each(see: See) -> None:
@@ -111,14 +111,14 @@ def _leg(steps: Steps, watched: Watched, show: Show) -> None:
             see(watched.run, watched.run.events[-1])
 
     try:
-        with _shown(watched, show) as see:
+        with _show_events(watched, show) as see:
             asyncio.run(each(see))
     except KeyboardInterrupt:
         if watched.run is None or not watched.run.delivered:  # a moment too late to stop it: here is the answer
-            raise _stopped(watched.run, show) from None
+            raise _interrupted(watched.run, show) from None
 
 
-def _stopped(run: Run | None, show: Show) -> typer.Exit:
+def _interrupted(run: Run | None, show: Show) -> typer.Exit:
     if run is None:
         say("Stopped. Nothing was asked yet.")
     else:
@@ -127,7 +127,7 @@ def _stopped(run: Run | None, show: Show) -> typer.Exit:
 
 
 @contextmanager
-def _shown(watched: Watched, show: Show) -> Iterator[See]:
+def _show_events(watched: Watched, show: Show) -> Iterator[See]:
     if show.json:
         yield _as_json
     elif show.quiet:
@@ -200,7 +200,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
         if not show.json:
             if not show.quiet and sys.stderr.isatty():
                 say()  # between the view and the answer
-            sys.stdout.write(written(run, opened, show.format) + "\n")
+            sys.stdout.write(render_answer(run, opened, show.format) + "\n")
             sys.stdout.flush()
         if not show.json and not show.quiet:
             _remarks(opened, run)
@@ -208,7 +208,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     if run.withheld:
         raise UserError(visibility.ANSWER)
     if run.held is not None:
-        return _held(opened, run, show)
+        return _print_awaiting_review(opened, run, show)
     if run.rejected is not None:
         say(f"The answer was rejected in review: {run.rejected.note}")
         return typer.Exit(EXIT["rejected"])
@@ -216,11 +216,11 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
         say(f"assay: {run.failed.detail}")
         say(f"What was done is kept: `{show.resume(run)}` carries it on.")
         return typer.Exit(EXIT["failed"])
-    _asks_for_a_choice(opened, run, show)
+    _print_choice(opened, run, show)
     return typer.Exit(EXIT["waiting"])
 
 
-def _held(opened: Workspace, run: Run, show: Show) -> typer.Exit:
+def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """An answer that a person has to look at first: why, and how it goes on. Others are told, where an address is set."""
     from assay.core.errors import AssayError
 
@@ -234,7 +234,7 @@ def _held(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     return typer.Exit(EXIT["held"])
 
 
-def _asks_for_a_choice(opened: Workspace, run: Run, show: Show) -> None:
+def _print_choice(opened: Workspace, run: Run, show: Show) -> None:
     """What a run waits for, and how it is answered from elsewhere."""
     from assay.cli.view.checkpoint import commands, question
 
@@ -259,11 +259,11 @@ def _remarks(opened: Workspace, run: Run) -> None:
             markup=False,
             soft_wrap=not sys.stderr.isatty(),
         )
-    if needless := _needless(opened, run):
+    if needless := _loop_advice(opened, run):
         say(needless)
 
 
-def _needless(opened: Workspace, run: Run) -> str:
+def _loop_advice(opened: Workspace, run: Run) -> str:
     from assay.cli.view.route_advice import REMARK, never_needed_the_loop
     from assay.core.events import Route
     from assay.store.runs.history import routes

@@ -46,7 +46,7 @@ def mount(app: FastAPI, server: Server) -> None:
         finally:
             await asked.leave()
 
-    made = _made(ToolAccess(seen, server.engine.do, ask))
+    made = _made(ToolAccess(seen, server.engine.run, ask))
     # The guard has looked at Host and Origin, and knows the names that this server goes by.
     trusting = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=trusting)

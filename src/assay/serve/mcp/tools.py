@@ -64,7 +64,7 @@ class ToolAccess:
     """How tools get at the workspace: as the person whose request it is, or as the one at this machine."""
 
     seen: Callable[[Context[Any, Any]], Workspace]
-    do: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+    run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
     ask: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[PendingQuestion]]
 
 
@@ -134,7 +134,7 @@ def _search(reach: ToolAccess) -> Callable[..., Any]:
             if not query.strip():
                 raise UserError("The query is empty. Give a few words to search for.")
             workspace = reach.seen(ctx)
-            hits = await reach.do(workspace.search(query, k, SearchFilters(bases=bases)))
+            hits = await reach.run(workspace.search(query, k, SearchFilters(bases=bases)))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
         return result(render_hits(hits), SearchResponse(query=query, hits=tuple(hit_view(hit, names) for hit in hits)))
 

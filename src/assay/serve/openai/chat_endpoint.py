@@ -67,15 +67,15 @@ router = APIRouter(
 
 
 @router.get("/models", response_model=ModelListResponse)
-def models(mine: CurrentWorkspace) -> ModelListResponse:
+def models(workspace: CurrentWorkspace) -> ModelListResponse:
     """What can be named as a `model`: each mode over all knowledge bases, and over each."""
-    return ModelListResponse(data=tuple(_models(mine.scope())))
+    return ModelListResponse(data=tuple(_models(workspace.scope())))
 
 
 @router.get("/models/{model:path}", response_model=ModelView)
-def model(model: str, mine: CurrentWorkspace) -> ModelView:
+def model(model: str, workspace: CurrentWorkspace) -> ModelView:
     """One of them. A knowledge base that is not there and one that is not yours look the same."""
-    mode, base = parse_model_name(model, mine.scope())
+    mode, base = parse_model_name(model, workspace.scope())
     return _shape(model, mode, base)
 
 
@@ -106,23 +106,23 @@ def parse_model_name(model: str, scope: Scope) -> tuple[Mode, str]:
     responses={200: {"content": SSE, "description": "The answer, or (`stream`) its pieces as they come."}},
 )
 async def completions(
-    wish: ChatRequest, request: Request, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    chat: ChatRequest, request: Request, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> Response:
     """Answer the last message from the documents. Who hangs up stops the run."""
-    if wish.n not in (None, 1):
+    if chat.n not in (None, 1):
         raise UserError("Only one answer is given to a question: leave `n` at 1.")
-    mode, base = await asyncio.to_thread(lambda: parse_model_name(wish.model, mine.scope()))
+    mode, base = await asyncio.to_thread(lambda: parse_model_name(chat.model, workspace.scope()))
     # In a thread: to put fifty long follow-ups in their own words takes a while.
     question, history = await asyncio.to_thread(
-        split_messages, wish.messages, keep_as_typed if has_model(mine.settings) else _alone
+        split_messages, chat.messages, keep_as_typed if has_model(workspace.settings) else _alone
     )
     how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
-    asked = await begin(server, who, mine, question, how)
+    asked = await begin(server, who, workspace, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
-    if wish.stream:
-        usage = bool(wish.stream_options and wish.stream_options.include_usage)
+    if chat.stream:
+        usage = bool(chat.stream_options and chat.stream_options.include_usage)
         return StreamingResponse(
-            _streamed(asked, wish.model, page, usage),
+            _streamed(asked, chat.model, page, usage),
             media_type="text/event-stream",
             headers=HEADERS,
             background=BackgroundTask(asked.leave),  # also where the client left before the first piece
@@ -132,7 +132,7 @@ async def completions(
         return Response(status_code=GONE)
     if reply.error:
         raise RunWithoutAnswer(reply.error)
-    return JSONResponse(_completion(reply, wish.model, page).model_dump(mode="json"))
+    return JSONResponse(_completion(reply, chat.model, page).model_dump(mode="json"))
 
 
 def _alone(question: str, before: Any) -> str:

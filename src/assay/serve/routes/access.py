@@ -42,35 +42,35 @@ def shape(access: Access) -> AccessView:
 
 
 @router.get("/bases/{name:path}/access", response_model=AccessView)
-def base_access(name: BaseName, mine: CurrentWorkspace) -> AccessView:
+def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
-    return shape(mine.base_access(name))
+    return shape(workspace.base_access(name))
 
 
 @router.post("/bases/{name:path}/access", response_model=AccessView)
-async def change_base_access(name: BaseName, changed: ChangeAccessRequest, mine: CurrentWorkspace) -> AccessView:
+async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
-    return shape(await asyncio.to_thread(_run, mine.share_base(name, changed.name, changed.may)))
+    return shape(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
 
 
 @router.get("/documents/{document}/access", response_model=AccessView)
-def document_access(document: DocumentId, mine: CurrentWorkspace) -> AccessView:
+def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
-    return shape(mine.document_access(document))
+    return shape(workspace.document_access(document))
 
 
 @router.post("/documents/{document}/access", response_model=AccessView)
 async def change_document_access(
-    document: DocumentId, changed: ChangeAccessRequest, mine: CurrentWorkspace
+    document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return shape(await asyncio.to_thread(_run, mine.share_document(document, changed.name, changed.may)))
+    return shape(await asyncio.to_thread(_run, workspace.share_document(document, changed.name, changed.may)))
 
 
 @router.delete("/documents/{document}/access", response_model=AccessView)
-async def reset_document_access(document: DocumentId, mine: CurrentWorkspace) -> AccessView:
+async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return shape(await asyncio.to_thread(_run, mine.reset_document_access(document)))
+    return shape(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -79,20 +79,20 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 @router.post("/documents/{document}/erase", response_model=ErasedResponse, responses={409: {"model": ErrorResponse}})
-async def erase_document(document: DocumentId, mine: CurrentWorkspace, here: CurrentServer) -> ErasedResponse:
+async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
-    base, entry = await asyncio.to_thread(mine.owned_document, document)
-    if here.worker.fills(base):
+    base, entry = await asyncio.to_thread(workspace.owned_document, document)
+    if server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
         )
-    gone = await asyncio.to_thread(_run, _erased(mine, entry, base))
-    await here.pages.forget()
+    gone = await asyncio.to_thread(_run, _erased(workspace, entry, base))
+    await server.pages.forget()
     backups = tuple(BackupView(path=each.path, at=each.at) for each in gone.backups)
     return ErasedResponse(records=gone.records, backups=backups)
 
 
-async def _erased(mine: Workspace, entry: Entry, base: Base) -> ErasureReport:
-    await check_unlocked(mine, base)
-    return await mine.erase([entry], mine.scope([base.name]))
+async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:
+    await check_unlocked(workspace, base)
+    return await workspace.erase([entry], workspace.scope([base.name]))

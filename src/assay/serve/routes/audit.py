@@ -58,10 +58,10 @@ class VerificationResponse(ResponseModel):
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}},
 )
-def run_bundle(run: Annotated[str, Path(max_length=100)], mine: CurrentWorkspace) -> Response:
+def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
-    seen = mine.run_for_asker(run)
-    made = bundled(mine.store, mine.path, mine.settings, seen, mine.scope())
+    seen = workspace.run_for_asker(run)
+    made = bundled(workspace.store, workspace.path, workspace.settings, seen, workspace.scope())
     headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
     return Response(made, media_type="application/zip", headers=headers)
 

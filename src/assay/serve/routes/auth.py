@@ -34,9 +34,9 @@ def current_workspace(server: Server, principal: Principal) -> Workspace:
 
 
 @router.get("/api/me", response_model=MeResponse)
-def me(here: CurrentServer, who: CurrentPerson) -> MeResponse:
+def me(server: CurrentServer, who: CurrentPerson) -> MeResponse:
     """The person who asks, and what they can choose from."""
-    return _me(here, who)
+    return _me(server, who)
 
 
 def _me(server: Server, person: Person) -> MeResponse:
@@ -58,30 +58,30 @@ def _me(server: Server, person: Person) -> MeResponse:
 
 
 @router.post("/api/session", response_model=MeResponse)
-async def sign_in(given: LoginRequest, request: Request, response: Response, here: CurrentServer) -> MeResponse:
+async def sign_in(given: LoginRequest, request: Request, response: Response, server: CurrentServer) -> MeResponse:
     """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
-    if here.serving.auth != "keys":
+    if server.serving.auth != "keys":
         raise UserError("Nobody signs in here with a password: this server knows people in another way.")
-    store, address = here.workspace.store, client_address(here, request.scope, request.headers)
-    here.limits.tries.begin(given.name, address)
-    async with here.limits.signing_in:
+    store, address = server.workspace.store, client_address(server, request.scope, request.headers)
+    server.limits.tries.begin(given.name, address)
+    async with server.limits.signing_in:
         member = await asyncio.to_thread(members.check_password, store, given.name, given.password)
     if member is None:
         raise HTTPException(401, "That name and password do not go together.")
-    here.limits.tries.right(given.name, address)
-    seconds = here.workspace.settings.serve_session_hours * 3600
+    server.limits.tries.right(given.name, address)
+    seconds = server.workspace.settings.serve_session_hours * 3600
     token, csrf = await asyncio.to_thread(tokens.begin, store, member.name, seconds)
     response.set_cookie(
-        COOKIE, token, max_age=int(seconds), path="/", secure=here.serving.secure, httponly=True, samesite="lax"
+        COOKIE, token, max_age=int(seconds), path="/", secure=server.serving.secure, httponly=True, samesite="lax"
     )
-    return await asyncio.to_thread(_me, here, Person(member.principal, member.admin, csrf))
+    return await asyncio.to_thread(_me, server, Person(member.principal, member.admin, csrf))
 
 
 @router.delete("/api/session", status_code=204)
-def sign_out(request: Request, here: CurrentServer, who: CurrentPerson) -> Response:
+def sign_out(request: Request, server: CurrentServer, who: CurrentPerson) -> Response:
     """Sign out: the session ends here and in the browser."""
     if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
-        tokens.end(here.workspace.store, token)
+        tokens.end(server.workspace.store, token)
     response = Response(status_code=204)
-    response.delete_cookie(COOKIE, path="/", secure=here.serving.secure, httponly=True, samesite="lax")
+    response.delete_cookie(COOKIE, path="/", secure=server.serving.secure, httponly=True, samesite="lax")
     return response

@@ -61,33 +61,33 @@ FORM = {
 
 
 @router.get("", response_model=list[BaseView])
-def list_bases(mine: CurrentWorkspace) -> list[BaseView]:
+def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
-    scope = mine.scope()
-    counted = document_list.counts(mine.store, scope)
-    return [base_view(base, counted.get(base.id), mine.principal) for base in scope.bases]
+    scope = workspace.scope()
+    counted = document_list.counts(workspace.store, scope)
+    return [base_view(base, counted.get(base.id), workspace.principal) for base in scope.bases]
 
 
 @router.post("", response_model=BaseView, status_code=201, responses={409: {"model": ErrorResponse}})
-def make_base(new: CreateBaseRequest, mine: CurrentWorkspace) -> BaseView:
+def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
-        base = grants.make(mine.store, new.name, mine.principal, new.description, new.group)
+        base = grants.make(workspace.store, new.name, workspace.principal, new.description, new.group)
     except Taken as taken:
         raise HTTPException(409, str(taken)) from taken
-    return base_view(base, None, mine.principal)
+    return base_view(base, None, workspace.principal)
 
 
 # A name may hold a slash. So these come before what would take them for a part of the name.
 
 
 @router.get("/{name:path}/readiness", response_model=BaseReadinessResponse)
-def readiness_of(name: BaseName, mine: CurrentWorkspace) -> BaseReadinessResponse:
+def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessResponse:
     """What can be asked about, what cannot, and what to do about each."""
-    base, scope = _named(mine, name)
-    counted = document_list.counts(mine.store, scope).get(base.id, document_list.Counted())
-    sums = document_list.sums(mine.store, base, scope)
-    problems = document_list.page(mine.store, scope, ("unreadable",), limit=SHOWN).entries
+    base, scope = _named(workspace, name)
+    counted = document_list.counts(workspace.store, scope).get(base.id, document_list.Counted())
+    sums = document_list.sums(workspace.store, base, scope)
+    problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
     return BaseReadinessResponse(
         base=base.name,
         readable=counted.ready,
@@ -97,7 +97,7 @@ def readiness_of(name: BaseName, mine: CurrentWorkspace) -> BaseReadinessRespons
         characters=sums.characters,
         passages=sums.passages,
         languages=sums.languages,
-        warnings=tuple(language_warnings(sums.languages, embedder_languages(mine.settings))),
+        warnings=tuple(language_warnings(sums.languages, embedder_languages(workspace.settings))),
         problems=tuple(document_summary(entry, {base.id: base.name}) for entry in problems),
     )
 
@@ -110,53 +110,57 @@ def readiness_of(name: BaseName, mine: CurrentWorkspace) -> BaseReadinessRespons
     responses={507: {"model": ErrorResponse, "description": "The disk is full."}},
 )
 async def send_files(
-    name: BaseName, request: Request, mine: CurrentWorkspace, here: CurrentServer, who: CurrentPerson
+    name: BaseName, request: Request, workspace: CurrentWorkspace, server: CurrentServer, who: CurrentPerson
 ) -> JobView:
     """Send files. Once this is answered they are safe: they are read whoever leaves, and after a restart. A file with the
     same name as an earlier one takes its place."""
-    base = await asyncio.to_thread(_into, mine, name)
-    job = "j" + mine.store.new_id()
-    with await asyncio.to_thread(here.reserve_upload, who):
-        async with here.worker.arrival(job) as folder:
-            files = await receive_files(request, folder, file_limits(mine.settings).bytes)
-            await asyncio.to_thread(jobs.begin, mine.store, job, mine.principal, base.name, files)
-    await here.worker.wake()
-    return await asyncio.to_thread(job_of, mine, job)
+    base = await asyncio.to_thread(_into, workspace, name)
+    job = "j" + workspace.store.new_id()
+    with await asyncio.to_thread(server.reserve_upload, who):
+        async with server.worker.arrival(job) as folder:
+            files = await receive_files(request, folder, file_limits(workspace.settings).bytes)
+            await asyncio.to_thread(jobs.begin, workspace.store, job, workspace.principal, base.name, files)
+    await server.worker.wake()
+    return await asyncio.to_thread(job_of, workspace, job)
 
 
 @router.get("/{name:path}", response_model=BaseView)
-def one_base(name: BaseName, mine: CurrentWorkspace) -> BaseView:
-    base, scope = _named(mine, name)
-    return base_view(base, document_list.counts(mine.store, scope).get(base.id), mine.principal)
+def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
+    base, scope = _named(workspace, name)
+    return base_view(base, document_list.counts(workspace.store, scope).get(base.id), workspace.principal)
 
 
 @router.patch("/{name:path}", response_model=BaseView)
-def describe_base(name: BaseName, changed: UpdateBaseRequest, mine: CurrentWorkspace) -> BaseView:
-    base = grants.describe(mine.store, writable_base(mine, name), changed.description)
-    return base_view(base, document_list.counts(mine.store, mine.scope([name])).get(base.id), mine.principal)
+def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
+    base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
+    return base_view(
+        base, document_list.counts(workspace.store, workspace.scope([name])).get(base.id), workspace.principal
+    )
 
 
 @router.delete("/{name:path}", status_code=204, response_model=None)
-async def delete_base(name: BaseName, mine: CurrentWorkspace, here: CurrentServer) -> None:
+async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: CurrentServer) -> None:
     """The knowledge base with everything in it; what is being read into it is stopped."""
-    base = await asyncio.to_thread(writable_base, mine, name)
-    await here.worker.cancel_all(base)
-    await asyncio.to_thread(asyncio.run, _deleted(mine, base))  # not in the engine: taking vectors away is hard work
-    await here.pages.forget()
+    base = await asyncio.to_thread(writable_base, workspace, name)
+    await server.worker.cancel_all(base)
+    await asyncio.to_thread(
+        asyncio.run, _deleted(workspace, base)
+    )  # not in the engine: taking vectors away is hard work
+    await server.pages.forget()
 
 
-async def _deleted(mine: Workspace, base: Base) -> None:
-    await check_unlocked(mine, base)
-    await mine.delete_base(base.name)
+async def _deleted(workspace: Workspace, base: Base) -> None:
+    await check_unlocked(workspace, base)
+    await workspace.delete_base(base.name)
 
 
-def _named(mine: Workspace, name: str) -> tuple[Base, Scope]:
-    scope = mine.scope([name])
+def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
+    scope = workspace.scope([name])
     return scope.bases[0], scope
 
 
-def _into(mine: Workspace, name: str) -> Base:
+def _into(workspace: Workspace, name: str) -> Base:
     """Where files go: a base that is there and theirs. Only the usual one is made by sending something to it."""
     if name == DEFAULT_BASE:
-        grants.base_named(mine.store, name, mine.principal)
-    return writable_base(mine, name)
+        grants.base_named(workspace.store, name, workspace.principal)
+    return writable_base(workspace, name)

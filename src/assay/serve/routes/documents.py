@@ -67,7 +67,7 @@ class DocumentState(StrEnum):
 
 @router.get("", response_model=DocumentListResponse)
 def list_documents(
-    mine: CurrentWorkspace,
+    workspace: CurrentWorkspace,
     base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
     q: Annotated[str, Query(max_length=200, description="Words in the title, the name or among the authors.")] = "",
     state: DocumentState | None = None,
@@ -75,18 +75,18 @@ def list_documents(
     limit: PageSize = 50,
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
-    scope = mine.scope([base] if base else [])
-    page = document_list.page(mine.store, scope, (state,) if state else SHOWN, q, after, limit)
+    scope = workspace.scope([base] if base else [])
+    page = document_list.page(workspace.store, scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
     lines = tuple(document_summary(entry, names) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
 
 
 @router.get("/{document}", response_model=DocumentView)
-def one_document(document: DocumentId, mine: CurrentWorkspace) -> DocumentView:
+def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
-    scope = mine.scope()
-    head = document_list.head(mine.store, document, scope)
+    scope = workspace.scope()
+    head = document_list.head(workspace.store, document, scope)
     if head is None:
         raise document_missing(document)
     line = document_summary(head.entry, {base.id: base.name for base in scope.bases})
@@ -96,43 +96,45 @@ def one_document(document: DocumentId, mine: CurrentWorkspace) -> DocumentView:
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
         pictures=format_named(head.entry.kind).page_images
-        and original_path(mine.path / ORIGINALS, head.entry.digest).is_file(),
+        and original_path(workspace.path / ORIGINALS, head.entry.digest).is_file(),
     )
 
 
 @router.delete("/{document}", response_model=RemovedResponse, responses={409: {"model": ErrorResponse}})
-async def remove_document(document: DocumentId, mine: CurrentWorkspace, here: CurrentServer) -> RemovedResponse:
+async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
-    entry, base = await asyncio.to_thread(_to_remove, mine, document)
-    if here.worker.fills(base):
+    entry, base = await asyncio.to_thread(_to_remove, workspace, document)
+    if server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
         )
     # Not in the engine: to take a book's vectors away it is split again, and nobody should wait for that.
-    removed = await asyncio.to_thread(asyncio.run, _removed(mine, entry, base))
-    await here.pages.forget()
+    removed = await asyncio.to_thread(asyncio.run, _removed(workspace, entry, base))
+    await server.pages.forget()
     return RemovedResponse(removed=tuple(each.id for each in removed))
 
 
-async def _removed(mine: Workspace, entry: Entry, base: Base) -> list[Entry]:
-    await check_unlocked(mine, base)
-    return await mine.remove([entry.id], base.name)
+async def _removed(workspace: Workspace, entry: Entry, base: Base) -> list[Entry]:
+    await check_unlocked(workspace, base)
+    return await workspace.remove([entry.id], base.name)
 
 
-def _to_remove(mine: Workspace, document: str) -> tuple[Entry, Base]:
+def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """By its id alone: a name could fit several."""
-    scope = mine.scope()
-    entry = document_list.entry(mine.store, document, scope)
+    scope = workspace.scope()
+    entry = document_list.entry(workspace.store, document, scope)
     if entry is None or entry.state == REPLACED:
         raise document_missing(document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
 @router.get("/{document}/text", response_model=TextResponse)
-def text_of(document: DocumentId, mine: CurrentWorkspace, start: Offset = 0, end: Offset | None = None) -> TextResponse:
+def text_of(
+    document: DocumentId, workspace: CurrentWorkspace, start: Offset = 0, end: Offset | None = None
+) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    found = document_list.stretch(mine.store, document, mine.scope(), start, last)
+    found = document_list.stretch(workspace.store, document, workspace.scope(), start, last)
     if found is None:
         raise document_missing(document)
     text, whole = found
@@ -150,9 +152,9 @@ def text_of(document: DocumentId, mine: CurrentWorkspace, start: Offset = 0, end
         }
     },
 )
-def original_of(document: DocumentId, mine: CurrentWorkspace) -> FileResponse:
-    entry = document_list.entry(mine.store, document, mine.scope())
-    place = original_path(mine.path / ORIGINALS, entry.digest) if entry and entry.digest else None
+def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileResponse:
+    entry = document_list.entry(workspace.store, document, workspace.scope())
+    place = original_path(workspace.path / ORIGINALS, entry.digest) if entry and entry.digest else None
     if entry is None or place is None or not place.is_file():
         raise Missing(f"There are no original bytes of a document called {document!r}.")
     # Never shown, whatever it is: a page that somebody has sent must not run where this one does.
@@ -181,54 +183,56 @@ PRIVATE_CACHE = "private, max-age=600"
 async def page_of(
     document: DocumentId,
     n: Annotated[int, Path(ge=1, le=100_000)],
-    mine: CurrentWorkspace,
-    here: CurrentServer,
+    workspace: CurrentWorkspace,
+    server: CurrentServer,
     width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 1100,
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """A page of a PDF as a picture."""
-    head, original = await asyncio.to_thread(_original, mine, document)
+    head, original = await asyncio.to_thread(_original, workspace, document)
     if original is None:
         raise Missing(f"Document {document!r} has no pages that can be shown. Its text can.")
     tag = f'"{head.entry.digest[:32]}-{n}-{width}"'
     headers = {"ETag": tag, "Cache-Control": PRIVATE_CACHE}
     if if_none_match and tag in if_none_match:
         return Response(status_code=304, headers=headers)
-    picture = await here.pages.picture(head.entry.digest, original, n, width)
+    picture = await server.pages.picture(head.entry.digest, original, n, width)
     return Response(picture, media_type="image/png", headers=headers)
 
 
 @router.get("/{document}/boxes", response_model=BoxesResponse)
 async def boxes_of(
-    document: DocumentId, mine: CurrentWorkspace, here: CurrentServer, start: Offset, end: Offset
+    document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
 ) -> BoxesResponse:
     """Where a stretch of the text stands on the pages of a PDF; nothing for documents without pages of their own."""
-    head, original = await asyncio.to_thread(_original, mine, document)
+    head, original = await asyncio.to_thread(_original, workspace, document)
     end = min(end, start + MAX_SPAN, head.entry.characters)
     if original is None or end <= start:
         return BoxesResponse(document=document, boxes=())
     if OCR_LANGUAGES in head.meta:
-        found = await here.engine.do(mine.boxes(document, start, end))
+        found = await server.engine.run(workspace.boxes(document, start, end))
     else:
-        words = await asyncio.to_thread(_words, mine, document, start, end)
-        found = await here.pages.boxes(head.entry.digest, original, start, end, words, head.pages)
+        words = await asyncio.to_thread(_words, workspace, document, start, end)
+        found = await server.pages.boxes(head.entry.digest, original, start, end, words, head.pages)
     return BoxesResponse(
         document=document,
         boxes=tuple(BoxView(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1) for box in found),
     )
 
 
-def _words(mine: Workspace, document: str, start: int, end: int) -> str:
-    return (document_list.stretch(mine.store, document, mine.scope(), start, end) or ("", 0))[0]
+def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
+    return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
 
 
-def _original(mine: Workspace, document: str) -> tuple[Head, pathlib.Path | None]:
+def _original(workspace: Workspace, document: str) -> tuple[Head, pathlib.Path | None]:
     """The document, if this person may read it, and its bytes, if they are pages."""
-    head = document_list.head(mine.store, document, mine.scope())
+    head = document_list.head(workspace.store, document, workspace.scope())
     if head is None:
         raise document_missing(document)
     place = (
-        original_path(mine.path / ORIGINALS, head.entry.digest) if format_named(head.entry.kind).page_images else None
+        original_path(workspace.path / ORIGINALS, head.entry.digest)
+        if format_named(head.entry.kind).page_images
+        else None
     )
     return head, place if place and place.is_file() else None
 
@@ -237,9 +241,9 @@ def _original(mine: Workspace, document: str) -> tuple[Head, pathlib.Path | None
 
 
 @search_router.post("/search", response_model=SearchResponse)
-async def search(wanted: SearchRequest, mine: CurrentWorkspace, here: CurrentServer) -> SearchResponse:
+async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
     where = search_filters(wanted)
-    hits = await here.engine.do(mine.search(wanted.query, wanted.k, where))
-    names = {base.id: base.name for base in (await asyncio.to_thread(mine.scope)).bases}
+    hits = await server.engine.run(workspace.search(wanted.query, wanted.k, where))
+    names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     return SearchResponse(query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits))

@@ -50,9 +50,9 @@ class ForecastResponse(RangesView):
 
 
 @router.post("/forecast", response_model=ForecastResponse)
-async def forecast(wish: AskRequest, mine: CurrentWorkspace) -> ForecastResponse:
+async def forecast(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(mine.forecast_question, ask_options(wish))
+    found = await asyncio.to_thread(workspace.forecast_question, ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
     return ForecastResponse(

@@ -36,21 +36,21 @@ async def start_worker(server: Server) -> None:
     await server.worker.take_up(lambda principal: auth.current_workspace(server, principal))
 
 
-def job_of(mine: Workspace, job: str) -> JobView:
+def job_of(workspace: Workspace, job: str) -> JobView:
     """A job of this person's as it stands."""
-    return job_view(jobs.get(mine.store, job, mine.principal.id), jobs.files(mine.store, job, REPORTS))
+    return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
 
 
 @router.get("", response_model=list[JobView])
-def list_jobs(mine: CurrentWorkspace) -> list[JobView]:
+def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
     """Your latest jobs, the newest first."""
-    found = jobs.listing(mine.store, mine.principal.id, LISTED)
-    return [job_view(job, jobs.files(mine.store, job.id, REPORTS)) for job in found]
+    found = jobs.listing(workspace.store, workspace.principal.id, LISTED)
+    return [job_view(job, jobs.files(workspace.store, job.id, REPORTS)) for job in found]
 
 
 @router.get("/{job}", response_model=JobView)
-def one_job(job: JobId, mine: CurrentWorkspace) -> JobView:
-    return job_of(mine, job)
+def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
+    return job_of(workspace, job)
 
 
 @router.get(
@@ -60,20 +60,20 @@ def one_job(job: JobId, mine: CurrentWorkspace) -> JobView:
         200: {"content": SSE, "description": "`event: job` with the job as data, until it ends; then `event: end`."}
     },
 )
-async def follow_job(job: JobId, mine: CurrentWorkspace, here: CurrentServer) -> StreamingResponse:
+async def follow_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> StreamingResponse:
     """The job whenever something has changed, as server-sent events, until it ends."""
-    await asyncio.to_thread(job_of, mine, job)  # says that there is none, before anything is sent
-    return StreamingResponse(_events(here, mine, job), media_type="text/event-stream", headers=HEADERS)
+    await asyncio.to_thread(job_of, workspace, job)  # says that there is none, before anything is sent
+    return StreamingResponse(_events(server, workspace, job), media_type="text/event-stream", headers=HEADERS)
 
 
-async def _events(here: Server, mine: Workspace, job: str) -> AsyncIterator[str]:
+async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterator[str]:
     last: Job | None = None
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
-    async for now in here.worker.follow(job, mine.principal.id):
+    async for now in server.worker.follow(job, workspace.principal.id):
         if now is None:
             yield HEARTBEAT
         else:
-            files = await asyncio.to_thread(jobs.files, mine.store, job, REPORTS)
+            files = await asyncio.to_thread(jobs.files, workspace.store, job, REPORTS)
             yield sse("job", job_view(now, files).model_dump_json())
             last = now
     if last is not None and not last.going:
@@ -83,8 +83,8 @@ async def _events(here: Server, mine: Workspace, job: str) -> AsyncIterator[str]
 
 
 @router.post("/{job}/cancel", response_model=JobView)
-async def cancel_job(job: JobId, mine: CurrentWorkspace, here: CurrentServer) -> JobView:
+async def cancel_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
-    found = await asyncio.to_thread(jobs.get, mine.store, job, mine.principal.id)
-    await here.worker.cancel(found)
-    return await asyncio.to_thread(job_of, mine, job)
+    found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)
+    await server.worker.cancel(found)
+    return await asyncio.to_thread(job_of, workspace, job)

@@ -42,26 +42,26 @@ def _shape(member: Member) -> PersonView:
 
 
 @router.get("/people", response_model=PeopleResponse)
-def list_people(here: CurrentServer, who: CurrentPerson) -> PeopleResponse:
+def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
     _administrator(who)
-    return PeopleResponse(people=tuple(map(_shape, members.listing(here.workspace.store))))
+    return PeopleResponse(people=tuple(map(_shape, members.listing(server.workspace.store))))
 
 
 @router.post("/people", status_code=201, response_model=PersonView)
-def add_person(new: CreatePersonRequest, here: CurrentServer, who: CurrentPerson) -> PersonView:
+def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
     _administrator(who)
-    return _shape(members.add(here.workspace.store, new.name, new.groups, admin=new.admin, password=new.password))
+    return _shape(members.add(server.workspace.store, new.name, new.groups, admin=new.admin, password=new.password))
 
 
 @router.patch("/people/{name}", response_model=PersonView)
 def change_person(
-    name: PersonName, changed: UpdatePersonRequest, here: CurrentServer, who: CurrentPerson
+    name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: CurrentPerson
 ) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on."""
     _administrator(who)
-    store = here.workspace.store
+    store = server.workspace.store
     member = members.known(store, name)
     if changed.admin is False and member.name == who.principal.id:
         raise UserError("Nobody takes their own rights away: another administrator has to.")
@@ -75,28 +75,28 @@ def change_person(
 
 
 @router.delete("/people/{name}", status_code=204)
-def remove_person(name: PersonName, here: CurrentServer, who: CurrentPerson) -> Response:
+def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -> Response:
     """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays."""
     _administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    members.remove(here.workspace.store, name)
+    members.remove(server.workspace.store, name)
     return Response(status_code=204)
 
 
 @router.get("/keys", response_model=KeysResponse)
-def list_keys(here: CurrentServer, who: CurrentPerson) -> KeysResponse:
+def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
-    own = tokens.listing(here.workspace.store, who.principal.id)
+    own = tokens.listing(server.workspace.store, who.principal.id)
     return KeysResponse(
         keys=tuple(KeyView(id=key.id, label=key.label, created=key.created, used=key.used) for key in own)
     )
 
 
 @router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
-def make_key(new: CreateKeyRequest, here: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
+def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
-    store = here.workspace.store
+    store = server.workspace.store
     before = {key.id for key in tokens.listing(store, who.principal.id)}
     secret = tokens.new_key(store, who.principal.id, new.label)
     made = next(key for key in tokens.listing(store, who.principal.id) if key.id not in before)
@@ -104,9 +104,9 @@ def make_key(new: CreateKeyRequest, here: CurrentServer, who: CurrentPerson) -> 
 
 
 @router.delete("/keys/{key}", status_code=204)
-def remove_key(key: KeyId, here: CurrentServer, who: CurrentPerson) -> Response:
+def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
-    store = here.workspace.store
+    store = server.workspace.store
     if key not in {each.id for each in tokens.listing(store, who.principal.id)}:
         raise Missing(f"There is no API key {key!r} of yours.")
     tokens.revoke(store, key)

@@ -56,7 +56,7 @@ class ReportResponse(ResponseModel):
 @router.get("/{kind}", response_model=ReportResponse, responses={200: {"content": {"text/csv": {}}}})
 def report(
     kind: ReportKind,
-    mine: CurrentWorkspace,
+    workspace: CurrentWorkspace,
     who: CurrentPerson,
     since: Date | None = None,
     until: Date | None = None,
@@ -67,10 +67,10 @@ def report(
     if run and kind is not ReportKind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. The one on runs can be about one of them.")
     if run:
-        made = build_run_account(mine.store, mine.run_for_asker(run))
+        made = build_run_account(workspace.store, workspace.run_for_asker(run))
     else:
-        whose = None if who.admin else mine.principal.id
-        made = build_report(mine.store, kind, since or "", until or "", whose)
+        whose = None if who.admin else workspace.principal.id
+        made = build_report(workspace.store, kind, since or "", until or "", whose)
     if format is ReportFormat.csv:
         name = {"Content-Disposition": f'attachment; filename="assay-{kind.value}.csv"'}
         return PlainTextResponse(to_csv(made), media_type="text/csv", headers=name)

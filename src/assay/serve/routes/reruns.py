@@ -57,27 +57,27 @@ class DifferenceResponse(ResponseModel):
 
 @router.post("/{run}/rerun", status_code=201, response_model=RunStartedResponse)
 async def rerun(
-    run: RunId, wanted: RerunRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
-    model = mine.check_model_name(wanted.model)
-    origin = await server.engine.do(_read(mine, run))
-    mine.check_branch(origin, wanted.begin)
+    model = workspace.check_model_name(wanted.model)
+    origin = await server.engine.run(_read(workspace, run))
+    workspace.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
-        new = await server.live.begin(mine, mine.branch(origin, wanted.begin, model))
+        new = await server.live.begin(workspace, workspace.branch(origin, wanted.begin, model))
     return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
 
 
-async def _read(mine: Workspace, run: str) -> Run:
-    return mine.run(run)
+async def _read(workspace: Workspace, run: str) -> Run:
+    return workspace.run(run)
 
 
 @router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
-def diff(a: RunId, b: RunId, mine: CurrentWorkspace) -> DifferenceResponse:
+def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
-    one, other = map(mine.run_for_asker, (a, b))
+    one, other = map(workspace.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    told = difference(one, other, documents.titles(mine.store, found, mine.scope()))
+    told = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
     parts = tuple(
         DifferencePartView(
             name=part.name,

@@ -39,69 +39,69 @@ router = APIRouter(
 RunId = Annotated[str, Path(max_length=100)]
 
 
-def reviews_of(server: Server, mine: Workspace, who: Person) -> ReviewService:
+def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewService:
     """Where this person reviews. Who asked is known by the groups that they are in now."""
 
     def present(run: str, asker: str) -> Principal:
         known = underway.asker(server.workspace.store, run) or Principal(asker)
         return server.present(known) or Principal("")  # who was removed may read nothing
 
-    return mine.reviews(admin=who.admin, principal_of=present)
+    return workspace.reviews(admin=who.admin, principal_of=present)
 
 
 @router.get("", response_model=ReviewListResponse)
 def reviews(
-    mine: CurrentWorkspace,
+    workspace: CurrentWorkspace,
     who: CurrentPerson,
-    here: CurrentServer,
+    server: CurrentServer,
     state: ReviewFilter = ReviewFilter.waiting,
     after: Annotated[str, Query(max_length=100)] = "",
     limit: PageSize = 50,
 ) -> ReviewListResponse:
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
-    service = reviews_of(here, mine, who)
+    service = reviews_of(server, workspace, who)
     lines, more = service.queue(waiting=state is ReviewFilter.waiting, after=after, limit=limit)
     return ReviewListResponse(reviews=tuple(map(_line, lines)), next=more)
 
 
 @router.get("/{run}", response_model=ReviewView)
-def review(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer) -> ReviewView:
+def review(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
-    return _whole(mine, reviews_of(here, mine, who).sheet(run))
+    return _whole(workspace, reviews_of(server, workspace, who).sheet(run))
 
 
 @router.get("/{run}/trace", response_model=TraceResponse)
-def trace(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer) -> TraceResponse:
+def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
-    found = reviews_of(here, mine, who).trace(run)
+    found = reviews_of(server, workspace, who).trace(run)
     titles: dict[str, str] = {}
-    frames = [build_frame(mine, record.seq, record.at, event, titles) for record, event in found]
+    frames = [build_frame(workspace, record.seq, record.at, event, titles) for record, event in found]
     return TraceResponse(
         run=run,
         events=tuple(EventView.model_validate_json(frame.body) for frame in frames),
         chain=tuple(chain_entry(record) for record, _ in found),
-        faults=tuple(records.faults(mine.store, run)),
-        usage=run_views.usage_view(budgets.spent_by_run(mine.store, run)),
-        seconds=records.active_seconds(mine.store, run),
+        faults=tuple(records.faults(workspace.store, run)),
+        usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),
+        seconds=records.active_seconds(workspace.store, run),
     )
 
 
 @router.post("/{run}/decision", response_model=ReviewView)
 async def decide(
-    run: RunId, given: DecisionRequest, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer
+    run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReviewView:
     """Approve, edit or reject the answer with this seal. What is approved is delivered, and what is edited is checked and waits
     again, without anybody doing more."""
-    return await here.engine.do(_decided(here, mine, who, run, given))
+    return await server.engine.run(_decided(server, workspace, who, run, given))
 
 
-async def _decided(server: Server, mine: Workspace, who: Person, run: str, given: DecisionRequest) -> ReviewView:
-    service = reviews_of(server, mine, who)
+async def _decided(server: Server, workspace: Workspace, who: Person, run: str, given: DecisionRequest) -> ReviewView:
+    service = reviews_of(server, workspace, who)
     edits = [Edit(each.place, each.text) for each in given.edits]
     made = service.decide(run, given.decision, given.seal, given.note, edits)
-    told = _whole(mine, service.sheet(run))
+    told = _whole(workspace, service.sheet(run))
     if made.decision is Decision.reject:
-        underway.end(mine.store, run)
+        underway.end(workspace.store, run)
     else:
         asker = told.who
         await server.live.go_on(server.seen_by(service.principal_of(run, asker)), run)
@@ -109,10 +109,10 @@ async def _decided(server: Server, mine: Workspace, who: Person, run: str, given
 
 
 def _line(line: ReviewItem) -> ReviewSummary:
-    return ReviewSummary(**_told(line))
+    return ReviewSummary(**_summary_fields(line))
 
 
-def _told(line: ReviewItem) -> dict[str, Any]:
+def _summary_fields(line: ReviewItem) -> dict[str, Any]:
     of = line.review
     return {
         "run": of.run,
@@ -130,14 +130,14 @@ def _told(line: ReviewItem) -> dict[str, Any]:
     }
 
 
-def _whole(mine: Workspace, sheet: ReviewSheet) -> ReviewView:
-    told = _told(sheet.line)
+def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
+    told = _summary_fields(sheet.line)
     return ReviewView(
         **told,
         seal=sheet.seal,
-        answer=run_views.answer_view(sheet.answer, sheet.evidence, mine.document) if sheet.open else None,
+        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document) if sheet.open else None,
         claims=tuple(map(_claim, sheet.claims)),
-        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, mine.document),
+        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.document),
         history=tuple(
             DecisionView(
                 decision=each.decision,

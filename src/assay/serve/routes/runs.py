@@ -88,31 +88,33 @@ class EventFormat(StrEnum):
 
 @router.post("/runs", status_code=201, response_model=RunStartedResponse)
 async def begin_run(
-    wish: AskRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    request: AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Ask. The run goes on whoever leaves, and after a restart; it is followed where `events` says."""
-    run = await _begun(server, who, mine, wish)
+    run = await _start_run(server, who, workspace, request)
     return run_started(run.id, run.asked.thread)
 
 
 @router.post(
     "/ask", response_model=RunView, responses={200: {"content": stream.SSE, "description": "The run, or its events."}}
 )
-async def ask(wish: AskAndWaitRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> Any:
+async def ask(
+    request: AskAndWaitRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> Any:
     """Ask and wait: for the run, once it has ended or waits for a choice, or (`stream`) for its events as they come."""
-    run = await _begun(server, who, mine, wish)
-    if wish.stream:
-        return stream.stream_response(server.live, mine, run.id)
-    await stream.wait_until_ended(server.live, mine, run.id)
-    return await server.engine.do(_told(server, mine, run.id))
+    run = await _start_run(server, who, workspace, request)
+    if request.stream:
+        return stream.stream_response(server.live, workspace, run.id)
+    await stream.wait_until_ended(server.live, workspace, run.id)
+    return await server.engine.run(_load_view(server, workspace, run.id))
 
 
-async def _begun(server: Server, who: Person, mine: Workspace, wish: AskRequest) -> Run:
-    how = ask_options(wish)
-    talks = bool(wish.thread or wish.talk)
-    steps = mine.chat(wish.question, wish.thread, how) if talks else mine.ask(wish.question, how)
+async def _start_run(server: Server, who: Person, workspace: Workspace, request: AskRequest) -> Run:
+    how = ask_options(request)
+    talks = bool(request.thread or request.talk)
+    steps = workspace.chat(request.question, request.thread, how) if talks else workspace.ask(request.question, how)
     with server.reserve_run(who):
-        return await server.live.begin(mine, steps)
+        return await server.live.begin(workspace, steps)
 
 
 def run_started(run: str, thread: str) -> RunStartedResponse:
@@ -124,25 +126,29 @@ def run_started(run: str, thread: str) -> RunStartedResponse:
 
 @router.get("/runs", response_model=RunListResponse)
 def list_runs(
-    mine: CurrentWorkspace, server: CurrentServer, after: str = "", limit: PageSize = 50, kind: RunKind | None = None
+    workspace: CurrentWorkspace,
+    server: CurrentServer,
+    after: str = "",
+    limit: PageSize = 50,
+    kind: RunKind | None = None,
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is RunKind.synthesis
-    found, more = history.page(mine.store, mine.principal.id, mine.scope(), after, limit, only)
+    found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
     return RunListResponse(
         runs=tuple(run_views.run_summary(each, server.live.under_way(each.id)) for each in found), next=more
     )
 
 
 @router.get("/runs/{run}", response_model=RunView)
-def one_run(run: RunId, mine: CurrentWorkspace, server: CurrentServer) -> RunView:
+def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
-    return _whole(server, mine, run)
+    return _whole(server, workspace, run)
 
 
-def _whole(server: Server, mine: Workspace, run_id: str) -> RunView:
+def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     under_way = server.live.under_way(run_id)  # asked before reading: what has ended by then is on record
-    return run_views.run_view(mine, mine.run(run_id), under_way)
+    return run_views.run_view(workspace, workspace.run(run_id), under_way)
 
 
 @router.get(
@@ -152,7 +158,7 @@ def _whole(server: Server, mine: Workspace, run_id: str) -> RunView:
 )
 def run_events(
     run: RunId,
-    mine: CurrentWorkspace,
+    workspace: CurrentWorkspace,
     server: CurrentServer,
     format: EventFormat = EventFormat.sse,
     after: Annotated[int, Query(ge=-1, le=2**31)] = -1,
@@ -161,16 +167,16 @@ def run_events(
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
     # Says that there is none, while that can still be said.
-    history.standing(mine.store, run, mine.principal.id, mine.scope())
+    history.standing(workspace.store, run, workspace.principal.id, workspace.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
-        return EventListResponse(events=_events(mine, run, seen))
-    return stream.stream_response(server.live, mine, run, seen)
+        return EventListResponse(events=_events(workspace, run, seen))
+    return stream.stream_response(server.live, workspace, run, seen)
 
 
-def _events(mine: Workspace, run: str, after: int = -1) -> tuple[EventView, ...]:
+def _events(workspace: Workspace, run: str, after: int = -1) -> tuple[EventView, ...]:
     found: list[EventView] = []
-    while frames := stored_frames(mine, run, after):
+    while frames := stored_frames(workspace, run, after):
         found += [EventView.model_validate_json(frame.body) for frame in frames]
         after = frames[-1].seq
     return tuple(found)
@@ -182,19 +188,19 @@ def chain_entry(record: Record) -> dict[str, Any]:
 
 
 @router.get("/runs/{run}/trace", response_model=TraceResponse)
-def run_trace(run: RunId, mine: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
+def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
-    chain = records.chain(mine.store, run, mine.principal.id)
-    told = _events(mine, run)
+    chain = records.chain(workspace.store, run, workspace.principal.id)
+    told = _events(workspace, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
     return TraceResponse(
         run=run,
         events=told,
         chain=tuple(map(chain_entry, chain)),
-        faults=tuple(records.faults(mine.store, run)),
-        usage=run_views.usage_view(budgets.spent_by_run(mine.store, run)),
-        seconds=records.active_seconds(mine.store, run),
+        faults=tuple(records.faults(workspace.store, run)),
+        usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),
+        seconds=records.active_seconds(workspace.store, run),
     )
 
 
@@ -208,14 +214,14 @@ def run_trace(run: RunId, mine: CurrentWorkspace, response: Response, download: 
         }
     },
 )
-def run_answer(run: RunId, mine: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
+def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
-    found = mine.run(run)
+    found = workspace.run(run)
     if found.withheld:
         raise UserError(visibility.ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
-    cited = render.citations(found.answer, found.evidence, mine.document)
+    cited = render.citations(found.answer, found.evidence, workspace.document)
     match format:
         case AnswerFormat.markdown:
             return PlainTextResponse(render.as_markdown(found.answer, cited), media_type=MEDIA_TYPES[format])
@@ -246,52 +252,54 @@ def _answer_policy() -> str:
 
 @router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)
 async def choose(
-    run: RunId, given: ChoiceRequest, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
     with server.reserve_run(who):
-        await server.live.resume(mine, run, given.choice, given.words)
-    return run_started(run, await _thread(server, mine, run))
+        await server.live.resume(workspace, run, given.choice, given.words)
+    return run_started(run, await _thread(server, workspace, run))
 
 
 @router.post("/runs/{run}/resume", status_code=202, response_model=RunStartedResponse)
 async def resume_run(
-    run: RunId, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
     with server.reserve_run(who):
-        await server.live.resume(mine, run)
-    return run_started(run, await _thread(server, mine, run))
+        await server.live.resume(workspace, run)
+    return run_started(run, await _thread(server, workspace, run))
 
 
 @router.post("/runs/{run}/cancel", response_model=RunSummary)
-async def cancel_run(run: RunId, mine: CurrentWorkspace, server: CurrentServer) -> RunSummary:
+async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunSummary:
     """Stop a run now. What it did is kept, and it can be carried on."""
-    await server.live.cancel(mine, run)
-    return await server.engine.do(_line(server, mine, run))
+    await server.live.cancel(workspace, run)
+    return await server.engine.run(_line(server, workspace, run))
 
 
 @router.post("/runs/{run}/replay", response_model=ReplayResponse)
-async def replay_run(run: RunId, mine: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReplayResponse:
+async def replay_run(
+    run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
     with server.reserve_run(who):
-        return await server.engine.do(_replayed(mine, run))
+        return await server.engine.run(_replay(workspace, run))
 
 
-async def _replayed(mine: Workspace, run_id: str) -> ReplayResponse:
-    again = await mine.replay(mine.run(run_id))
+async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
+    again = await workspace.replay(workspace.run(run_id))
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
-async def _told(server: Server, mine: Workspace, run: str) -> RunView:
-    return _whole(server, mine, run)
+async def _load_view(server: Server, workspace: Workspace, run: str) -> RunView:
+    return _whole(server, workspace, run)
 
 
-async def _line(server: Server, mine: Workspace, run: str) -> RunSummary:
+async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
     return run_views.run_summary(
-        history.standing(mine.store, run, mine.principal.id, mine.scope()), server.live.under_way(run)
+        history.standing(workspace.store, run, workspace.principal.id, workspace.scope()), server.live.under_way(run)
     )
 
 
-async def _thread(server: Server, mine: Workspace, run: str) -> str:
-    return (await server.engine.do(_line(server, mine, run))).thread
+async def _thread(server: Server, workspace: Workspace, run: str) -> str:
+    return (await server.engine.run(_line(server, workspace, run))).thread

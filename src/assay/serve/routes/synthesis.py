@@ -31,11 +31,11 @@ RunId = Annotated[str, Path(max_length=100)]
 
 @router.post("/forecast", response_model=SynthesisForecastResponse)
 async def forecast(
-    wanted: CreateSynthesisRequest, mine: CurrentWorkspace, here: CurrentServer
+    wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
-    ids = await asyncio.to_thread(chosen, mine, wanted)
-    expected = await here.engine.do(mine.plan_synthesis(ids, _wish(wanted)))
+    ids = await asyncio.to_thread(chosen, workspace, wanted)
+    expected = await server.engine.run(workspace.plan_synthesis(ids, _synthesis_options(wanted)))
     return SynthesisForecastResponse(
         documents=expected.documents,
         questions=expected.questions,
@@ -52,36 +52,36 @@ async def forecast(
 
 @router.post("", response_model=RunStartedResponse, status_code=201)
 async def begin(
-    wanted: CreateSynthesisRequest, mine: CurrentWorkspace, who: CurrentPerson, here: CurrentServer
+    wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
-    ids = await asyncio.to_thread(chosen, mine, wanted)
-    with here.reserve_run(who):
-        run = await here.live.begin(mine, mine.synthesise(ids, _wish(wanted)))
+    ids = await asyncio.to_thread(chosen, workspace, wanted)
+    with server.reserve_run(who):
+        run = await server.live.begin(workspace, workspace.synthesise(ids, _synthesis_options(wanted)))
     return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
 
 
 @router.get("/{run}", response_model=dict[str, Any])
-def account_of(run: RunId, mine: CurrentWorkspace) -> Any:
+def account_of(run: RunId, workspace: CurrentWorkspace) -> Any:
     """The account of a synthesis that is done, in the words of the documents that you may still read."""
-    return to_json(mine.account(run))
+    return to_json(workspace.account(run))
 
 
 @router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
-def page_of(run: RunId, mine: CurrentWorkspace) -> HTMLResponse:
+def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
     policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
-    return HTMLResponse(render.html(mine.account(run)), headers={"Content-Security-Policy": policy})
+    return HTMLResponse(render.html(workspace.account(run)), headers={"Content-Security-Policy": policy})
 
 
 @router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
-def markdown_of(run: RunId, mine: CurrentWorkspace) -> PlainTextResponse:
+def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
-    return PlainTextResponse(render.markdown(mine.account(run)), media_type="text/markdown", headers=name)
+    return PlainTextResponse(render.markdown(workspace.account(run)), media_type="text/markdown", headers=name)
 
 
-def _wish(wanted: CreateSynthesisRequest) -> SynthesisRequest:
+def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:
     return SynthesisRequest(
         pipeline=wanted.pipeline,
         focus=wanted.focus,
@@ -92,15 +92,15 @@ def _wish(wanted: CreateSynthesisRequest) -> SynthesisRequest:
     )
 
 
-def chosen(mine: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
+def chosen(workspace: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
     """Those that are named, and every one of the bases that are named; where nothing is, all that can be read."""
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))
     if named:
-        known = documents.titles(mine.store, named, mine.scope())
+        known = documents.titles(workspace.store, named, workspace.scope())
         if strange := [each for each in named if each not in known]:
             raise Missing(f"There is no document with the id {strange[0]!r} that can be read.")
     if named and not within:
         return named
-    listed = [entry.id for entry in documents.listing(mine.store, mine.scope(within))]
+    listed = [entry.id for entry in documents.listing(workspace.store, workspace.scope(within))]
     return list(dict.fromkeys([*named, *listed]))

@@ -34,30 +34,30 @@ def line(thread: Thread) -> ThreadSummary:
 
 @router.get("", response_model=ThreadListResponse)
 def list_threads(
-    mine: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
+    workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
     """A page of threads, the one that was last spoken in first; `q` are words of their titles."""
-    found, more = store.page(mine.store, mine.principal.id, after, limit, q)
+    found, more = store.page(workspace.store, workspace.principal.id, after, limit, q)
     return ThreadListResponse(threads=tuple(map(line, found)), next=more)
 
 
 @router.get("/{thread}", response_model=ThreadView)
-def one_thread(thread: str, mine: CurrentWorkspace, server: CurrentServer) -> ThreadView:
+def one_thread(thread: str, workspace: CurrentWorkspace, server: CurrentServer) -> ThreadView:
     """A thread with its turns, oldest first. A turn that was erased with a document is passed over."""
-    found, runs = mine.thread(thread)
-    turns = tuple(run_view(mine, run, server.live.under_way(run.id)) for run in runs)
+    found, runs = workspace.thread(thread)
+    turns = tuple(run_view(workspace, run, server.live.under_way(run.id)) for run in runs)
     return ThreadView(**line(found).model_dump(), runs=turns)
 
 
 @router.patch("/{thread}", response_model=ThreadSummary)
-def rename_thread(thread: str, given: RenameThreadRequest, mine: CurrentWorkspace) -> ThreadSummary:
+def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
-    store.rename(mine.store, thread, mine.principal.id, given.title)
-    return line(store.named(mine.store, thread, mine.principal.id))
+    store.rename(workspace.store, thread, workspace.principal.id, given.title)
+    return line(store.named(workspace.store, thread, workspace.principal.id))
 
 
 @router.delete("/{thread}", status_code=204)
-def forget_thread(thread: str, mine: CurrentWorkspace) -> Response:
+def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     """The thread is no more; its runs and their records stay."""
-    store.forget(mine.store, thread, mine.principal.id)
+    store.forget(workspace.store, thread, workspace.principal.id)
     return Response(status_code=204)

@@ -91,7 +91,7 @@ class UploadWorker:
     async def wake(self) -> None:
         """There may be something to do. Waits for no job."""
         if self._seen_by is not None:
-            await self._engine.do(self._begin())
+            await self._engine.run(self._begin())
 
     async def _begin(self) -> None:
         """Start as many jobs as may go on now, the oldest first, and never two of one base."""
@@ -174,7 +174,7 @@ class UploadWorker:
     async def cancel(self, job: Job) -> None:
         """Stop a job now. Files that can be found already stay, the others are left out."""
         if job.going:
-            await self._engine.do(self._cancel(job))
+            await self._engine.run(self._cancel(job))
 
     async def _cancel(self, job: Job) -> None:
         work = self._works.get(job.id)
@@ -212,7 +212,7 @@ class UploadWorker:
     async def close(self) -> None:
         """No more work: what is being read stops where it is, and stays listed."""
         self.closing = True
-        await self._engine.do(self._stop(list(self._works.values())))
+        await self._engine.run(self._stop(list(self._works.values())))
         for job in list(self._watchers):
             self._woken(job)
 

@@ -29,13 +29,13 @@ def search_filters(limited: SearchLimits) -> SearchFilters:
     )
 
 
-def ask_options(wish: AskRequest) -> AskOptions:
+def ask_options(request: AskRequest) -> AskOptions:
     return AskOptions(
-        mode=wish.mode,
-        where=search_filters(wish),
-        eagerness=wish.eagerness,
-        checkpoints=wish.checkpoints,
-        route=wish.route,
-        model=wish.model,
-        stakes=wish.stakes,
+        mode=request.mode,
+        where=search_filters(request),
+        eagerness=request.eagerness,
+        checkpoints=request.checkpoints,
+        route=request.route,
+        model=request.model,
+        stakes=request.stakes,
     )
