@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from assay.answer.evidence_text import Sources
-from assay.answer.extractive.completion import completed, continuation
-from assay.answer.extractive.extract import only_if_whole
+from assay.answer.extractive.completion import complete_draft, continuation
+from assay.answer.extractive.extract import require_complete
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape
 
@@ -25,7 +25,7 @@ NAMED = Claim("The pump that failed first in the Alder flood is KX-40.", ("11111
 def test_a_name_that_the_answer_brings_up_leads_to_what_it_leaves_open():
     further = continuation(QUESTION, [NAMED], EVIDENCE, Sources())
     assert further is not None and further.cites == ("22222222",) and further.quote == LISTED.quote
-    draft = completed(Drafted((Block((NAMED,)),), Shape.sentence), QUESTION, EVIDENCE, Sources())
+    draft = complete_draft(Drafted((Block((NAMED,)),), Shape.sentence), QUESTION, EVIDENCE, Sources())
     assert [claim.cites for block in draft.blocks for claim in block.claims] == [("11111111",), ("22222222",)]
 
 
@@ -42,6 +42,6 @@ def test_nothing_is_added_that_no_name_leads_to():
 
 def test_where_a_model_has_failed_a_part_of_an_answer_is_only_what_came_nearest():
     part = Drafted((Block((Claim("", ("11111111",), quote=FAILED.quote),)),), Shape.sentence)
-    nearest = only_if_whole(part, "Which company insured pump KX-40?", EVIDENCE, {})
+    nearest = require_complete(part, "Which company insured pump KX-40?", EVIDENCE, {})
     assert not nearest.blocks and nearest.near[0].quote == FAILED.quote
-    assert only_if_whole(part, "When did pump KX-40 fail?", EVIDENCE, {}) == part
+    assert require_complete(part, "When did pump KX-40 fail?", EVIDENCE, {}) == part

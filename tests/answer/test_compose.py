@@ -86,7 +86,7 @@ def checked(run: Run) -> Run:
 
 def delivered(run: Run, documents: Mapping[str, Document] = DOCUMENTS):
     answer = compose.answer(run, documents.get, {"d0": "Policy", "d1": "Handbook"})
-    assert compose.faults(answer, run, documents.get) == []
+    assert compose.find_faults(answer, run, documents.get) == []
     return answer
 
 
@@ -133,7 +133,7 @@ def test_when_a_limit_ended_the_search_the_evidence_is_incomplete_and_it_is_said
     answer = delivered(checked(asked(Stopped(reason), drafted(GOOD))))
     assert answer.outcome is Outcome.partial
     cited = render.citations(answer, EVIDENCE, DOCUMENTS.get)
-    assert f"Incomplete evidence: {render.LIMITS[reason]} ended the search." in render.as_text(answer, cited)
+    assert f"Incomplete evidence: {render.LIMIT_TEXT[reason]} ended the search." in render.as_text(answer, cited)
 
 
 def test_without_a_model_a_full_round_of_searches_is_no_limit():
@@ -218,7 +218,7 @@ def test_a_verdict_alone_delivers_nothing_that_the_rules_find_wrong():
     forged = replace(
         answer, blocks=(Block((replace(BAD, verdict=Verdict.supported),)),), outcome=Outcome.answered, near=()
     )
-    assert compose.faults(forged, run, DOCUMENTS.get)
+    assert compose.find_faults(forged, run, DOCUMENTS.get)
 
 
 def test_no_verdict_delivers_what_a_passage_that_was_found_and_not_kept_orders_a_model_to_say():
@@ -257,7 +257,7 @@ def test_a_document_that_was_taken_away_since_takes_its_claims_with_it():
 )
 def test_the_last_guard_sees_what_was_slipped_in(twist):
     run = checked(asked(drafted(GOOD)))
-    assert compose.faults(twist(delivered(run)), run, DOCUMENTS.get)
+    assert compose.find_faults(twist(delivered(run)), run, DOCUMENTS.get)
 
 
 # --- whatever is drafted, nothing unverified gets out ---------------------------------------------------------------

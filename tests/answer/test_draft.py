@@ -181,7 +181,7 @@ def test_what_is_said_to_be_missing_is_kept_only_if_it_is_about_the_question():
 
 
 def test_a_direct_answer_has_no_claims_and_no_citations():
-    found = draft.said(Direct(text="Hello [1a2b3c4d]! I answer from your documents [1]."), "direct@m")
+    found = draft.read_direct(Direct(text="Hello [1a2b3c4d]! I answer from your documents [1]."), "direct@m")
     assert found.said == "Hello! I answer from your documents." and found.blocks == ()
 
 

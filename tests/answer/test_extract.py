@@ -214,18 +214,18 @@ def test_nothing_found_is_no_answer():
 def test_gaps_are_names_and_nouns_and_not_the_words_that_ask():
     found = evidence("The alarm at Pellam came late because the gateway was old.")
     question = "According to Tavorn, why was the late alarm at Pellam prevented from reaching staff quickly?"
-    assert extract.missing(question, found) == ("Tavorn", "staff")
+    assert extract.missing_words(question, found) == ("Tavorn", "staff")
 
 
 def test_another_form_of_a_word_is_no_gap():
-    assert extract.missing("How large is the leakage?", evidence("The leaks were large.")) == ()
+    assert extract.missing_words("How large is the leakage?", evidence("The leaks were large.")) == ()
 
 
 def test_an_answer_about_march_leaves_january_open():
     found = evidence("The reading of March was 52 mg. In January the probe was cleaned.")
     claim = Claim("", ("k0",), quote=extract.quote(found[0].passage, 0, 31))
-    assert extract.missing("What was the reading in January?", found) == ()
-    assert extract.missing("What was the reading in January?", found, [claim]) == ("January",)
+    assert extract.missing_words("What was the reading in January?", found) == ()
+    assert extract.missing_words("What was the reading in January?", found, [claim]) == ("January",)
 
 
 @pytest.mark.parametrize(

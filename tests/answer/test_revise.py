@@ -117,7 +117,7 @@ def test_a_sentence_that_stands_there_already_is_not_said_again():
 
 
 def test_it_is_put_right_from_what_it_cites_first_and_then_from_what_speaks_of_the_same():
-    found = revise.relevant(replace(FAILED, cites=(OTHER,)), EVIDENCE)
+    found = revise.relevant_evidence(replace(FAILED, cites=(OTHER,)), EVIDENCE)
     assert [each.key for each in found] == [OTHER, KEY]
 
 
@@ -129,9 +129,12 @@ def test_what_is_shown_stays_within_its_room(room: int):
 
 def test_a_claim_that_names_the_wrong_evidence_is_given_the_right_one():
     claim = Claim("Mara Lindqvist built the dam above Coldwell.", (OTHER,), Verdict.unsupported, "not there")
-    found = revise.recited(claim, EVIDENCE, Sources())
+    found = revise.correct_citations(claim, EVIDENCE, Sources())
     assert found == Claim(claim.text, (KEY,))
-    assert revise.recited(replace(claim, text="Ida Holm built the dam above Coldwell."), EVIDENCE, Sources()) is None
+    assert (
+        revise.correct_citations(replace(claim, text="Ida Holm built the dam above Coldwell."), EVIDENCE, Sources())
+        is None
+    )
 
 
 def piece(key: str, words: str) -> Evidence:
@@ -146,13 +149,13 @@ SENSORS = (ALARM, RIGHT, WRONG)
 
 def test_a_claim_that_one_piece_supports_in_part_gets_the_piece_that_a_name_ties_to_it():
     joined = Claim("The first alarm in the flood of May was raised by a Sundal Compact.", (OTHER,))
-    found = revise.completed(joined, SENSORS, Sources())
+    found = revise.add_citation(joined, SENSORS, Sources())
     assert found is not None and set(found.cites) == {KEY, OTHER} and found.verdict is Verdict.supported
 
 
 def test_a_claim_does_not_join_what_nothing_ties_together():
     joined = Claim("The first alarm in the flood of May was raised by a Torvik Compact.", ("0000ffff",))
-    assert revise.completed(joined, SENSORS, Sources()) is None
+    assert revise.add_citation(joined, SENSORS, Sources()) is None
     both = claim_rules.by_rule(replace(joined, cites=(KEY, "0000ffff")), SENSORS, Sources())
     assert both.verdict is not Verdict.supported
 
@@ -160,9 +163,11 @@ def test_a_claim_does_not_join_what_nothing_ties_together():
 def test_what_a_small_model_meant_is_said_in_the_documents_words():
     meant = Claim("KX-40 raised the first alarm in May.", (OTHER,), Verdict.partial, "not all of it")
     run = Run("r", (Asked("Who raised the first alarm?", "me", "2025-01-01"), Gathered(SENSORS)))
-    made = revise.in_its_words(0, meant, run, Sources())
+    made = revise.quote_closest_sentence(0, meant, run, Sources())
     assert made.claim is not None and made.claim.quote == ALARM.quote
     assert (
-        revise.in_its_words(0, replace(meant, text="KX-51 raised the first alarm in May."), run, Sources()).claim
+        revise.quote_closest_sentence(
+            0, replace(meant, text="KX-51 raised the first alarm in May."), run, Sources()
+        ).claim
         is None
     )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import event
 
-from assay.answer.compose import faults as faults_of_answer
+from assay.answer.compose import find_faults as faults_of_answer
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.events import Answered, Checked, Event, Failed, Mode, ModelReplied, Paused
 from assay.core.run import Run

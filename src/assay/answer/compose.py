@@ -8,7 +8,7 @@ from functools import cache
 
 from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
-from assay.answer.extractive.extract import is_partial, missing, names_of
+from assay.answer.extractive.extract import is_partial, missing_words, question_names
 from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Shape, Verdict
@@ -29,9 +29,9 @@ def answer(
     """What is delivered: the claims that passed, and an honest account of the rest. `titles` are those of what was found."""
     draft = run.draft or Drafted((), Shape.list)
     document = cache(document)
-    guard = guarded(run, document, judge)
-    good = {place: claim for place, claim in guard.checked.items() if not fault(place, claim, guard)}
-    delivered = _passed(draft.blocks, good)
+    guard = delivery_guard(run, document, judge)
+    good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
+    delivered = _keep_claims(draft.blocks, good)
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
     lost = len(good) < len([claim for block in draft.blocks for claim in block.claims])
@@ -56,7 +56,7 @@ def answer(
     )
 
 
-def _passed(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:
+def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:
     """The blocks again, with only those claims that are good; a block that loses all of them is gone. An opinion stands
     only on facts: alone, it is gone too."""
     kept: list[Block] = []
@@ -74,10 +74,10 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
     question that nothing cited speaks of."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
-    found = missing(run.question, run.evidence, delivered, titles)
+    found = missing_words(run.question, run.evidence, delivered, titles)
     if draft.by == RULES and not draft.missing:
         return found
-    named = names_of(run.question)
+    named = question_names(run.question)
     return tuple(dict.fromkeys((*draft.missing, *(each for each in found if each in named))))
 
 
@@ -114,7 +114,7 @@ def _near(run: Run, draft: Drafted, document: Documents, judge: Judge) -> tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class DeliveryGuard:
     """What every claim is held against before it is delivered: computed once for all of them."""
 
     checked: Mapping[int, Claim]
@@ -125,12 +125,12 @@ class Guard:
     judge: Judge
 
 
-def guarded(run: Run, document: Documents, judge: Judge = JUDGE) -> Guard:
+def delivery_guard(run: Run, document: Documents, judge: Judge = JUDGE) -> DeliveryGuard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
-    return Guard(run.checked, run.evidence, opinions(run), document, passages, judge)
+    return DeliveryGuard(run.checked, run.evidence, opinions(run), document, passages, judge)
 
 
-def fault(place: int, claim: Claim, guard: Guard) -> str:
+def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
     """Why a claim must not be delivered; empty if it may. It was checked in this run and found supported, it is what was
     checked, and the string checks and rules still do not speak against it."""
     if guard.checked.get(place) != claim or claim.verdict is not Verdict.supported:
@@ -147,13 +147,13 @@ def fault(place: int, claim: Claim, guard: Guard) -> str:
     return f"“{claim.words}”: {again.why}"
 
 
-def faults(answer: Answer, run: Run, document: Documents, judge: Judge = JUDGE) -> list[str]:
+def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JUDGE) -> list[str]:
     """What in an answer does not hold. Every claim was checked in this run and is supported, every key is evidence of this run,
     every quotation stands in its document, both sides of a conflict are cited, and what is not from the documents says so."""
     document = cache(document)
-    guard = guarded(run, document, judge)
+    guard = delivery_guard(run, document, judge)
     places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}
-    found = [why for claim in answer.claims if (why := fault(places.get(claim, -1), claim, guard))]
+    found = [why for claim in answer.claims if (why := find_fault(places.get(claim, -1), claim, guard))]
     for claim in answer.near:
         if claim.quote is None or judge.verify(claim, guard.evidence, document).verdict is not Verdict.supported:
             found.append(f"“{claim.words}” is not a quotation")

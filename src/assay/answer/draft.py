@@ -106,7 +106,7 @@ def build_prompt(
     )
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a fence that is cut would not end
-    shape = SAID[shape_of(question)]
+    shape = SHAPE_HINTS[shape_of(question)]
     used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)
     return {
         "question": asked,
@@ -120,8 +120,8 @@ def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
     return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
 
 
-def shown(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, ...]:
-    """The keys of what `lay_out` would show in that room."""
+def shown_keys(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, ...]:
+    """The keys of what `build_prompt` would show in that room."""
     return quotations(evidence, sources, mark, room)[1]
 
 
@@ -130,12 +130,12 @@ PROSE = re.compile(
     r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
     re.I,
 )
-JUDGES = re.compile(
+JUDGEMENT = re.compile(
     r"\b(?:should|ought|recommend\w*|advisable|worth(?:while)?|prefer\w*|better|best|worse|worst|wise|justified|adequate"
     r"|convincing|credible|plausible|opinion|judge|assess|evaluate|do you think|makes? sense|good idea)\b",
     re.I,
 )
-SAID = {
+SHAPE_HINTS = {
     Shape.sentence: "one sentence, or two",
     Shape.list: "list: one claim for each item",
     Shape.table: "table: one claim for each row",
@@ -149,12 +149,12 @@ def shape_of(question: str) -> Shape:
         return Shape.table
     if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
         return Shape.list
-    return Shape.prose if PROSE.search(question) or judges(question) else Shape.sentence
+    return Shape.prose if PROSE.search(question) or asks_for_judgement(question) else Shape.sentence
 
 
-def judges(question: str) -> bool:
+def asks_for_judgement(question: str) -> bool:
     """Whether a question asks for a judgement: only then may an answer end in an opinion."""
-    return bool(JUDGES.search(question))
+    return bool(JUDGEMENT.search(question))
 
 
 # --- what it wrote --------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def read(
     blocks: list[Block] = []
     stray: list[str] = []
     for number, part in enumerate(reply.blocks[:BLOCKS]):
-        opinion = part.opinion and judges(question) and 0 < number == len(reply.blocks) - 1
+        opinion = part.opinion and asks_for_judgement(question) and 0 < number == len(reply.blocks) - 1
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
             said, strange = claims.split_claims(stated.text, stated.cites, known)
@@ -265,7 +265,7 @@ def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources
     return pair.between(question, (claim.text, left), (other.quote.text, right), 1.0)
 
 
-def said(reply: Direct, by: str) -> Drafted:
+def read_direct(reply: Direct, by: str) -> Drafted:
     """An answer that is not from the documents; a citation in it would be made up."""
     words = claims.extract_citations(clean_text(reply.text), ()).words.strip()
     return Drafted((), Shape.prose, by=by, said=words)

@@ -37,7 +37,7 @@ def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: 
     for each in evidence:
         if each.key in shown and left > 0:
             have = _cost(shown[each.key])
-            wider = _fenced(each, sources, mark, around(each, left + _words_cost(shown[each.key])))
+            wider = _fenced(each, sources, mark, widen_quotation(each, left + _words_cost(shown[each.key])))
             if have < (cost := _cost(wider)) <= have + left:
                 shown[each.key] = wider
                 left -= cost - have
@@ -73,7 +73,7 @@ def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:
     return _fenced(evidence, sources, mark, fit_to_tokens(evidence.quote.text, room - frame - 2))
 
 
-def around(evidence: Evidence, room: int) -> str:
+def widen_quotation(evidence: Evidence, room: int) -> str:
     """The quotation with as many whole sentences of its passage around it as fit into `room` tokens."""
     passage = evidence.passage.text
     if estimate_tokens(passage) <= room:

@@ -34,13 +34,13 @@ class Citation:
     flagged: bool = False  # the passage reads like an instruction to a model
 
 
-SAID = {
+OUTCOME_TEXT = {
     Outcome.answered: "",
     Outcome.direct: "Not from your documents.",
     Outcome.partial: "This is part of an answer.",
     Outcome.abstained: "The documents do not answer this.",
 }
-STOPS = {
+STOP_TEXT = {
     "sufficient": "the evidence was enough",
     "rounds": "the limit on rounds of searching was reached",
     "searches": "every search that the mode allows was made",
@@ -54,7 +54,7 @@ STOPS = {
     "unusable": "the model's replies could not be used",
     "exhausted": "everything that matches was looked at",
 }
-LIMITS = {
+LIMIT_TEXT = {
     "rounds": "the limit on rounds of searching",
     "searches": "the limit on searches",
     "time": "the limit on time",
@@ -108,7 +108,7 @@ def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
     ]
 
 
-def words_of(claim: Claim) -> str:
+def claim_text(claim: Claim) -> str:
     """What a claim says; of a document that was removed, nothing is left to say."""
     return one_line(claim.words) or "(the document was removed)"
 
@@ -118,7 +118,7 @@ def one_line(words: str) -> str:
     return " ".join(clean_text(words).split())
 
 
-def marks(claim: Claim, cited: Cited) -> str:
+def citation_marks(claim: Claim, cited: Cited) -> str:
     """The numbers of a claim's citations, and a warning where it has nothing better to rest on."""
     warning = f" {FLAGGED_WARNING}" if rests_on_flagged(claim, cited) else ""
     return "".join(f"[{each.number}]" for each in cited_by(claim, cited)) + warning
@@ -133,7 +133,7 @@ def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
     return bool(own) and all(each.flagged for each in own)
 
 
-def place(citation: Citation) -> str:
+def source_line(citation: Citation) -> str:
     """`Title (2024), page 3 — file.pdf`"""
     date = f" ({citation.date})" if citation.date else ""
     page = f", page {citation.page}" if citation.page else ""
@@ -145,7 +145,7 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
     """What has to be said beside the claims: conflicts, gaps, what was searched, what could not be read."""
     said: list[str] = []
     if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.stopped in BUDGETS:
-        said.append(f"Incomplete evidence: {LIMITS[answer.stopped]} ended the search.")
+        said.append(f"Incomplete evidence: {LIMIT_TEXT[answer.stopped]} ended the search.")
     for conflict in answer.conflicts:
         left, right = (_number(key, cited) for key in (conflict.left, conflict.right))
         about = f" ({conflict.about})" if conflict.about else ""
@@ -166,7 +166,7 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         said.append(f"Nothing found speaks of: {', '.join(answer.gaps)}.")
     if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
         tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
-        said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOPS.get(answer.stopped, answer.stopped)}.")
+        said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOP_TEXT.get(answer.stopped, answer.stopped)}.")
     if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.unread:
         names = ", ".join(file_name(uri) for uri in answer.unread[:10])
         more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
@@ -196,20 +196,20 @@ def cells(words: str) -> list[str]:
 
 def table(block: Block) -> tuple[list[str], list[list[str]]]:
     """The columns' names, none if they do not fit, and the rows, all of one length; a quotation is a row of one cell."""
-    rows = [[words_of(claim)] if claim.quote else cells(words_of(claim)) for claim in block.claims]
+    rows = [[claim_text(claim)] if claim.quote else cells(claim_text(claim)) for claim in block.claims]
     width = max(len(row) for row in rows)
     named = cells(block.heading) if block.heading else []
     return named if len(named) == width else [], [row + [""] * (width - len(row)) for row in rows]
 
 
 def as_text(answer: Answer, cited: Cited) -> str:
-    lines: list[str] = [SAID[answer.outcome]] if SAID[answer.outcome] else []
+    lines: list[str] = [OUTCOME_TEXT[answer.outcome]] if OUTCOME_TEXT[answer.outcome] else []
     lines += [answer.said.strip()] if answer.said else []
     for block in answer.blocks:
         lines += _block_as_text(answer, block, cited)
     if answer.near:
         lines += ["", "The nearest that was found:"]
-        lines += [f"• “{words_of(claim)}” {marks(claim, cited)}" for claim in answer.near]
+        lines += [f"• “{claim_text(claim)}” {citation_marks(claim, cited)}" for claim in answer.near]
     said = remarks(answer, cited)
     if said:
         lines += ["", *said]
@@ -217,7 +217,7 @@ def as_text(answer: Answer, cited: Cited) -> str:
         quoted = {claim.quote for claim in (*answer.claims, *answer.near)}
         lines += ["", "Sources"]
         for each in cited.values():
-            lines.append(f"[{each.number}] {place(each)}")
+            lines.append(f"[{each.number}] {source_line(each)}")
             lines += [] if each.quote in quoted else [f"    “{one_line(each.quote.text)}”"]
     return clean_text("\n".join(lines))
 
@@ -228,11 +228,13 @@ def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
         widths = [max(map(len, column)) for column in zip(*([names] if names else []), *rows, strict=True)]
         padded = [ROW.join(map(str.ljust, row, widths)) for row in rows]
         heading = [ROW.join(map(str.ljust, names, widths)).rstrip()] if names else []
-        return heading + [f"{row} {marks(claim, cited)}" for row, claim in zip(padded, block.claims, strict=True)]
-    lines = [
-        f"“{words_of(claim)}” {marks(claim, cited)}" if claim.quote else f"{words_of(claim)} {marks(claim, cited)}"
-        for claim in block.claims
-    ]
+        return heading + [
+            f"{row} {citation_marks(claim, cited)}" for row, claim in zip(padded, block.claims, strict=True)
+        ]
+    lines: list[str] = []
+    for claim in block.claims:
+        text = f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
+        lines.append(f"{text} {citation_marks(claim, cited)}")
     heading = [block.heading] if block.heading else []
     if form == "opinion":
         return [*heading, f"{OPINION}: {' '.join(lines)}"]
@@ -267,14 +269,14 @@ def _from_template(name: str, answer: Answer, cited: Cited, **values: Any) -> st
     text = _templates(name).render(
         answer=answer,
         sources=list(cited.values()),
-        outcome=SAID[answer.outcome],
+        outcome=OUTCOME_TEXT[answer.outcome],
         remarks=remarks(answer, cited),
         layout=lambda block: layout(answer, block),
         citations=lambda claim: cited_by(claim, cited),
         rests_on_flagged=lambda claim: rests_on_flagged(claim, cited),
-        claim_text=words_of,
+        claim_text=claim_text,
         one_line=one_line,
-        place=place,
+        source_line=source_line,
         table=table,
         OPINION=OPINION,
         FLAGGED_WARNING=FLAGGED_WARNING,

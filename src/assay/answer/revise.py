@@ -28,9 +28,9 @@ from assay.language.words import stop_words
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
-AT_HAND = 5  # pieces of evidence shown beside those that the claim cites
-TELLING = 2  # words that a further piece of evidence must add
-MEANT = 0.6  # the same, where it must also have all names and numbers
+OTHER_EVIDENCE = 5  # pieces of evidence shown beside those that the claim cites
+MIN_NEW_TERMS = 2  # words that a further piece of evidence must add
+CLOSE_WITH_FACTS = 0.6  # the same, where it must also have all names and numbers
 CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
 
 
@@ -58,34 +58,36 @@ def schema(keys: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def relevant(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def relevant_evidence(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """What a claim is put right from: what it cites, and then what speaks most of the same, also what was found since."""
     cited = [each for each in evidence if each.key in claim.cites]
     terms = claim_terms(claim.words)
     others = [each for each in evidence if each.key not in claim.cites]
     others.sort(key=lambda each: (-len(terms & frozenset(content_terms(each.passage.text))), -each.score, each.key))
-    return (*cited, *others[:AT_HAND])
+    return (*cited, *others[:OTHER_EVIDENCE])
 
 
-def recited(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
+def correct_citations(
+    claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE
+) -> Claim | None:
     """The same claim with the evidence that does say it, where the writer has named the wrong piece, or one too few."""
     if claim.quote is not None or not claim.words.strip():
         return None
-    for each in relevant(claim, evidence):
+    for each in relevant_evidence(claim, evidence):
         tried = replace(claim, cites=(each.key,), verdict=None, why="")
         if each.key not in claim.cites and judge.by_rule(tried, evidence, sources).verdict is Verdict.supported:
             return tried
-    more = completed(claim, evidence, sources, judge)
+    more = add_citation(claim, evidence, sources, judge)
     return replace(more, verdict=None, why="") if more else None
 
 
-def completed(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
+def add_citation(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
     """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
     at least two of the words that the first has not."""
     cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
     lacking = claim_terms(claim.words) - frozenset(content_terms(cited))
-    for each in relevant(claim, evidence):
-        if each.key not in claim.cites and len(lacking & frozenset(content_terms(each.passage.text))) >= TELLING:
+    for each in relevant_evidence(claim, evidence):
+        if each.key not in claim.cites and len(lacking & frozenset(content_terms(each.passage.text))) >= MIN_NEW_TERMS:
             tried = judge.by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
             if tried.verdict is Verdict.supported:
                 return tried
@@ -115,13 +117,13 @@ def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence]
         return Revised(place, None, "what was written instead cites nothing", by)
     new = claims.drop_redundant_citations(found[0], evidence, Sources())
     if reply.action == "hedge":
-        return Revised(place, Claim(_hedged(new.text), new.cites), "only suggested", by)
+        return Revised(place, Claim(_hedge(new.text), new.cites), "only suggested", by)
     if new.text == claim.text and set(new.cites) == set(claim.cites):
         return Revised(place, None, claim.why, by)
     return Revised(place, new, claim.why, by)
 
 
-def _hedged(words: str) -> str:
+def _hedge(words: str) -> str:
     """The sentence as something that is only suggested; its first word keeps its capital if it is a name."""
     first = words.split(maxsplit=1)[0].lower()
     plain = first in stop_words() or facts.is_plain(first)
@@ -135,22 +137,22 @@ def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revis
         return Revised(place, None, claim.why, RULES)
     known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
     said = {other.quote for own, other in run.written.items() if own != place and other.quote}
-    best = closest(claim, known, run.question, sources)
+    best = closest_sentence(claim, known, run.question, sources)
     if best is None or best.quote in said:
         return Revised(place, None, claim.why, RULES)
     return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
 
 
-def in_its_words(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
+def quote_closest_sentence(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
     """What a small model meant to say, in the document's own words: a sentence that has all the names and numbers of the
     claim and most of its words. It would only say the same again if it were asked to write it anew."""
-    best = closest(claim, run.evidence, run.question, sources, MEANT)
+    best = closest_sentence(claim, run.evidence, run.question, sources, CLOSE_WITH_FACTS)
     if best is None or facts.missing_facts(claim.words, best.words):
         return Revised(place, None, claim.why, RULES)
     return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
 
 
-def closest(
+def closest_sentence(
     claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
 ) -> Claim | None:
     """The closest sentence as a quotation; it must speak of what was asked, too."""

@@ -44,7 +44,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         else:
             ruled = context.judge.by_rule(claim, standing, sources, opinion=opinion)
             if ruled.verdict is Verdict.partial:
-                ruled = revising.completed(claim, standing, sources, context.judge) or ruled
+                ruled = revising.add_citation(claim, standing, sources, context.judge) or ruled
         if asks and context.judge.needs_model(ruled, run.asked.mode, run.evidence, opinion=opinion):
             open_.append((place, ruled))
         elif place in unchecked:

@@ -21,7 +21,7 @@ from assay.core.types import Answer
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The answer; and, should anything in it not hold after all, none."""
     answer = compose.answer(run, context.document, context.titles(run), context.unreadable(), context.judge)
-    if wrong := compose.faults(answer, run, context.document, context.judge):
+    if wrong := compose.find_faults(answer, run, context.document, context.judge):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
     yield release(run, context, answer)

@@ -37,7 +37,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     if fallback_due(run):
         async for event in draft_by_rule(run, context):
-            yield extract.only_if_whole(event, run.question, run.evidence, context.titles(run))
+            yield extract.require_complete(event, run.question, run.evidence, context.titles(run))
         return
     if not run.evidence:
         yield Drafted((), Shape.prose, missing=(run.question,))
@@ -64,7 +64,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     written, by = reply
     drafted = drafting.read(written, run.question, run.evidence, by, sources)
     small = context.small(Role.write)
-    yield completion.completed(drafted, run.question, run.evidence, sources) if small else drafted
+    yield completion.complete_draft(drafted, run.question, run.evidence, sources) if small else drafted
 
 
 def fallback_due(run: Run) -> bool:
@@ -80,7 +80,7 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
     reply = await context.ask(
         Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
     )
-    return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.said(*reply)
+    return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.read_direct(*reply)
 
 
 async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:

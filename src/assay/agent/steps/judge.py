@@ -141,5 +141,5 @@ def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, .
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Which words of the question does the evidence not speak of yet?"""
-    missing = extract.missing(run.question, run.evidence, titles=context.titles(run))
+    missing = extract.missing_words(run.question, run.evidence, titles=context.titles(run))
     yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")

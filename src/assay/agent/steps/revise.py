@@ -30,8 +30,8 @@ async def _revise_claim(run: Run, context: RunContext, place: int, claim: Claim,
     if not asks or not run.asked.has_model or claim.quote is not None:
         return revising.without_model(place, claim, run, sources)
     if context.small(Role.write):
-        return revising.in_its_words(place, claim, run, sources)
-    evidence = revising.relevant(claim, run.evidence)
+        return revising.quote_closest_sentence(place, claim, run, sources)
+    evidence = revising.relevant_evidence(claim, run.evidence)
     reply = await context.ask(
         Role.write,
         "revise",

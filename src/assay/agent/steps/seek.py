@@ -29,7 +29,7 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     first = len(run.calls) + 1
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
-        if right := revising.recited(claim, standing, sources, context.judge):
+        if right := revising.correct_citations(claim, standing, sources, context.judge):
             yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
         else:
             open_.append((place, claim))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
-from assay.answer.extractive.extract import missing
+from assay.answer.extractive.extract import missing_words
 from assay.answer.statements import is_statement, split_statements
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence
@@ -20,7 +20,7 @@ from assay.language.injection import is_command
 from assay.language.terms import content_terms, fold_case
 
 
-def completed(draft: Drafted, question: str, evidence: Sequence[Evidence], sources: Sources) -> Drafted:
+def complete_draft(draft: Drafted, question: str, evidence: Sequence[Evidence], sources: Sources) -> Drafted:
     """The draft with one quotation more, where one is needed and there is one."""
     claims = [claim for block in draft.blocks for claim in block.claims]
     further = continuation(question, claims, evidence, sources)
@@ -35,7 +35,7 @@ def continuation(
     own = [each for each in evidence if each.key in cited]
     if not own:
         return None
-    open_ = {term for word in missing(question, own, (), sources.titles) for term in content_terms(word)}
+    open_ = {term for word in missing_words(question, own, (), sources.titles) for term in content_terms(word)}
     known = fold_case(question)
     led = [name for claim in claims for name in facts.names(claim.words) if fold_case(name) not in known]
     best: tuple[tuple[int, float], Claim] | None = None

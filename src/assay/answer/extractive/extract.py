@@ -42,7 +42,7 @@ def candidates(
         heading = each.passage.heading
         label = heading if heading.startswith(title) else " › ".join(part for part in (title, heading) if part)
         opens = each.passage.start == 0
-        said = [span for span in split_statements(each.passage.text) if _may_be_said(each.passage.text[slice(*span)])]
+        said = [span for span in split_statements(each.passage.text) if _is_quotable(each.passage.text[slice(*span)])]
         for number, (start, end) in enumerate(said):
             words = quote(each.passage, start, end)
             candidate = Candidate(
@@ -57,7 +57,7 @@ def _worth(evidence: Evidence) -> float:
     return -math.log(max(1e-4, 1 - evidence.score / 10))
 
 
-def _may_be_said(sentence: str) -> bool:
+def _is_quotable(sentence: str) -> bool:
     """Words that a document addresses to a model are not about anything, and never an answer."""
     return is_statement(sentence) and not is_command(sentence)
 
@@ -79,11 +79,11 @@ def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
     )
 
 
-def only_if_whole(draft: Drafted, question: str, evidence: Sequence[Evidence], titles: Mapping[str, str]) -> Drafted:
+def require_complete(draft: Drafted, question: str, evidence: Sequence[Evidence], titles: Mapping[str, str]) -> Drafted:
     """The draft, if it speaks of all that was asked; otherwise its sentences are what came nearest. For where a model has
     tried and failed: then a part is more likely to be beside the point."""
     claims = [claim for block in draft.blocks for claim in block.claims]
-    if not claims or not missing(question, evidence, claims, titles):
+    if not claims or not missing_words(question, evidence, claims, titles):
         return draft
     return replace(draft, blocks=(), conflicts=(), near=tuple(claims[:NEAR]))
 
@@ -103,11 +103,11 @@ def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = D
         by.bias
         + by.of_nearness * near
         + by.of_words * of.spoken(chosen)
-        + by.of_names * named(question, [of.found[place] for place in chosen])
+        + by.of_names * named_share(question, [of.found[place] for place in chosen])
     )
 
 
-def named(question: str, chosen: Sequence[Candidate]) -> float:
+def named_share(question: str, chosen: Sequence[Candidate]) -> float:
     """How far the chosen sentences name what the question names; 1 where it names nothing."""
     wanted = [own for name in find_names(question) if (own := frozenset(content_terms(name.text)))]
     said = [frozenset(content_terms(f"{each.label} {each.quote.text}")) for each in chosen]
@@ -150,7 +150,7 @@ WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
 
 
-def missing(
+def missing_words(
     question: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = (), titles: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
     """What the question speaks of and none of the best evidence does: its names, numbers and nouns, not its verbs.
@@ -160,47 +160,47 @@ def missing(
     """
     cited = [each for each in evidence if any(each.key in claim.cites for claim in claims)]
     above = {each.key: f"{(titles or {}).get(each.passage.doc_id, '')} {each.passage.heading}" for each in evidence}
-    found = _spoken(f"{above[each.key]} {each.passage.text}" for each in evidence[: DEFAULT.passages])
-    quoted = _spoken(f"{above[each.key]} {each.passage.text}" for each in cited) if claims else found
-    stated = _spoken([claim.words for claim in claims] + [above[each.key] for each in cited]) if claims else found
-    named = names_of(question)
+    found = _all_terms(f"{above[each.key]} {each.passage.text}" for each in evidence[: DEFAULT.passages])
+    quoted = _all_terms(f"{above[each.key]} {each.passage.text}" for each in cited) if claims else found
+    stated = _all_terms([claim.words for claim in claims] + [above[each.key] for each in cited]) if claims else found
+    names = question_names(question)
 
     def spoken(word: str) -> bool:
-        where = stated if word.lower() in MONTHS else quoted if word in named else found
-        return any(_is_spoken(term, where) for term in content_terms(word))
+        where = stated if word.lower() in MONTHS else quoted if word in names else found
+        return any(_has_term(term, where) for term in content_terms(word))
 
-    asked = (word for word in WORD.findall(question) if content_terms(word) and (word in named or _means(word)))
+    asked = (word for word in WORD.findall(question) if content_terms(word) and (word in names or _is_searchable(word)))
     return tuple(dict.fromkeys(word for word in asked if not spoken(word)))
 
 
-def names_of(question: str) -> frozenset[str]:
+def question_names(question: str) -> frozenset[str]:
     """The words of the question that name: names, designations, months and years. An initial is none, nor is the word
     that merely opens the question."""
     words = WORD.findall(question)
-    named = {word for name in find_names(question) for word in WORD.findall(name.text)}
+    names = {word for name in find_names(question) for word in WORD.findall(name.text)}
     dated = {word for word in words if word[0].isupper() and word.lower() in MONTHS}
-    named |= {word for word in words if any(sign.isdigit() for sign in word)} | dated
-    named -= {word for word in words[:1] if stem_word(word.lower()) in ASKING_STEMS}
-    return frozenset(word for word in named if word[0].isdigit() or (word[0].isupper() and len(word) > 1))
+    names |= {word for word in words if any(sign.isdigit() for sign in word)} | dated
+    names -= {word for word in words[:1] if stem_word(word.lower()) in ASKING_STEMS}
+    return frozenset(word for word in names if word[0].isdigit() or (word[0].isupper() and len(word) > 1))
 
 
 def is_partial(question: str, gaps: Sequence[str]) -> bool:
     """Whether so much is missing that what was found is only part of an answer: something named, or a quarter of it."""
-    named = names_of(question)
-    return any(gap in named for gap in gaps) or len(gaps) * 4 >= max(4, len(set(content_terms(question))))
+    names = question_names(question)
+    return any(gap in names for gap in gaps) or len(gaps) * 4 >= max(4, len(set(content_terms(question))))
 
 
-def _spoken(texts: Iterable[str]) -> frozenset[str]:
+def _all_terms(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(term for each in texts for term in content_terms(each))
 
 
-def _means(word: str) -> bool:
+def _is_searchable(word: str) -> bool:
     """Whether somebody would look for this word. What ends like a verb, an adverb or a comparison only says how it is
     asked."""
     return len(word) > 1 and stem_word(word.lower()) not in ASKING_STEMS and not FORM.search(word)
 
 
-def _is_spoken(term: str, spoken: frozenset[str]) -> bool:
+def _has_term(term: str, spoken: frozenset[str]) -> bool:
     """Also in another form: leakage where it says leaks."""
     if term in spoken or len(term) < 4 or term.isdigit():
         return term in spoken

@@ -244,7 +244,7 @@ def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
         marks += ["rests on nothing but a flagged passage"] if each.flagged else []
         marks += [] if each.told else ["not in the answer"]
         why = f" ({claim.why})" if claim.why else ""
-        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {render.words_of(claim)}")
+        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {render.claim_text(claim)}")
         lines += [f"     {mark}" for mark in marks]
     lines += ["", "Evidence:"]
     for found in sheet.evidence[:EVIDENCE]:

@@ -140,7 +140,7 @@ def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) ->
     return AnswerView(
         question=given.question,
         outcome=given.outcome,
-        label=render.SAID[given.outcome],
+        label=render.OUTCOME_TEXT[given.outcome],
         shape=given.shape,
         said=given.said,
         blocks=tuple(
@@ -160,7 +160,7 @@ def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) ->
         ),
         gaps=given.gaps,
         searched=tuple(SearchView(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
-        stopped=render.STOPS.get(given.stopped, given.stopped),
+        stopped=render.STOP_TEXT.get(given.stopped, given.stopped),
         unread=tuple(file_name(uri) for uri in given.unread),
         readings=given.readings,
         examined=ExaminedView(documents=examined.documents, passages=examined.passages, left=examined.left)
@@ -174,7 +174,7 @@ def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) ->
 
 def _claim(claim: Claim, cited: render.Cited) -> ClaimView:
     return ClaimView(
-        text=render.words_of(claim),
+        text=render.claim_text(claim),
         quotation=claim.quote is not None,
         verdict=claim.verdict,
         why=claim.why,

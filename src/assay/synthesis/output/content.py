@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from assay.answer.render import Citation, remarks, words_of
+from assay.answer.render import Citation, claim_text, remarks
 from assay.core.account import (
     EXPERT,
     Account,
@@ -152,7 +152,7 @@ def comparison(notes: Footnotes) -> ComparisonTable:
     drawn: dict[str, dict[str, Cell]] = {}
     for insight in account.insights:
         claim = insight.claim
-        cell = Cell(shown(words_of(claim)), claim.quote is not None, tuple(notes.of_claim(claim)))
+        cell = Cell(shown(claim_text(claim)), claim.quote is not None, tuple(notes.of_claim(claim)))
         drawn.setdefault(insight.question, {})[insight.doc_id] = cell
     for question, keys in account.answers.items():
         for cite in notes.of_keys(keys):

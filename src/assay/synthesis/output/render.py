@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from assay.answer.render import OPINION, SAID, words_of
+from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline
 from assay.synthesis.output import content
 from assay.synthesis.output.chart import svg
@@ -67,7 +67,7 @@ def _values(account: Account) -> dict[str, Any]:
         "is_deep": account.brief.pipeline is Pipeline.synthesis,
         "title": content.title(account),
         "subtitle": content.subtitle(account),
-        "outcome": SAID[account.narrative.outcome],
+        "outcome": OUTCOME_TEXT[account.narrative.outcome],
         "texts": content.texts(account),
         "remarks": content.narrative_remarks(notes),
         "named_themes": [each for each in account.themes if each.name],
@@ -80,7 +80,7 @@ def _values(account: Account) -> dict[str, Any]:
         "method": content.method(account),
         "anchors": {each.id: f"q{place}" for place, each in enumerate(account.questions, 1)},
         "questions_open": len(account.questions) <= OPEN_QUESTIONS,
-        "claim_text": words_of,
+        "claim_text": claim_text,
         "abstract": abstract,
         "OPINION": OPINION,
         "AUDIENCES": AUDIENCES,

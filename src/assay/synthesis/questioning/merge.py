@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.answer.extractive.extract import names_of
+from assay.answer.extractive.extract import question_names
 from assay.core.account import Pipeline, Question, QuestionKind
 from assay.language.terms import fold_case
 from assay.synthesis.questioning.by_rule import folded
@@ -81,7 +81,7 @@ def ask_the_same(left: str, right: str, near: float) -> bool:
 
 
 def _named(question: str) -> frozenset[str]:
-    return frozenset(fold_case(name) for name in names_of(question))
+    return frozenset(fold_case(name) for name in question_names(question))
 
 
 def _turns(question: str) -> frozenset[str]:

@@ -281,13 +281,13 @@ def _holding(
     written, _ = claims.split_claims(said.text, said.cites, {each.key for each in own})
     tried = [claims.drop_redundant_citations(claim, own, NOWHERE) for claim in written[:SENTENCES]]
     for claim in tried:
-        for form in (claim, revise.recited(claim, own, NOWHERE)):
+        for form in (claim, revise.correct_citations(claim, own, NOWHERE)):
             ruled = JUDGE.by_rule(form, shown, NOWHERE) if form else None
             faithful = ruled is not None and (not small or retells(ruled.text, ruled.cites, own))
             if ruled and ruled.verdict is Verdict.supported and faithful:
                 return ruled
     for claim in tried:
-        nearest = revise.closest(claim, own, item.question.text, NOWHERE)
+        nearest = revise.closest_sentence(claim, own, item.question.text, NOWHERE)
         found = JUDGE.verify(nearest, own, document) if nearest else None
         if found and found.verdict is Verdict.supported and not is_suspicious(found.words):
             return found

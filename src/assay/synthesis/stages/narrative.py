@@ -314,7 +314,7 @@ async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     gaps = tuple(f"nothing that “{called.get(doc, '')}” says could be told" for doc in silent)
     whole = answer.outcome is not Outcome.answered or told.issuperset(progress.brief(run).documents)
     answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
-    if wrong := compose.faults(answer, run, context.document):
+    if wrong := compose.find_faults(answer, run, context.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
     yield deliver_module.release(run, context, answer)

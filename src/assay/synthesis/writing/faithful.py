@@ -44,6 +44,6 @@ def _said(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[Claim]:
             said.append(claim)
             continue
         cited = [each for each in evidence if each.key in claim.cites]
-        if meant := revise.closest(claim, cited, claim.text, Sources()):
+        if meant := revise.closest_sentence(claim, cited, claim.text, Sources()):
             said.append(meant)
     return said
