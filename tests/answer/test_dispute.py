@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.answer.conflicts import question_kind
-from assay.answer.conflicts.dispute import Statement, between, between_documents, disputed, statements
-from assay.answer.conflicts.sides import among_documents, outnumbered
+from assay.answer.conflicts.dispute import Statement, between, between_documents, describe_dispute, statements
+from assay.answer.conflicts.sides import among_documents, minority_pairs
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
 LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part of the Baton Rouge region."
@@ -20,7 +20,7 @@ def said(words: str, around: str = "{}", title: str = "") -> Statement:
 
 
 def about(left: str, right: str, question: str = "") -> str:
-    return disputed(Statement(left), Statement(right), 0.9, question)
+    return describe_dispute(Statement(left), Statement(right), 0.9, question)
 
 
 # --- a value in the same place --------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_numbers_of_different_units_are_not_compared():
 
 def test_sentences_that_are_not_alike_by_meaning_are_not_compared():
     left, right = Statement("Raw telemetry is kept for 30 days."), Statement("Raw telemetry is kept for 90 days.")
-    assert disputed(left, right, 0.49) == "" and disputed(left, right, 0.51)
+    assert describe_dispute(left, right, 0.49) == "" and describe_dispute(left, right, 0.51)
 
 
 def test_a_changed_word_is_a_dispute_only_where_a_word_of_that_sort_is_asked_for():
@@ -120,8 +120,8 @@ def test_rows_of_tables_are_not_compared():
 def test_issues_of_a_series_do_not_dispute_each_other():
     words = "The desk registered {} complaints about brown water."
     left = Statement(words.format(203), "", "Operations report, March 2025")
-    assert disputed(left, Statement(words.format(117), "", "Operations report, April 2025"), 0.9) == ""
-    assert disputed(left, Statement(words.format(117), "", "Annual review"), 0.9) == "203 / 117"
+    assert describe_dispute(left, Statement(words.format(117), "", "Operations report, April 2025"), 0.9) == ""
+    assert describe_dispute(left, Statement(words.format(117), "", "Annual review"), 0.9) == "203 / 117"
 
 
 # --- the question ---------------------------------------------------------------------------------------------------
@@ -146,28 +146,28 @@ def test_a_question_tells_the_kind_of_its_answer(question: str, kind: str):
 def test_only_the_kind_that_is_asked_for_is_disputed():
     left = said("The light was built in 1875 by Maro Finch.", LIGHT)
     right = said("The light was built in 1920 by Maro Finch.", LIGHT)
-    assert disputed(left, right, 0.9, "When was the light constructed?") == "1875 / 1920"
-    assert disputed(left, right, 0.9, "Who built the light?") == ""
+    assert describe_dispute(left, right, 0.9, "When was the light constructed?") == "1875 / 1920"
+    assert describe_dispute(left, right, 0.9, "Who built the light?") == ""
 
 
 def test_a_date_of_something_else_is_not_disputed():
     life = "Bloom sat for Vermont and practised law in Rutland with {}. {{}}"
     words = "Bloom graduated from the University of Vermont in {}."
     left, right = said(words.format(1913), life.format("Kelso")), said(words.format(1952), life.format("Sander"))
-    assert disputed(left, right, 0.9, "When was Senator Bloom born?") == ""
-    assert disputed(left, right, 0.9, "When did Senator Bloom graduate?") == "1913 / 1952"
+    assert describe_dispute(left, right, 0.9, "When was Senator Bloom born?") == ""
+    assert describe_dispute(left, right, 0.9, "When did Senator Bloom graduate?") == "1913 / 1952"
 
 
 def test_two_answers_in_different_words_are_a_dispute():
     left = said("Built in 1875, it has a square tower.", LIGHT)
     right = said("Its construction was not completed before the spring of 1920.", LIGHT)
-    assert disputed(left, right, 0.9, "When was Skerrow Light constructed?") == "1875 / 1920"
+    assert describe_dispute(left, right, 0.9, "When was Skerrow Light constructed?") == "1875 / 1920"
 
 
 def test_an_answer_that_the_other_passage_has_too_is_not_disputed():
     left = said("Built in 1875, it has a square tower.", LIGHT)
     right = Statement("Its construction was completed in 1920.", LIGHT.format("It replaced one of 1875."))
-    assert disputed(left, right, 0.9, "When was Skerrow Light constructed?") == ""
+    assert describe_dispute(left, right, 0.9, "When was Skerrow Light constructed?") == ""
 
 
 # --- denials --------------------------------------------------------------------------------------------------------
@@ -199,8 +199,8 @@ def test_two_places_of_one_name_do_not_dispute_their_population():
     words = "The population was {} at the 2010 census."
     question = "What is the population of Port Vell?"
     left = said(words.format("741"), LOUISIANA)
-    assert disputed(left, said(words.format("472"), AUSTRALIA), 0.9, question) == ""
-    assert disputed(left, said(words.format("1,234"), LOUISIANA), 0.9, question) == "741 / 1,234"
+    assert describe_dispute(left, said(words.format("472"), AUSTRALIA), 0.9, question) == ""
+    assert describe_dispute(left, said(words.format("1,234"), LOUISIANA), 0.9, question) == "741 / 1,234"
 
 
 def test_two_people_of_one_surname_do_not_dispute_their_birth():
@@ -208,8 +208,8 @@ def test_two_people_of_one_surname_do_not_dispute_their_birth():
     question = "When was Senator Bloom born?"
     words = "Bloom was born in Proctor in {}."
     asa = said(words.format(1891), life.format("Asa", "Kelso"))
-    assert disputed(asa, said(words.format(1921), life.format("Robert", "Sander")), 0.9, question) == ""
-    assert disputed(asa, said(words.format(1921), life.format("Asa", "Sander")), 0.9, question) == "1891 / 1921"
+    assert describe_dispute(asa, said(words.format(1921), life.format("Robert", "Sander")), 0.9, question) == ""
+    assert describe_dispute(asa, said(words.format(1921), life.format("Asa", "Sander")), 0.9, question) == "1891 / 1921"
 
 
 def test_a_day_that_both_have_tells_that_they_speak_of_one_thing():
@@ -219,8 +219,8 @@ def test_a_day_that_both_have_tells_that_they_speak_of_one_thing():
         words.format(1850), "{} He died on 10 September 1939. Fowler, Brandt, Sander and Kelso served with him."
     )
     right = "{} Until 10 September 1939 he lived with Ada, Lena, Marit and Runa."
-    assert disputed(left, said(words.format(1900), right), 0.9, question) == "1850 / 1900"
-    assert disputed(left, said(words.format(1900), right.replace("10", "11")), 0.9, question) == ""
+    assert describe_dispute(left, said(words.format(1900), right), 0.9, question) == "1850 / 1900"
+    assert describe_dispute(left, said(words.format(1900), right.replace("10", "11")), 0.9, question) == ""
 
 
 # --- documents ------------------------------------------------------------------------------------------------------
@@ -281,8 +281,8 @@ def test_who_names_the_same_year_and_nothing_else_in_common_is_on_neither_side()
     st.text(max_size=80), st.text(max_size=80), st.sampled_from(("", QUESTION, "How many are there?", "What is it?"))
 )
 def test_any_words_can_be_compared_and_none_dispute_themselves(left: str, right: str, question: str):
-    disputed(Statement(left), Statement(right), 1.0, question)
-    assert disputed(Statement(left), Statement(left), 1.0, question) == ""
+    describe_dispute(Statement(left), Statement(right), 1.0, question)
+    assert describe_dispute(Statement(left), Statement(left), 1.0, question) == ""
 
 
 # --- who stands alone -----------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ WHEN = "When was the chapel of Saint Ives founded?"
 
 def alone(*texts: str) -> set[tuple[int, int]]:
     told = [statements(each) for each in texts]
-    return outnumbered(WHEN, told, among_documents(WHEN, told))
+    return minority_pairs(WHEN, told, among_documents(WHEN, told))
 
 
 def test_a_document_that_more_dispute_than_share_stands_against_all_that_speak_to_the_question():

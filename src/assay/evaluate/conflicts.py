@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.answer.checking import facts
 from assay.answer.conflicts.dispute import statements
-from assay.answer.conflicts.sides import among_documents, outnumbered
+from assay.answer.conflicts.sides import among_documents, minority_pairs
 from assay.core.errors import UserError
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
@@ -148,7 +148,7 @@ def find_by_documents(case: ConflictCase) -> dict[DocumentPair, str]:
     """The product: conflicts that two sentences show, and documents that disagree with most others."""
     documents = [statements(each.text) for each in case.documents]
     disputes = among_documents(case.question, documents)
-    alone = dict.fromkeys(outnumbered(case.question, documents, disputes), OUTNUMBERED)
+    alone = dict.fromkeys(minority_pairs(case.question, documents, disputes), OUTNUMBERED)
     return {pair: dispute.kind for pair, dispute in disputes.items()} | alone
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.answer.conflicts import pair as conflict
 from assay.answer.conflicts import question_kind
-from assay.answer.conflicts.slots import Lined, Piece, Slot, apart, lined_up, pieces, same
+from assay.answer.conflicts.slots import Alignment, Slot, Token, align, are_incompatible, same, tokenize
 from assay.language.names import find_names
 from assay.language.negation import find_denial, find_reversal
 from assay.language.sentences import is_table_row, split_sentences
@@ -56,7 +56,7 @@ class Dispute:
     weight: float  # how many words bear it out
 
 
-def disputed(left: Statement, right: Statement, alike: float, question: str = "") -> str:
+def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
     """What they disagree about in few words, "30 days / 90 days"; nothing if they do not, or speak of different things."""
     found = between(left, right, alike, question)
     return found.about if found else ""
@@ -84,7 +84,7 @@ def between(left: Statement, right: Statement, alike: float, question: str = "")
         return None
     if not same_thing(left, right, question):
         return None
-    if _another_thing(lined_up(left.words, right.words), question):
+    if _another_thing(align(left.words, right.words), question):
         return None
     found = [*_changed(left, right, question), *_two_answers(left, right, question), *_denied(left, right)]
     return max(found, key=lambda each: each.weight, default=None)
@@ -94,7 +94,7 @@ def between(left: Statement, right: Statement, alike: float, question: str = "")
 
 
 def _changed(left: Statement, right: Statement, question: str) -> list[Dispute]:
-    lined = lined_up(left.words, right.words)
+    lined = align(left.words, right.words)
     found: list[Dispute] = []
     for slot in lined.slots:
         kind, about = _difference(slot, lined, left, right, question)
@@ -103,17 +103,17 @@ def _changed(left: Statement, right: Statement, question: str) -> list[Dispute]:
     return found
 
 
-def _difference(slot: Slot, lined: Lined, left: Statement, right: Statement, question: str) -> tuple[str, str]:
+def _difference(slot: Slot, lined: Alignment, left: Statement, right: Statement, question: str) -> tuple[str, str]:
     """The kind of what differs, and both sides as written; nothing where it is no dispute about the question."""
     wanted = question_kind.kind(question)
     copied = lined.share >= COPIED
     if slot.in_words:
-        about = _other_words(slot) if copied and question_kind.wants_a_word(question) else ""
+        about = _other_words(slot) if copied and question_kind.asks_for_word(question) else ""
         return ("word", about) if about else ("", "")
     if slot.values is None or slot.beside < BESIDE:
         return "", ""
     ours, theirs = slot.values
-    if not apart(ours, theirs) or _holds(right.words, ours) or _holds(left.words, theirs):
+    if not are_incompatible(ours, theirs) or _holds(right.words, ours) or _holds(left.words, theirs):
         return "", ""
     if wanted and not (ours.kind == wanted or (ours.kind, wanted) == ("time", "date")):
         return "", ""
@@ -144,20 +144,20 @@ def _bears(left: Statement, right: Statement, question: str) -> bool:
     return all(about & frozenset(content_terms(each.words)) for each in (left, right))
 
 
-def _holds(words: str, value: Piece) -> bool:
+def _holds(words: str, value: Token) -> bool:
     """Whether the value stands somewhere in the words: the order differs, not the value."""
-    told = [each for each in pieces(words) if each.kind == value.kind]
+    told = [each for each in tokenize(words) if each.kind == value.kind]
     return any(each.meaning == value.meaning if value.kind == "name" else same(each, value) for each in told)
 
 
 def _dated(statement: Statement) -> bool:
-    return any(each.kind in ("date", "time") for each in pieces(statement.words))
+    return any(each.kind in ("date", "time") for each in tokenize(statement.words))
 
 
-def _another_thing(lined: Lined, question: str) -> bool:
+def _another_thing(lined: Alignment, question: str) -> bool:
     """More particulars differ than agree: the same form, filled in for two things. Without a question only one may differ."""
     values = [slot.values for slot in lined.slots if slot.values]
-    counted = [pair for pair in values if not question or pair[0].kind != "name" or not apart(*pair)]
+    counted = [pair for pair in values if not question or pair[0].kind != "name" or not are_incompatible(*pair)]
     differ = {(ours.said, theirs.said) for ours, theirs in counted}
     return len(differ) > 1 and (not question or len(differ) > lined.agree)
 
@@ -171,7 +171,7 @@ def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispu
     if not wanted:
         return []
     ours, theirs = question_kind.answers(left.words, question), question_kind.answers(right.words, question)
-    if not ours or not theirs or not apart(ours[0], theirs[0]):
+    if not ours or not theirs or not are_incompatible(ours[0], theirs[0]):
         return []
     subject = question_kind.subject(question)
     if wanted == "name" and any(
@@ -179,7 +179,7 @@ def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispu
     ):
         return []
     for mine, other in ((ours, right), (theirs, left)):
-        there = [each for each in pieces(other.passage) if each.kind == wanted]
+        there = [each for each in tokenize(other.passage) if each.kind == wanted]
         if any(same(one, each) for one in mine for each in there):
             return []
     return [Dispute(left, right, f"{ours[0].said} / {theirs[0].said}", wanted, 1.0)]
@@ -187,7 +187,7 @@ def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispu
 
 def _denied(left: Statement, right: Statement) -> list[Dispute]:
     """The same sentence, but for a "not" or a word that points the other way."""
-    lined = lined_up(left.words, right.words)
+    lined = align(left.words, right.words)
     if lined.share < LINED or lined.equal < SAID or any(slot.values for slot in lined.slots):
         return []
     about = find_denial(left.words, right.words) or find_reversal(left.words, right.words)
@@ -201,7 +201,7 @@ def same_thing(left: Statement, right: Statement, question: str) -> bool:
     """Whether both passages are about one thing: they share many of their particulars, or one that hardly two things have; and
     they do not give what the question names two different longer names, unless one retells the other."""
     near = nearness(left, right, question)
-    if near < KIN and not telling(left.passage) & telling(right.passage):
+    if near < KIN and not distinctive_particulars(left.passage) & distinctive_particulars(right.passage):
         return False
     return near >= TWIN or not _rivals(left, right, question)
 
@@ -218,7 +218,7 @@ def particulars(words: str, question: str) -> frozenset[Any]:
     """Numbers, dates and the words of names, without those that the question has already."""
     known = frozenset(content_terms(question))
     found: set[Any] = set()
-    for piece in pieces(words):
+    for piece in tokenize(words):
         if piece.kind == "name":
             found |= piece.meaning - known
         elif piece.kind:
@@ -227,10 +227,10 @@ def particulars(words: str, question: str) -> frozenset[Any]:
 
 
 @lru_cache(maxsize=20_000)
-def telling(words: str) -> frozenset[Any]:
+def distinctive_particulars(words: str) -> frozenset[Any]:
     """Particulars that hardly two things share: a day of a year, a number of four figures that is not round."""
     found: set[Any] = set()
-    for piece in pieces(words):
+    for piece in tokenize(words):
         if piece.kind == "date" and all(day[0] and day[2] for day in piece.meaning):
             found.add(piece.meaning)
         if piece.kind == "number" and all(len(value.normalize().as_tuple().digits) > 3 for value, _ in piece.meaning):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from assay.answer.conflicts.slots import Piece, pieces
+from assay.answer.conflicts.slots import Token, tokenize
 from assay.language.names import find_names
 from assay.language.terms import content_terms, stem_word
 
@@ -49,7 +49,7 @@ def kind(question: str) -> str:
     return "name" if NAME.search(question) else ""
 
 
-def wants_a_word(question: str) -> bool:
+def asks_for_word(question: str) -> bool:
     """Whether a plain word may answer it, said of something that has a name: what sport, which style."""
     return bool(not kind(question) and WHAT.search(question) and subject(question))
 
@@ -68,10 +68,10 @@ def focus(question: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=20_000)
-def answers(words: str, question: str) -> tuple[Piece, ...]:
+def answers(words: str, question: str) -> tuple[Token, ...]:
     """The values of the kind asked for that stand nearest to the words of the question; none if none stands near."""
     about, known, wanted = focus(question), frozenset(content_terms(question)), kind(question)
-    told = pieces(words)
+    told = tokenize(words)
     places = [place for place, each in enumerate(told) if about & frozenset(content_terms(each.said))]
     far: dict[int, int] = {}
     for place, each in enumerate(told):

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from assay.answer.checking import facts
 from assay.answer.conflicts.dispute import Dispute, Statement, between_documents, nearness
-from assay.answer.conflicts.slots import Piece, pieces, same
+from assay.answer.conflicts.slots import Token, same, tokenize
 from assay.language.terms import content_terms
 
 HALF = 0.5  # of a question's words in one sentence: the document speaks to it
@@ -39,7 +39,9 @@ def among_documents(
     return found | joined
 
 
-def outnumbered(question: str, documents: Sequence[Sequence[Statement]], disputes: Mapping[Pair, Dispute]) -> set[Pair]:
+def minority_pairs(
+    question: str, documents: Sequence[Sequence[Statement]], disputes: Mapping[Pair, Dispute]
+) -> set[Pair]:
     """Further pairs that are at odds on a question, though no two sentences show it: a document whose value more documents
     dispute than share stands alone, against each that speaks to the question and does not say so too."""
     found: set[Pair] = set()
@@ -52,12 +54,12 @@ def outnumbered(question: str, documents: Sequence[Sequence[Statement]], dispute
             continue  # nobody can tell who is alone
         alone, value = (one, ours) if share < dissent else (other, theirs)
         for place, own in enumerate(documents):
-            if place != alone and _to_the_point(question, own) and not any(_says(each, value) for each in own):
+            if place != alone and _addresses_question(question, own) and not any(_says(each, value) for each in own):
                 found.add((min(alone, place), max(alone, place)))
     return found - disputes.keys()
 
 
-def _to_the_point(question: str, document: Sequence[Statement]) -> bool:
+def _addresses_question(question: str, document: Sequence[Statement]) -> bool:
     """Whether one of its sentences has half of the question's words."""
     asked = frozenset(content_terms(question))
     return any(len(asked & frozenset(content_terms(each.words))) >= HALF * len(asked) for each in document)
@@ -74,7 +76,7 @@ def _joins(
     return said if said and nearness(said, beside[0], question) >= RELATED else None
 
 
-Value = Piece | frozenset[str]  # a particular, or the stems of plain words
+Value = Token | frozenset[str]  # a particular, or the stems of plain words
 
 
 def _values(dispute: Dispute) -> tuple[Value | None, Value | None]:
@@ -87,13 +89,13 @@ def _value(dispute: Dispute, statement: Statement, side: int) -> Value | None:
         return None
     if dispute.kind == "word":
         return frozenset(content_terms(said[0]))
-    return next((each for each in pieces(statement.words) if (each.kind, each.said) == (dispute.kind, said[0])), None)
+    return next((each for each in tokenize(statement.words) if (each.kind, each.said) == (dispute.kind, said[0])), None)
 
 
 def _says(statement: Statement, value: Value) -> bool:
     if isinstance(value, frozenset):
         return value <= frozenset(content_terms(statement.words))
-    told = (each for each in pieces(statement.words) if each.kind == value.kind)
+    told = (each for each in tokenize(statement.words) if each.kind == value.kind)
     return any(value.meaning <= each.meaning if value.kind == "name" else same(value, each) for each in told)
 
 
@@ -102,7 +104,7 @@ def _says_all(statement: Statement, value: Value) -> bool:
     if isinstance(value, frozenset) or value.kind != "date":
         return True
     return not facts.is_date_missing(
-        value.meaning, [each.meaning for each in pieces(statement.words) if each.kind == "date"]
+        value.meaning, [each.meaning for each in tokenize(statement.words) if each.kind == "date"]
     )
 
 

@@ -25,7 +25,7 @@ SHORT = 3  # words: what is longer and differs was written anew, not changed
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Token:
     """A word, or a particular with its kind: number, date, time or name. `meaning` is what makes two of them the same."""
 
     said: str
@@ -39,26 +39,26 @@ class Piece:
 
 
 @lru_cache(maxsize=20_000)
-def pieces(words: str) -> tuple[Piece, ...]:
+def tokenize(words: str) -> tuple[Token, ...]:
     """The words in their order, each particular in one piece; the number of a clause is left out."""
     words = pair.CLAUSE.sub("", words)
-    put: list[Piece] = []
+    put: list[Token] = []
     ahead = 0
     for start, end, piece in _particulars(words):
-        put += [Piece(match[0]) for match in WORD.finditer(words, ahead, start)]
+        put += [Token(match[0]) for match in WORD.finditer(words, ahead, start)]
         put.append(piece)
         ahead = end
-    return (*put, *(Piece(match[0]) for match in WORD.finditer(words, ahead)))
+    return (*put, *(Token(match[0]) for match in WORD.finditer(words, ahead)))
 
 
-def _particulars(words: str) -> list[tuple[int, int, Piece]]:
+def _particulars(words: str) -> list[tuple[int, int, Token]]:
     """Dates first, then times, years, numbers and names, each in what the others left."""
-    found: list[tuple[int, int, Piece]] = []
+    found: list[tuple[int, int, Token]] = []
     rest = words
 
     def take(start: int, end: int, kind: str, meaning: frozenset[Any]) -> None:
         nonlocal rest
-        found.append((start, end, Piece(words[start:end].strip(), kind, meaning)))
+        found.append((start, end, Token(words[start:end].strip(), kind, meaning)))
         rest = rest[:start] + " " * (end - start) + rest[end:]
 
     for match in facts.DATED.finditer(words):
@@ -104,7 +104,7 @@ def _names(words: str) -> list[Name]:
 # --- same or not ----------------------------------------------------------------------------------------------------
 
 
-def same(left: Piece, right: Piece) -> bool:
+def same(left: Token, right: Token) -> bool:
     """Whether both may mean one thing: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
     if left.kind != right.kind:
         return False
@@ -125,7 +125,7 @@ def same(left: Piece, right: Piece) -> bool:
             return left.meaning == right.meaning
 
 
-def apart(left: Piece, right: Piece) -> bool:
+def are_incompatible(left: Token, right: Token) -> bool:
     """Whether they cannot mean one thing. Names that share a word may, whatever else they have: that is left open. So are
     numbers of different units."""
     if left.kind != right.kind or same(left, right):
@@ -164,12 +164,12 @@ def _short_for(left: str, right: str) -> bool:
 class Slot:
     """What differs in the same place of two sentences, and how many words beside it are the same, without a gap."""
 
-    left: tuple[Piece, ...]
-    right: tuple[Piece, ...]
+    left: tuple[Token, ...]
+    right: tuple[Token, ...]
     beside: int
 
     @property
-    def values(self) -> tuple[Piece, Piece] | None:
+    def values(self) -> tuple[Token, Token] | None:
         """The two particulars of one kind that stand here; None if it is not one on each side."""
         ours, theirs = ([each for each in side if each.kind] for side in (self.left, self.right))
         if len(ours) == len(theirs) == 1 and ours[0].kind == theirs[0].kind:
@@ -182,7 +182,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Lined:
+class Alignment:
     """Two sentences side by side: what differs in the same places, and how many pieces are the same, particulars among them."""
 
     slots: tuple[Slot, ...]
@@ -192,8 +192,8 @@ class Lined:
 
 
 @lru_cache(maxsize=20_000)
-def lined_up(left: str, right: str) -> Lined:
-    ours, theirs = pieces(left), pieces(right)
+def align(left: str, right: str) -> Alignment:
+    ours, theirs = tokenize(left), tokenize(right)
     a, b = [each.place for each in ours], [each.place for each in theirs]
     equal: set[tuple[int, int]] = set()
     broken: list[tuple[int, int, int, int]] = []
@@ -211,7 +211,7 @@ def lined_up(left: str, right: str) -> Lined:
         for i1, i2, j1, j2 in broken
     )
     agree = sum(bool(ours[i].kind) for i, _ in equal)
-    return Lined(slots, len(equal), agree, len(equal) / max(min(len(a), len(b)), 1))
+    return Alignment(slots, len(equal), agree, len(equal) / max(min(len(a), len(b)), 1))
 
 
 def _run(equal: set[tuple[int, int]], i: int, j: int, step: int) -> int:

@@ -99,7 +99,7 @@ def field(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
         + by.words * (holds @ weights)
         + by.passage * np.array([each.worth for each in found])
         + by.opening * np.array([each.opens for each in found])
-        + by.kind * np.array([holds_kind(question, each.quote.text) for each in found])
+        + by.kind * np.array([has_answer_kind(question, each.quote.text) for each in found])
         - by.fragment * np.array([is_fragment(each.quote.text) for each in found])
     )
     return Field(found, score, near, said @ said.T, holds, weights)
@@ -238,7 +238,7 @@ NUMBER = re.compile(r"\d[\d,.]*")
 DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")
 
 
-def holds_kind(question: str, sentence: str) -> bool:
+def has_answer_kind(question: str, sentence: str) -> bool:
     """Whether a sentence holds the kind of thing that was asked for, beyond what the question already says."""
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
     known = fold_case(question)

@@ -144,17 +144,17 @@ def _at_odds(left: RelationSide, right: RelationSide, couple: InsightPair, docum
 
 
 def _disputed(left: RelationSide, right: RelationSide, couple: InsightPair, document: Documents, alike: float) -> str:
-    from assay.answer.conflicts.dispute import Statement, disputed
+    from assay.answer.conflicts.dispute import Statement, describe_dispute
 
     around = {each.key: each.passage.text for each in (*couple.ours, *couple.theirs)}
     ours, theirs = (
         Statement(side.quote.text, around.get(side.key, ""), _opening(document(side.doc_id))) for side in (left, right)
     )
-    if found := disputed(ours, theirs, alike, couple.question):
+    if found := describe_dispute(ours, theirs, alike, couple.question):
         return found
     if of_one_mould(ours.around, theirs.around):
         return ""
-    return disputed(replace(ours, around=""), replace(theirs, around=""), alike)
+    return describe_dispute(replace(ours, around=""), replace(theirs, around=""), alike)
 
 
 def of_one_mould(ours: str, theirs: str) -> bool:
