@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from assay.core.codec import START, digest, dumps, linked
-from assay.governance.audit.seal import Sealer, seal
+from assay.governance.audit.seal import AuditContext, seal
 from assay.governance.audit.verify import verify
 from assay.governance.audit.witness import FILE
 from assay.store.database import Store, open_store
@@ -69,13 +69,13 @@ def main() -> None:
         (folder / "second").mkdir()
         store = open_store(folder / "state.db", create=True)
         fill(store, given.records, given.bytes)
-        notary = Sealer(store, folder, folder / "audit.key", folder / "second" / FILE)
+        context = AuditContext(store, folder, folder / "audit.key", folder / "second" / FILE)
         began = time.process_time()
-        seal(notary)
+        seal(context)
         sealed = time.process_time() - began
 
         def whole() -> None:
-            assert verify(store, notary.place).whole
+            assert verify(store, context.witness_file).whole
 
         with store.read() as connection:
             bodies = [row[0].encode() for row in connection.exec_driver_sql("SELECT body FROM payloads")]

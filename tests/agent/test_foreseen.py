@@ -133,7 +133,7 @@ async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its
 async def test_what_others_asked_changes_nothing_in_a_forecast(folder: Path):
     with opened(folder) as workspace:
         how = AskOptions(mode=Mode.thorough, model=False)
-        other = workspace.seen_by(Principal("somebody"))
+        other = workspace.for_principal(Principal("somebody"))
         before = other.forecast_question(how)
         expected = forecast.foreseen(Amount(seconds=1.0), ())
         forecasts.begun(workspace.store, "r-x", Kind.ask, "local", before.alike, expected, Amount(seconds=50.0))

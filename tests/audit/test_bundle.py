@@ -19,8 +19,8 @@ from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Decision, Reviewed, Stakes
 from assay.governance.audit import check
-from assay.governance.audit.export import bundled
-from assay.governance.audit.sign import signer_in
+from assay.governance.audit.export import export_bundle
+from assay.governance.audit.sign import load_signer
 from assay.store.access import grants
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
@@ -46,7 +46,7 @@ VECTORS = [
 
 
 def made(opened: Workspace, run: str) -> bytes:
-    return bundled(opened.store, opened.path, opened.settings, opened.run(run), opened.scope())
+    return export_bundle(opened.store, opened.path, opened.settings, opened.run(run), opened.scope())
 
 
 def opened_up(data: bytes) -> dict[str, bytes]:
@@ -74,7 +74,7 @@ def test_signatures_are_checked_as_the_standard_says(key: str, message: str, sig
 
 
 def test_a_signature_has_one_spelling_only(tmp_path: Path):
-    signer = signer_in(tmp_path / "key")
+    signer = load_signer(tmp_path / "key")
     message, key = b"words", bytes.fromhex(signer.public)
     good = bytes.fromhex(signer.sign(message))
     assert check.genuine(key, good, message)
@@ -147,7 +147,7 @@ def test_whatever_is_done_to_a_bundle_is_found(opened: Workspace, run: str):
 def test_a_forger_with_a_key_of_their_own_cannot_change_what_was_recorded(opened: Workspace, run: str, tmp_path: Path):
     """Everything in the bundle is made to agree again, and signed: only that the head is of other records gives it away."""
     files = opened_up(made(opened, run))
-    forger = signer_in(tmp_path / "forged.key")
+    forger = load_signer(tmp_path / "forged.key")
 
     def signed(changed: dict[str, bytes]) -> dict[str, bytes]:
         manifest = json.loads(files["manifest.json"]) | {"key": forger.public}
@@ -200,7 +200,7 @@ def test_nobody_gets_words_in_a_bundle_that_they_may_not_read_any_more(opened: W
     reader = Principal("reader")
     base = opened.scope().named("default")
     grants.share(opened.store, base, "user:reader")
-    theirs = opened.seen_by(reader)
+    theirs = opened.for_principal(reader)
     run = asyncio.run(ask(theirs))
     assert b"hall 3" in opened_up(made(theirs, run.id))["quotations.jsonl"]
     grants.stop_sharing(opened.store, base, "user:reader")
@@ -212,7 +212,7 @@ def test_nobody_gets_words_in_a_bundle_that_they_may_not_read_any_more(opened: W
 
 def test_the_runs_of_others_cannot_be_exported(opened: Workspace, run: str):
     with pytest.raises(Missing):
-        made(opened.seen_by(Principal("somebody")), run)
+        made(opened.for_principal(Principal("somebody")), run)
 
 
 def test_a_draft_that_waits_for_a_reviewer_is_not_exported_and_a_decision_is(opened: Workspace):

@@ -38,7 +38,7 @@ from assay.core.types import (
     Usage,
     Verdict,
 )
-from assay.governance.difference import PARTS, Change, Difference, Part, difference, in_lines
+from assay.governance.difference import PARTS, Change, Difference, DifferencePart, difference, render_difference
 
 TITLES = {"d1": "The tower", "d2": "The lamp"}
 
@@ -68,7 +68,7 @@ def run(name: str = "r1", **other: Event) -> Run:
     return Run(name, tuple({**events, **other}.values()))
 
 
-def part(a: Run, b: Run, name: str) -> Part:
+def part(a: Run, b: Run, name: str) -> DifferencePart:
     return next(part for part in difference(a, b, TITLES).parts if part.name == name)
 
 
@@ -146,7 +146,7 @@ def test_the_draft_of_a_run_that_waits_for_a_reviewer_is_not_told():
 
 def test_a_terminal_shows_what_is_the_same_in_a_line_and_what_differs_below():
     other = run("r2", routed=Routed(Route.research, ""), gathered=Gathered((evidence("k1", doc="d2"),)))
-    lines = in_lines(difference(run(), other, TITLES))
+    lines = render_difference(difference(run(), other, TITLES))
     assert lines[:2] == ["a  r1", "b  r2"] and "question: the same" in lines
     at = lines.index("route:")
     assert lines[at + 1 : at + 4] == ["  ~ route", "      a  lookup", "      b  research"]
@@ -155,5 +155,5 @@ def test_a_terminal_shows_what_is_the_same_in_a_line_and_what_differs_below():
 
 
 def test_a_difference_in_one_part_is_a_difference():
-    one = Part("plan", only_a=("a step",))
+    one = DifferencePart("plan", only_a=("a step",))
     assert not Difference("a", "b", (one,)).same and Difference("a", "b", (replace(one, name="cost"),)).same

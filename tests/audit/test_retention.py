@@ -11,7 +11,7 @@ from ledger import ask
 from assay.core.errors import Missing, UserError
 from assay.core.settings import Settings
 from assay.governance.audit.retention import SHORTEST, erase_old
-from assay.governance.audit.seal import notary_of, seal
+from assay.governance.audit.seal import audit_context, seal
 from assay.governance.audit.verify import verify
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
@@ -28,8 +28,8 @@ def bodies(opened: Workspace) -> int:
 
 
 def test_what_is_old_enough_is_erased_and_the_chain_stays_whole(opened: Workspace, run: str):
-    notary = notary_of(opened.store, opened.path, opened.settings)
-    seal(notary)
+    context = audit_context(opened.store, opened.path, opened.settings)
+    seal(context)
     count = bodies(opened)
     old = later(opened, "2030-01-01")
     old.embedder = opened.embedder
@@ -37,7 +37,7 @@ def test_what_is_old_enough_is_erased_and_the_chain_stays_whole(opened: Workspac
     gone = erase_old(old.store, 200, "local")
     assert (gone.runs, gone.payloads) == (2, count) and gone.before.startswith("2029-06-15")
     assert bodies(opened) == len(kept.events)
-    found = verify(opened.store, notary.place)
+    found = verify(opened.store, context.witness_file)
     assert found.whole and found.erased == count and found.records == count + len(kept.events) + 1
     with pytest.raises(Missing, match="erased"):
         opened.run(run)

@@ -17,8 +17,8 @@ from assay.core.codec import dumps
 from assay.core.events import Asked, Call, Decided, Failed, Mode, ModelReplied, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.governance.tracing.export import address
-from assay.governance.tracing.spans import otlp, spans
+from assay.governance.tracing.export import traces_url
+from assay.governance.tracing.spans import build_spans, to_otlp
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
@@ -109,11 +109,11 @@ def test_a_tool_whose_name_a_model_made_up_is_not_named_and_an_error_is_told_wit
         Failed("ModelError", "secret"),
     )
     times = [f"2026-01-01T00:00:0{n}.000Z" for n in range(5)]
-    made = spans(Run("r1", events), times)
+    made = build_spans(Run("r1", events), times)
     assert [span.name for span in made] == ["invoke_agent assay", "chat m", "execute_tool other"]
     assert [span.error for span in made] == ["ModelError", "", "tool_error"]
     assert (made[1].ended - made[1].begun) / 1e9 == 2.0 and (made[2].ended - made[2].begun) / 1e9 == 1.0
-    assert "secret" not in dumps(otlp(made, "1")).lower() and "somebody" not in dumps(otlp(made, "1"))
+    assert "secret" not in dumps(to_otlp(made, "1")).lower() and "somebody" not in dumps(to_otlp(made, "1"))
 
 
 def test_what_is_carried_on_later_is_of_the_same_trace_and_told_once():
@@ -124,11 +124,11 @@ def test_what_is_carried_on_later_is_of_the_same_trace_and_told_once():
         ModelReplied("write", "write", "m", "s", ""),
     )
     times = [f"2026-01-01T00:00:0{n}.000Z" for n in range(4)]
-    first, later = spans(Run("r1", events[:3]), times, 1), spans(Run("r1", events), times, 3)
+    first, later = build_spans(Run("r1", events[:3]), times, 1), build_spans(Run("r1", events), times, 3)
     assert {span.trace for span in (*first, *later)} == {first[0].trace}
     assert not {span.id for span in first} & {span.id for span in later}
     assert [len(first), len(later)] == [2, 2]
 
 
 def test_the_path_of_the_protocol_is_put_behind_the_address_once():
-    assert address("http://c:4318") == address("http://c:4318/") == address("http://c:4318/v1/traces")
+    assert traces_url("http://c:4318") == traces_url("http://c:4318/") == traces_url("http://c:4318/v1/traces")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.core.errors import StoreError
-from assay.governance.audit.seal import notary_of, seal
+from assay.governance.audit.seal import audit_context, seal
 from assay.governance.audit.verify import verify
 from assay.workspace.facade import Workspace
 
@@ -16,25 +16,25 @@ from assay.workspace.facade import Workspace
 @pytest.mark.parametrize("told", [10**30, -1, "1", [1], None, 1.5, {}])
 @pytest.mark.parametrize("kind", [list, dict])
 def test_a_number_that_no_record_has_is_a_fault_and_no_breakdown(opened: Workspace, told: Any, kind: type):
-    notary = notary_of(opened.store, opened.path, opened.settings)
-    seal(notary)
-    assert notary.place is not None and verify(opened.store, notary.place).whole
-    lines = [json.loads(line) for line in notary.place.read_text().splitlines()]
+    context = audit_context(opened.store, opened.path, opened.settings)
+    seal(context)
+    assert context.witness_file is not None and verify(opened.store, context.witness_file).whole
+    lines = [json.loads(line) for line in context.witness_file.read_text().splitlines()]
     place = 3 if kind is list else len(lines) - 1
     lines[place]["n" if kind is dict else 0] = told
-    notary.place.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert not verify(opened.store, notary.place).whole
+    context.witness_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert not verify(opened.store, context.witness_file).whole
     if kind is dict:
         with pytest.raises(StoreError):
-            seal(notary)
+            seal(context)
 
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4])
 def test_a_line_of_other_things_is_a_fault_and_no_breakdown(opened: Workspace, at: int):
-    notary = notary_of(opened.store, opened.path, opened.settings)
-    seal(notary)
-    assert notary.place is not None
-    lines = [json.loads(line) for line in notary.place.read_text().splitlines()]
+    context = audit_context(opened.store, opened.path, opened.settings)
+    seal(context)
+    assert context.witness_file is not None
+    lines = [json.loads(line) for line in context.witness_file.read_text().splitlines()]
     lines[3][at] = ["x", 10**30]
-    notary.place.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert not verify(opened.store, notary.place).whole
+    context.witness_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert not verify(opened.store, context.witness_file).whole

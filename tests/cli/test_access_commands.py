@@ -15,7 +15,7 @@ READER = Principal("reader")
 
 
 def seen(noted: Workspace) -> set[str]:
-    return {entry.name for entry in noted.seen_by(READER).sources()}
+    return {entry.name for entry in noted.for_principal(READER).sources()}
 
 
 def test_access_is_given_and_taken_for_a_base_and_for_one_document(noted: Workspace, typed: Typed):

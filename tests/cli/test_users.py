@@ -108,8 +108,8 @@ def test_who_becomes_one_of_several_takes_along_what_they_had(typed: Typed, note
     done = typed("user", "add", "editor", "--no-password", "--adopt")
     assert done.code == 0 and "1 knowledge base, " in done.err
     assert noted.scope().bases == ()
-    (base,) = noted.seen_by(Principal("editor")).scope().bases
-    assert base.name == "default" and len(noted.seen_by(Principal("editor")).sources()) == 3
+    (base,) = noted.for_principal(Principal("editor")).scope().bases
+    assert base.name == "default" and len(noted.for_principal(Principal("editor")).sources()) == 3
     assert typed("base", "share", "default", "--owner", "editor", "--with", "user:local").code == 0
     assert [each.id for each in noted.scope().bases] == [base.id]
 

@@ -56,7 +56,7 @@ def opened(folder: Path, server: ChatServer | None = None, who: str = LOCAL.id, 
     model = {"llm_base_url": server.url, "llm_model": MODEL, "llm_api_key": "k"} if server else {}
     whole = open_workspace(folder / WORKSPACE, **model | flags)
     whole.embedder = WordEmbedder()
-    return whole if who == LOCAL.id else whole.seen_by(Principal(who))
+    return whole if who == LOCAL.id else whole.for_principal(Principal(who))
 
 
 def typed(folder: Path, *words: str) -> Json:

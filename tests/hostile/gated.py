@@ -54,7 +54,7 @@ from assay.store.database import Store, engine_for, open_store
 from assay.store.runs import records, reviews
 from assay.store.schema import bases, documents, grants, payloads, texts
 from assay.store.schema import records as records_table
-from assay.workspace.context import Session, WorkspaceContext
+from assay.workspace.context import PrincipalHolder, WorkspaceContext
 from assay.workspace.facade import Workspace
 from assay.workspace.review import ReviewService
 
@@ -218,7 +218,7 @@ class Attack:
 
     def as_(self, who: str, store: Store | None = None) -> Workspace:
         return Workspace(
-            WorkspaceContext(self.world.folder, self.settings, store or self.store, Session(Principal(who)))
+            WorkspaceContext(self.world.folder, self.settings, store or self.store, PrincipalHolder(Principal(who)))
         )
 
     def bench(self, who: str) -> ReviewService:

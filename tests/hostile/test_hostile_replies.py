@@ -78,7 +78,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workspace
     for name, words in THEIRS.items():
         (folder / "theirs" / name).write_text(words, encoding="utf-8")
     with small_workspace(path) as opened:
-        other = opened.seen_by(Principal("other"))
+        other = opened.for_principal(Principal("other"))
         other.embedder = opened.embedder
         asyncio.run(other.add([folder / "theirs"], base="theirs"))
         (entry,) = other.sources()

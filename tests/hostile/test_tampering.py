@@ -13,7 +13,7 @@ from itertools import count
 import pytest
 from forging import ONCE, RECHAINED, State, fill, rechain
 
-from assay.governance.audit.seal import Sealer, seal
+from assay.governance.audit.seal import AuditContext, seal
 from assay.governance.audit.verify import verify
 from assay.governance.audit.witness import FILE
 from assay.store.database import open_store
@@ -23,7 +23,7 @@ RUNS = 14
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Sealer]:
+def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, AuditContext]:
     folder = tmp_path_factory.mktemp("scene")
     (folder / "second").mkdir()
     chance, clock = random.Random(4), count(1_800_000_000)
@@ -32,27 +32,27 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, Sealer]:
         new_id=lambda: f"{chance.getrandbits(64):016x}",
         now=lambda: datetime.fromtimestamp(next(clock), UTC).isoformat(timespec="milliseconds"),
     )
-    notary = Sealer(store, folder, folder / "audit.key", folder / "second" / FILE)
+    context = AuditContext(store, folder, folder / "audit.key", folder / "second" / FILE)
     fill(store, RUNS // 2, random.Random(1))
-    seal(notary)
+    seal(context)
     fill(store, RUNS - RUNS // 2, random.Random(2))
-    seal(notary)
+    seal(context)
     store.close()
-    return State(folder / "state.db"), notary
+    return State(folder / "state.db"), context
 
 
-def test_the_untouched_record_is_whole(scene: tuple[State, Sealer]):
-    state, notary = scene
+def test_the_untouched_record_is_whole(scene: tuple[State, AuditContext]):
+    state, context = scene
     state.anew()
-    found = verify(state.store, notary.place)
+    found = verify(state.store, context.witness_file)
     assert found.whole and found.since == 0 and found.records == len(state.order) and found.erased > 0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[State, Sealer]):
-    state, notary = scene
-    signer = notary.signer
+def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[State, AuditContext]):
+    state, context = scene
+    signer = context.signer
     chance = random.Random(6)
     kinds = [(each, False) for each in ONCE] + [(each, True) for each in RECHAINED]
     missed: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[
         done = forge(state, chance)
         if again:
             rechain(state, signer)
-        told = verify(state.store, notary.place)
+        told = verify(state.store, context.witness_file)
         first = told.faults[0] if told.faults else None
         name = f"{forge.__name__}{' and chained anew' if again else ''}"
         if first is None or (first.run, first.seq) != done.record or first.what not in done.whats:
@@ -73,7 +73,7 @@ def test_every_mutation_is_found_and_its_first_bad_record_is_named(scene: tuple[
     assert len(found) == len(kinds) and sum(found.values()) == MUTATIONS
 
 
-def test_without_a_second_place_whatever_is_not_chained_anew_is_found_all_the_same(scene: tuple[State, Sealer]):
+def test_without_a_second_place_whatever_is_not_chained_anew_is_found_all_the_same(scene: tuple[State, AuditContext]):
     state, _ = scene
     chance = random.Random(8)
     for forge in ONCE * 2:

@@ -75,7 +75,7 @@ class World:
     marks: dict[str, str] = field(default_factory=dict)  # document → what only it says
 
     def as_(self, who: Principal) -> Workspace:
-        return self.workspace.seen_by(who)
+        return self.workspace.for_principal(who)
 
     async def ask(self, method: str, path: str, who: str = "reader", **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.keys[who]}", **more.pop("headers", {})}

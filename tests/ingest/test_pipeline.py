@@ -374,7 +374,7 @@ def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(op
     base = opened.scope().named("default")
     with opened.store.write() as connection:
         connection.execute(insert(grants).values(label=base.id, name="user:eve"))
-    eve = opened.seen_by(Principal("eve"))
+    eve = opened.for_principal(Principal("eve"))
     assert len(eve.sources()) == 3
     for attempt in (eve.remove(["bell.txt"]), eve.reindex(), eve.delete_base("default")):
         with pytest.raises(UserError, match="not yours"):

@@ -20,7 +20,7 @@ from assay.governance.review.policy import (
     MARKED,
     STAKES,
     Policy,
-    policy_of,
+    parse_policy,
     review_reasons,
 )
 
@@ -69,7 +69,7 @@ def waits(
 
 def test_an_answer_waits_for_nobody_where_nothing_says_so():
     assert waits(Policy()) == ()
-    assert policy_of(Settings()).idle
+    assert parse_policy(Settings()).idle
 
 
 def test_an_answer_waits_where_the_person_says_that_much_depends_on_it():
@@ -77,7 +77,7 @@ def test_an_answer_waits_where_the_person_says_that_much_depends_on_it():
 
 
 def test_every_answer_waits_where_the_settings_say_so():
-    assert waits(policy_of(Settings(review_always=True))) == (ALWAYS,)
+    assert waits(parse_policy(Settings(review_always=True))) == (ALWAYS,)
 
 
 def test_an_answer_waits_when_any_of_its_evidence_is_from_a_marked_knowledge_base():
@@ -104,13 +104,13 @@ def test_a_kind_of_question_is_told_by_whole_words_in_the_question_its_meaning_a
 
 
 def test_a_word_cannot_hide_behind_signs_that_nobody_sees_or_behind_accents():
-    policy = policy_of(Settings(review_classes="medical"))
+    policy = parse_policy(Settings(review_classes="medical"))
     for disguised in ("do\u200bse", "DOSES", "do\u00adsage", "dósage"):
         assert waits(policy, claim(f"The {disguised} is 5 mg.")), disguised
 
 
 def test_words_of_ones_own_are_looked_for_as_they_stand():
-    policy = policy_of(Settings(review_classes="word:Project Heron, legal"))
+    policy = parse_policy(Settings(review_classes="word:Project Heron, legal"))
     assert policy == Policy(classes=("legal",), words=("Project Heron",))
     assert waits(policy, claim("The budget of project heron was raised.")) == ("it speaks of 'Project Heron'",)
     assert waits(policy, claim("The project about the heron was raised.")) == ()
@@ -119,7 +119,7 @@ def test_words_of_ones_own_are_looked_for_as_they_stand():
 @pytest.mark.parametrize(("named", "says"), [("medial", "no kind of question"), ("word: ", "without a word")])
 def test_a_class_that_nobody_knows_is_said_and_leaves_no_gap(named: str, says: str):
     with pytest.raises(UserError, match=says):
-        policy_of(Settings(review_classes=named))
+        parse_policy(Settings(review_classes=named))
 
 
 def test_an_answer_for_which_a_flagged_passage_was_read_waits_where_that_is_set():

@@ -51,12 +51,12 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def team(folder: Path, model: ChatServer | None = None, **flags: Any) -> Iterator[Workspace]:
     """The workspace as the asker sees it; every answer waits."""
     with opened(folder, model, **{"review_always": True, "reviewers": REVIEWERS} | flags) as whole:
-        seen = whole.seen_by(ASKER)
+        seen = whole.for_principal(ASKER)
         yield seen
 
 
 def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> ReviewService:
-    return workspace.seen_by(who).reviews(admin=admin, principal_of=lambda run, asker: Principal(asker))
+    return workspace.for_principal(who).reviews(admin=admin, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace, **how: Any) -> Run:
@@ -155,7 +155,7 @@ async def test_answers_from_a_marked_knowledge_base_wait_and_only_its_owner_mark
     with opened(stocked) as whole:
         whole.mark_for_review("default", on=True)
         with pytest.raises(UserError, match="not yours to change"):
-            whole.seen_by(ASKER).mark_for_review("default", on=False)
+            whole.for_principal(ASKER).mark_for_review("default", on=False)
         try:
             run = await asked(whole)
             assert run.held and run.held.reasons == ("it draws on a knowledge base whose answers are reviewed",)
@@ -283,7 +283,7 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
         assert bench(mine, REVIEWER, admin=True).sheet(run.id)
         with pytest.raises(Missing):
             bench(mine, REVIEWER).sheet(run.id)
-        whole = mine.seen_by(LOCAL)
+        whole = mine.for_principal(LOCAL)
         assert whole.reviews().sheet(run.id)
         members.add(mine.store, "editor")
         try:

@@ -27,7 +27,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Outcome, Shape
-from assay.governance.review.visibility import as_asked, for_asker
+from assay.governance.review.visibility import redact_event, redact_run
 
 SECRET = "the tower will be pulled down"
 CLAIM = Claim(SECRET, ("e1",))
@@ -50,18 +50,18 @@ DRAFT: tuple[Event, ...] = (
 @pytest.mark.parametrize("event", DRAFT, ids=lambda event: type(event).__name__)
 def test_nothing_of_the_draft_is_in_what_whoever_asked_is_shown(event: Event):
     assert SECRET in dumps(to_json(event))
-    assert SECRET not in dumps(to_json(for_asker(event)))
+    assert SECRET not in dumps(to_json(redact_event(event)))
 
 
 def test_how_it_goes_is_shown_all_the_same():
     for event in (ASKED, Routed(Route.lookup, "one look"), Gathered(()), Decided((), "nothing left"), Failed("x", "y")):
-        assert for_asker(event) is event
+        assert redact_event(event) is event
 
 
 def test_the_note_of_a_rejection_is_shown_and_why_an_answer_waits():
     rejected = Reviewed(Decision.reject, "s", "reviewer", "It is not for us to say.")
-    assert for_asker(rejected) is rejected
-    shown = for_asker(AwaitingReview(ANSWER, "s", ("it was asked for",)))
+    assert redact_event(rejected) is rejected
+    shown = redact_event(AwaitingReview(ANSWER, "s", ("it was asked for",)))
     assert isinstance(shown, AwaitingReview) and (shown.seal, shown.reasons) == ("s", ("it was asked for",))
 
 
@@ -69,10 +69,10 @@ def test_a_run_is_seen_without_its_draft_until_it_is_delivered():
     from assay.core.events import Answered
 
     held = Run("r1", (ASKED, DRAFT[2], DRAFT[8]))
-    assert isinstance(as_asked(held, watched=False).events[1], Withheld)
-    assert as_asked(held, watched=False).held is not None
+    assert isinstance(redact_run(held, watched=False).events[1], Withheld)
+    assert redact_run(held, watched=False).held is not None
     delivered = held.then(Answered(ANSWER, "s"))
-    assert as_asked(delivered, watched=False) is delivered
+    assert redact_run(delivered, watched=False) is delivered
     plain = Run("r1", (ASKED, DRAFT[2]))
-    assert as_asked(plain, watched=False) is plain
-    assert as_asked(plain, watched=True).draft is None  # it may yet have to wait
+    assert redact_run(plain, watched=False) is plain
+    assert redact_run(plain, watched=True).draft is None  # it may yet have to wait

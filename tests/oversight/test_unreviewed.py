@@ -60,11 +60,11 @@ def folder(stocked: Path, tmp_path: Path) -> Path:
 def team(folder: Path, **flags: Any) -> Iterator[Workspace]:
     """The workspace as the asker sees it; every answer waits."""
     with opened(folder, None, **{"review_always": True, "reviewers": "user:reviewer"} | flags) as whole:
-        yield whole.seen_by(ASKER)
+        yield whole.for_principal(ASKER)
 
 
 def bench(workspace: Workspace) -> ReviewService:
-    return workspace.seen_by(REVIEWER).reviews(admin=False, principal_of=lambda run, asker: Principal(asker))
+    return workspace.for_principal(REVIEWER).reviews(admin=False, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace) -> Run:
@@ -85,7 +85,7 @@ def states(workspace: Workspace, run: str) -> list[str]:
 
 
 async def erase(workspace: Workspace, name: str) -> None:
-    owner = workspace.seen_by(LOCAL)
+    owner = workspace.for_principal(LOCAL)
     await owner.erase([each for each in owner.sources() if each.name == name], owner.scope())
 
 
@@ -109,7 +109,7 @@ async def test_an_answer_that_waits_and_loses_a_document_waits_no_more_and_its_r
 async def test_an_answer_that_waits_when_access_is_taken_away_is_held_anew_when_it_is_carried_on(folder: Path):
     with team(folder) as seen:
         run = await asked(seen)
-        owner = seen.seen_by(LOCAL)
+        owner = seen.for_principal(LOCAL)
         (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
         await owner.share_document(survey, "user:asker", False)
         again = [now async for now, _ in seen.resume(run.id)][-1]
@@ -126,7 +126,7 @@ async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_
         first = [run async for run, _ in seen.chat(QUESTION)][-1]
         steps = seen.chat("And does the tower at Carrow Point lean?", first.asked.thread)
         run = await stopped_after(steps, ToolRan)
-        owner = seen.seen_by(LOCAL)
+        owner = seen.for_principal(LOCAL)
         (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
         await owner.share_document(survey, "user:asker", False)
         done = [now async for now, _ in seen.resume(run)][-1]
@@ -137,7 +137,7 @@ async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_
 async def test_a_run_that_is_stopped_before_it_waits_is_exported_without_its_draft(folder: Path):
     with team(folder, review_always=False, review_flagged=True) as seen:
         run = await stopped_after(seen.ask(QUESTION), Checked)
-        server = Server(seen.seen_by(LOCAL), ServeOptions(), grace=0.1)
+        server = Server(seen.for_principal(LOCAL), ServeOptions(), grace=0.1)
         with seen.store.write() as connection:  # the one whom a server for one person serves
             connection.exec_driver_sql("UPDATE runs SET who = 'local' WHERE id = ?", (run,))
         with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
@@ -171,7 +171,7 @@ async def test_what_a_person_decided_as_a_reviewer_is_under_no_name_when_they_ar
                 "INSERT INTO forecasts (run, kind, who, alike, foreseen, at) VALUES ('x', 'ask', 'reviewer', '', '{}', '')"
             )
             connection.exec_driver_sql("INSERT INTO members VALUES ('reviewer', '[]', 0, '', '')")
-        await seen.seen_by(LOCAL).erase_person("reviewer")
+        await seen.for_principal(LOCAL).erase_person("reviewer")
         with seen.store.read() as connection:
             rows = connection.exec_driver_sql("SELECT by, note, state FROM reviews").all()
             whose = connection.exec_driver_sql("SELECT who FROM forecasts WHERE run = 'x'").scalar()
@@ -200,7 +200,7 @@ async def test_a_reviewer_learns_nothing_of_the_knowledge_bases_and_records_of_o
                 "INSERT INTO members VALUES ('reviewer', '[]', 0, '', ''), ('asker', '[]', 0, '', '')"
             )
         key = tokens.new_key(seen.store, reviewer.id)
-        server = Server(seen.seen_by(LOCAL), ServeOptions(auth="keys"), grace=0.1)
+        server = Server(seen.for_principal(LOCAL), ServeOptions(auth="keys"), grace=0.1)
         with TestClient(make_app(server), base_url="http://127.0.0.1") as client:
             told = client.get(f"/api/reviews/{run.id}/trace", headers={"Authorization": f"Bearer {key}"})
     assert told.status_code == 200 and "AwaitingReview" in told.text

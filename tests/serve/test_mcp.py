@@ -81,7 +81,7 @@ def quoted(words: str) -> list[str]:
 
 async def add(folder: Path, base: str, who: str, **texts: str) -> None:
     with opened(folder) as workspace:
-        own = workspace.seen_by(Principal(who))
+        own = workspace.for_principal(Principal(who))
         own.embedder = workspace.embedder
         files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
         await own.add_sources(files, base, reader=Plain())

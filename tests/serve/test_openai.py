@@ -60,7 +60,7 @@ def height(**other: Any) -> Script:
 async def add(folder: Path, base: str, who: str, **texts: str) -> None:
     """A knowledge base of somebody's, with these texts."""
     with opened(folder) as workspace:
-        own = workspace.seen_by(Principal(who))
+        own = workspace.for_principal(Principal(who))
         own.embedder = workspace.embedder
         files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
         await own.add_sources(files, base, reader=Plain())

@@ -126,7 +126,7 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         run = ask(asker)["id"]
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
-        whole = us.at.server.workspace.seen_by(Principal("reader"))
+        whole = us.at.server.workspace.for_principal(Principal("reader"))
         service = whole.reviews(admin=False, principal_of=lambda run, who: Principal(who))
         service.decide(run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
@@ -146,12 +146,12 @@ def test_what_was_asked_at_a_terminal_is_reviewed_where_people_sign_in(shared: P
         grants.share(whole.store, base, f"user:{LOCAL.id}")
 
         async def asked() -> str:
-            return [run.id async for run, _ in whole.seen_by(LOCAL).ask(QUESTION)][-1]
+            return [run.id async for run, _ in whole.for_principal(LOCAL).ask(QUESTION)][-1]
 
         run = asyncio.run(asked())
         seal = reviewer.get(f"/api/reviews/{run}").json()["seal"]
         assert decide(reviewer, run, "approve", seal).status_code == 200
-        until(lambda: whole.seen_by(LOCAL).run(run).delivered)
+        until(lambda: whole.for_principal(LOCAL).run(run).delivered)
 
 
 def test_a_server_for_one_person_has_that_person_review(folder: Path):

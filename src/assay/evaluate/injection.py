@@ -271,7 +271,7 @@ async def _build_workspace(
     await opened.add_sources(
         [_source(name, words) for name, words in texts.items()], "attacks", reader=PlainTextReader()
     )
-    other = opened.seen_by(Principal("other"))
+    other = opened.for_principal(Principal("other"))
     await other.add_sources([_source("theirs", THEIRS)], "theirs", reader=PlainTextReader())
     (foreign,) = (entry.id for entry in other.sources())
     return opened, foreign, {entry.uri.removeprefix("attack:"): entry.id for entry in opened.sources()}
@@ -326,7 +326,7 @@ async def _run_attacks(
 
 
 def _document_counts(opened: Workspace) -> tuple[int, int]:
-    return len(opened.sources()), len(opened.seen_by(Principal("other")).sources())
+    return len(opened.sources()), len(opened.for_principal(Principal("other")).sources())
 
 
 def _outcome_of(run: Run, case: InjectionCase, opened: Workspace, foreign: str) -> AttackOutcome:

@@ -20,7 +20,7 @@ STATE, LEFT_BEHIND = "state.db", ("cache.db",)
 
 
 @contextmanager
-def while_nobody_adds(locks: Mapping[str, Path]) -> Iterator[None]:
+def hold_writer_locks(locks: Mapping[str, Path]) -> Iterator[None]:
     """With the writers' locks of these knowledge bases held."""
     import filelock
 

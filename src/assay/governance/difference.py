@@ -25,7 +25,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DifferencePart:
     """One part of two runs: what only one of them has, and what differs."""
 
     name: str
@@ -44,7 +44,7 @@ class Difference:
 
     a: str
     b: str
-    parts: tuple[Part, ...]
+    parts: tuple[DifferencePart, ...]
 
     @property
     def same(self) -> bool:
@@ -71,10 +71,10 @@ def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
     )
 
 
-def _values(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> Part:
+def _values(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> DifferencePart:
     """What both have by the same names."""
     named = [*a, *(key for key in b if key not in a)]
-    return Part(
+    return DifferencePart(
         name,
         changed=tuple(
             Change(key, a.get(key, NONE), b.get(key, NONE)) for key in named if a.get(key, NONE) != b.get(key, NONE)
@@ -82,12 +82,14 @@ def _values(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> Part:
     )
 
 
-Told = Mapping[str, tuple[str, str]]  # by what makes two of them the same: how it is told, and what may differ in it
+KeyedItems = Mapping[
+    str, tuple[str, str]
+]  # by what makes two of them the same: how it is told, and what may differ in it
 
 
-def _keyed(name: str, a: Told, b: Told) -> Part:
+def _keyed(name: str, a: KeyedItems, b: KeyedItems) -> DifferencePart:
     """What each has, held together by its key."""
-    return Part(
+    return DifferencePart(
         name,
         tuple(a[key][0] for key in a if key not in b),
         tuple(b[key][0] for key in b if key not in a),
@@ -120,7 +122,7 @@ def _route(run: Run) -> dict[str, str]:
     }
 
 
-def _plan(run: Run) -> Told:
+def _plan(run: Run) -> KeyedItems:
     """The steps of the plan as it was in the end, by what each asks; with what each of them found."""
     plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
     bound = run.bound
@@ -130,7 +132,7 @@ def _plan(run: Run) -> Told:
     }
 
 
-def _searches(run: Run) -> Told:
+def _searches(run: Run) -> KeyedItems:
     results = run.results
     return {
         format_call(call): (format_call(call), _result(len(results[call.id].found), results[call.id].error))
@@ -143,7 +145,7 @@ def _result(found: int, error: str) -> str:
     return f"refused: {error}" if error else f"{found} found"
 
 
-def _evidence(run: Run, titles: Mapping[str, str]) -> Told:
+def _evidence(run: Run, titles: Mapping[str, str]) -> KeyedItems:
     """By document and span, whatever it was called: two pieces are the same if they stand in the same place."""
     return {_span(each): (_quoted(each, titles), f"{each.score:g} of 10") for each in run.evidence}
 
@@ -159,7 +161,7 @@ def _quoted(each: Evidence, titles: Mapping[str, str]) -> str:
     return f"{titles.get(each.quote.doc_id) or each.quote.doc_id}: “{shown}”"
 
 
-def _claims(run: Run, titles: Mapping[str, str]) -> Told:
+def _claims(run: Run, titles: Mapping[str, str]) -> KeyedItems:
     """The claims that were delivered, by their words; with their verdicts and where they are from."""
     from_where = {each.key: titles.get(each.quote.doc_id) or each.quote.doc_id for each in run.evidence}
     claims = run.answer.claims if run.answer else ()
@@ -206,7 +208,7 @@ def _plain(words: str) -> str:
     return " ".join(words.split()).casefold()
 
 
-def in_lines(told: Difference) -> list[str]:
+def render_difference(told: Difference) -> list[str]:
     """For a terminal: a line for each part that is the same, and what differs below the others."""
     lines = [f"a  {told.a}", f"b  {told.b}"]
     for part in told.parts:

@@ -103,7 +103,7 @@ ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class Replay:
     """The run as recorded, the answer that was made again, and where that differs from what was recorded. `taken` counts the
     steps that were not made again, since they compare vectors and there is no index to have them from; `reworded` the replies
     whose prompts would read differently today, as they may in a later version. `as_recorded` says that an older version decided
@@ -121,7 +121,7 @@ class Replayed:
     def same(self) -> bool:
         """Whether the answer is the recorded one, byte for byte."""
         recorded = self.run.answer
-        return recorded is not None and self.answer is not None and _spelled(self.answer) == _spelled(recorded)
+        return recorded is not None and self.answer is not None and _canonical(self.answer) == _canonical(recorded)
 
 
 class NoIndex(Exception):
@@ -144,20 +144,22 @@ class NoSearch:
         raise NoIndex(name)
 
 
-async def replay(recorded: Run, context: RunContext, *, searchable: bool = True) -> Replayed:
+async def replay(recorded: Run, context: RunContext, *, searchable: bool = True) -> Replay:
     """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
     if recorded.asked.version != DECIDES:
         return check_recorded(recorded, context.document)
     if not searchable:
         context = replace(
             context,
-            tool_context=replace(context.tool_context, search_context=_no_shelf(context.tool_context.search_context)),
+            tool_context=replace(
+                context.tool_context, search_context=_without_index(context.tool_context.search_context)
+            ),
         )
     if recorded.asked.brief is not None:
-        return await (_synthesised_again(recorded, context) if searchable else _stages_again(recorded, context))
+        return await (_replay_synthesis(recorded, context) if searchable else _replay_stages(recorded, context))
     differences: list[str] = []
     answer: Answer | None = None
-    place, taken, heard = 1, 0, _Heard()
+    place, taken, heard = 1, 0, _RecordedReplies()
     while place < len(recorded.events):
         event = recorded.events[place]
         if not isinstance(event, CONCLUDED):
@@ -169,17 +171,19 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
         try:
             heard.left = _replies(recorded.events, place, place + count)
-            made = await _again(step, before, _bound(context, recorded, expected, heard), place, differences)
+            made = await _repeat_step(
+                step, before, _bind_record(context, recorded, expected, heard), place, differences
+            )
         except NoIndex:
             made, taken = None, taken + 1
         if made is not None:
-            differences += _compared(place, expected, made)
+            differences += _compare(place, expected, made)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
-    return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
+    return Replay(recorded, answer, tuple(differences), taken, heard.reworded)
 
 
-def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replayed:
+def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replay:
     """A run that another version of the code decided: its conclusions as recorded, and what is wrong with them as far as that
     can be told without deciding anything again."""
     document = cache(document)
@@ -200,7 +204,7 @@ def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Repl
         for claim in (answer.claims if answer else ())
         if claim not in supported
     ]
-    return Replayed(run, None if faults else answer, tuple(faults), as_recorded=True, checked=len(readable))
+    return Replay(run, None if faults else answer, tuple(faults), as_recorded=True, checked=len(readable))
 
 
 def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied]:
@@ -211,20 +215,20 @@ def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied
     return [event for event in events[first:end] if isinstance(event, ModelReplied)]
 
 
-def _no_shelf(search_context: Any) -> Any:
+def _without_index(search_context: Any) -> Any:
     return search_context if isinstance(search_context, NoSearch) else NoSearch(search_context.store)
 
 
-def _spelled(value: Any) -> str:
+def _canonical(value: Any) -> str:
     return dumps(to_json(value))
 
 
-async def _synthesised_again(recorded: Run, context: RunContext) -> Replayed:
+async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
     """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
     from assay.synthesis import pipeline
 
-    heard = _Heard([event for event in recorded.events if isinstance(event, ModelReplied)])
-    context = replace(_bound(context, recorded, recorded.events, heard), record=Run.then)
+    heard = _RecordedReplies([event for event in recorded.events if isinstance(event, ModelReplied)])
+    context = replace(_bind_record(context, recorded, recorded.events, heard), record=Run.then)
     again = Run(recorded.id, recorded.events[:1])
     async for event in pipeline.carry_on(again, context):
         if isinstance(event, Answered):  # replies cost what they cost then
@@ -234,21 +238,21 @@ async def _synthesised_again(recorded: Run, context: RunContext) -> Replayed:
     differences = [
         f"record {place}: {type(one).__name__} came out differently"
         for place, (one, other) in enumerate(zip(before, after, strict=False))
-        if _spelled(one) != _spelled(other)
+        if _canonical(one) != _canonical(other)
     ]
     if len(before) != len(after):
         differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
-    return Replayed(recorded, again.answer, tuple(differences), reworded=heard.reworded)
+    return Replay(recorded, again.answer, tuple(differences), reworded=heard.reworded)
 
 
-async def _stages_again(recorded: Run, context: RunContext) -> Replayed:
+async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
     """A synthesis gone through stage by stage, each from what was recorded before it; those that compare vectors, or search,
     are taken as recorded."""
     from assay.synthesis.pipeline import STAGES, next_stage
 
     differences: list[str] = []
     answer: Answer | None = None
-    place, taken, heard = 1, 0, _Heard()
+    place, taken, heard = 1, 0, _RecordedReplies()
     while place < len(recorded.events):
         before = Run(recorded.id, recorded.events[:place])
         stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
@@ -261,7 +265,7 @@ async def _stages_again(recorded: Run, context: RunContext) -> Replayed:
         expected = [each for each in recorded.events[place:end] if not isinstance(each, ASIDE)]
         try:
             heard.left = _replies(recorded.events, place, end)
-            own = replace(_bound(context, recorded, expected, heard), record=Run.then)
+            own = replace(_bind_record(context, recorded, expected, heard), record=Run.then)
             made = [event async for event in STAGES[stage](before, own) if not isinstance(event, ASIDE)]
         except NoIndex:
             made, taken = None, taken + 1
@@ -269,10 +273,10 @@ async def _stages_again(recorded: Run, context: RunContext) -> Replayed:
             made = None
             differences.append(f"record {place} ({stage.name.lower()}) could not be made again: {error}")
         if made is not None:
-            differences += _compared(place, expected, made)
+            differences += _compare(place, expected, made)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place = end
-    return Replayed(recorded, answer, tuple(differences), taken, heard.reworded)
+    return Replay(recorded, answer, tuple(differences), taken, heard.reworded)
 
 
 def _in_order(run: Run) -> list[Event]:
@@ -315,7 +319,7 @@ def _length(recorded: Run, place: int, step: Step) -> int:
     return last - place + 1
 
 
-async def _again(
+async def _repeat_step(
     step: Step, before: Run, context: RunContext, place: int, differences: list[str]
 ) -> list[Event] | None:
     try:
@@ -325,12 +329,12 @@ async def _again(
         return None
 
 
-def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
+def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
     """What was recorded and not made again, and the other way round, in words. Side by side work comes in any order."""
-    left = [_spelled(event) for event in made]
+    left = [_canonical(event) for event in made]
     wrong: list[str] = []
     for event in expected:
-        spelled = _spelled(event)
+        spelled = _canonical(event)
         if spelled in left:
             left.remove(spelled)
         else:
@@ -338,7 +342,7 @@ def _compared(place: int, expected: Sequence[Event], made: Sequence[Event]) -> l
     return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
 
 
-def _bound(context: RunContext, recorded: Run, expected: Sequence[Event], heard: _Heard) -> RunContext:
+def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], heard: _RecordedReplies) -> RunContext:
     """The kit with the record in the place of models, and of reviewers; which files could not be read was a fact of that
     day."""
     held = next((each for each in reversed(recorded.events) if isinstance(each, AwaitingReview)), None)
@@ -360,7 +364,7 @@ def _bound(context: RunContext, recorded: Run, expected: Sequence[Event], heard:
     seats: dict[Role, tuple[ConnectedModel, ...]] = {}
     for seat in recorded.asked.seats:
         role = Role(seat.role)
-        seats[role] = (*seats.get(role, ()), ConnectedModel(_Absent(seat.role, heard), seat))
+        seats[role] = (*seats.get(role, ()), ConnectedModel(_RecordedModel(seat.role, heard), seat))
     known = recorded.consulted
 
     def recalled(request: str) -> ModelReplied | None:
@@ -369,12 +373,12 @@ def _bound(context: RunContext, recorded: Run, expected: Sequence[Event], heard:
             heard.left.remove(found)
         return found
 
-    meter = Meter(seats, lambda _: None, recalled, _Closed(_refusal(expected)))
+    meter = Meter(seats, lambda _: None, recalled, _NoBudget(_refusal(expected)))
     return replace(context, meter=meter)
 
 
 @dataclass
-class _Heard:
+class _RecordedReplies:
     """The replies that a step had, as far as nobody has asked for them yet; and how many were given to other words."""
 
     left: list[ModelReplied] = field(default_factory=list)
@@ -382,12 +386,12 @@ class _Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class _Absent:
+class _RecordedModel:
     """No model: what is not in the record cannot be asked. Where a prompt reads differently today, the reply that this step
     had to it then is given, in the order in which they came; and that is said."""
 
     role: str
-    heard: _Heard
+    heard: _RecordedReplies
     name: str = "the record"
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
@@ -401,7 +405,7 @@ class _Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Closed:
+class _NoBudget:
     """A purse that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
 
     refusal: NoReply | None
@@ -448,14 +452,14 @@ def load(text: str) -> tuple[Run, RunContext]:
     documents = {(found := from_json(Document, line["document"])).id: found for line in lines[1:] if "document" in line}
     events = tuple(_event(line) for line in lines[1:] if "event" in line)
     run = Run(lines[0]["run"], events)
-    return run, replace(_kit(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
+    return run, replace(_offline_context(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
 
 
 def _event(line: dict[str, Any]) -> Event:
     return read_event(line.pop("event"), line)
 
 
-def _kit(documents: Mapping[str, Document]) -> RunContext:
+def _offline_context(documents: Mapping[str, Document]) -> RunContext:
     nowhere: Any = NoSearch()  # nothing that needs one is made again
     return RunContext(
         tool_context=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),

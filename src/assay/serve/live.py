@@ -20,7 +20,7 @@ from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.core.events import Asked, AwaitingReview, Event, Failed, Withheld
 from assay.core.events.describe import describe
 from assay.core.run import Run
-from assay.governance.review.visibility import for_asker
+from assay.governance.review.visibility import redact_event
 from assay.serve.engine import BackgroundLoop
 from assay.serve.schemas.run_schemas import RunState
 from assay.store import documents
@@ -265,14 +265,14 @@ class LiveRuns:
         with self._lock:
             self._due = decided | dict(underway.listing(store))
 
-    async def take_up(self, store: Store, seen_by: Callable[[Principal], Workspace]) -> int:
+    async def take_up(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
         """Carry those runs on, each as the person it is for."""
         taken = 0
         for run_id, principal in list(self._due.items()):
             if self.closing:
                 break  # the rest is left to the next server
             try:
-                workspace = await asyncio.to_thread(seen_by, principal)
+                workspace = await asyncio.to_thread(for_principal, principal)
                 await self._engine.run(self._resume(workspace, run_id, if_due=True))
                 taken += 1
             except AssayError as error:  # delivered, or waiting, when the last server died; or erased since
@@ -405,7 +405,7 @@ def build_frame(
     """An event as it is sent, with the titles of the documents that it speaks of. Where a reviewer has to look at the answer
     first, or may have to (`watched`), whoever asked is not sent its draft."""
     if watched:
-        event = for_asker(event)
+        event = redact_event(event)
     if isinstance(event, Withheld):
         return withheld_frame(seq, at, event)
     if isinstance(event, Asked):  # knowledge bases that there were are told of only where they are there still

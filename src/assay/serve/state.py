@@ -88,8 +88,8 @@ class Server:
         needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
         return Principal(principal.id) if needs_no_member else None
 
-    def seen_by(self, principal: Principal) -> Workspace:
-        return self.workspace.seen_by(principal)
+    def for_principal(self, principal: Principal) -> Workspace:
+        return self.workspace.for_principal(principal)
 
     def reserve_run(self, person: Person) -> Reservation:
         """Room for one more run of this person; 429 where there is none. `with` it around the start of the run, so that runs
@@ -153,7 +153,7 @@ async def person_of(request: Request) -> Person:
 
 
 async def workspace_of(request: Request) -> Workspace:
-    return request.app.state.server.seen_by(request.state.person.principal)
+    return request.app.state.server.for_principal(request.state.person.principal)
 
 
 CurrentServer = Annotated[Server, Depends(server_of)]

@@ -41,7 +41,7 @@ class SharedParts:
 
 
 @dataclass
-class Session:
+class PrincipalHolder:
     """Who uses the workspace. A server updates the groups of a person here while their run is under way."""
 
     principal: Principal
@@ -54,11 +54,11 @@ class WorkspaceContext:
     path: Path
     settings: Settings
     store: Store
-    session: Session = field(default_factory=lambda: Session(LOCAL))
+    session: PrincipalHolder = field(default_factory=lambda: PrincipalHolder(LOCAL))
     parts: SharedParts = field(default_factory=SharedParts)
 
     def for_principal(self, principal: Principal) -> WorkspaceContext:
-        return replace(self, session=Session(principal))
+        return replace(self, session=PrincipalHolder(principal))
 
     @property
     def principal(self) -> Principal:

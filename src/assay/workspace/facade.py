@@ -19,7 +19,7 @@ from assay.ingest.sources import SourceFile, find_sources
 from assay.store import erasure
 from assay.store.access import grants
 from assay.store.database import STATE, claim, open_store
-from assay.workspace.context import ORIGINALS, Session, WorkspaceContext
+from assay.workspace.context import ORIGINALS, PrincipalHolder, WorkspaceContext
 from assay.workspace.types import AskOptions, SynthesisRequest
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from assay.core.account import Account
     from assay.core.run import Run
     from assay.core.settings import Settings
-    from assay.governance.replay import Replayed
+    from assay.governance.replay import Replay
     from assay.index.retrieve import SearchContext
     from assay.ingest.parsed import PageBox
     from assay.ingest.pipeline import DocumentReader, Progress
@@ -65,7 +65,7 @@ def open_workspace(
     if create:
         claim(folder)
     store = open_store(folder / STATE, create=create)
-    context = WorkspaceContext(folder, load_settings(folder, flags), store, Session(principal))
+    context = WorkspaceContext(folder, load_settings(folder, flags), store, PrincipalHolder(principal))
     if erasure.unfinished(store):
         from assay.workspace.erase import finish_pending
 
@@ -117,7 +117,7 @@ class Workspace:
         """What this person may read now, limited to `bases` if any are named."""
         return self.context.scope(bases)
 
-    def seen_by(self, principal: Principal) -> Workspace:
+    def for_principal(self, principal: Principal) -> Workspace:
         """The same workspace for another person. Expensive parts are shared."""
         return Workspace(self.context.for_principal(principal))
 
@@ -186,11 +186,11 @@ class Workspace:
 
     def backup(self, to: Path) -> int:
         """Write the whole workspace to one file while nobody adds documents. Returns the size of the file."""
-        from assay.governance.backup import backup, while_nobody_adds
+        from assay.governance.backup import backup, hold_writer_locks
         from assay.index.lease import lease_path
 
         bases = grants.told_apart(grants.every_base(self.store), self.principal.id)
-        with while_nobody_adds({base.name: lease_path(self.path, base.id) for base in bases}):
+        with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
             return backup(self.path, self.store, to)
 
     def named(self, name: str, scope: Scope) -> list[Entry]:
@@ -324,9 +324,9 @@ class Workspace:
 
     def run_for_asker(self, run_id: str, run: Run | None = None) -> Run:
         """A recorded run as whoever asked may see it: without the draft, while a reviewer may have to approve it."""
-        from assay.governance.review.visibility import as_asked
+        from assay.governance.review.visibility import redact_run
 
-        return as_asked(run or self.run(run_id), watched=self.may_need_review(run_id))
+        return redact_run(run or self.run(run_id), watched=self.may_need_review(run_id))
 
     def chat(self, question: str, thread: str = "", how: AskOptions | None = None) -> Steps:
         """One turn of a conversation: in the given thread, or in a new one."""
@@ -346,7 +346,7 @@ class Workspace:
 
         return chat.thread(self.context, name)
 
-    async def replay(self, run: Run) -> Replayed:
+    async def replay(self, run: Run) -> Replay:
         """Make a run again from its record alone, and compare the two."""
         from assay.workspace import rerun
 

@@ -27,7 +27,7 @@ from assay.core.events import (
     Withheld,
 )
 from assay.core.run import Run
-from assay.governance.replay import NoSearch, Replayed, replay
+from assay.governance.replay import NoSearch, Replay, replay
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles
@@ -45,7 +45,7 @@ REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events
 NOT_COPIED = (Withheld, Narrowed)  # withheld from this person
 
 
-async def replay_run(context: WorkspaceContext, run: Run) -> Replayed:
+async def replay_run(context: WorkspaceContext, run: Run) -> Replay:
     """Make the run again from its record, and compare the two. Vectors are compared only with a local embedder and an
     existing index; nothing else is needed."""
     if run.answer is None:

@@ -14,7 +14,7 @@ from assay.core.settings import secret
 from assay.core.types import Answer, Document, Outcome
 from assay.governance.review import gate
 from assay.governance.review.gate import Reviewer
-from assay.governance.review.visibility import for_asker
+from assay.governance.review.visibility import redact_event
 from assay.language.clean import clean_text
 from assay.store import documents
 from assay.store.runs import records, reviews
@@ -161,7 +161,7 @@ class ReviewService:
         texts = documents.texts_for(store, scope)
         chain = records.chain(store, run, review.who)
         found = [_hide_bases(event, scope) for event in records.events_of(store, run, review.who, texts, scope)]
-        return list(zip(chain, map(for_asker, found) if self._is_own(review) else found, strict=True))
+        return list(zip(chain, map(redact_event, found) if self._is_own(review) else found, strict=True))
 
     def decided(self, limit: int = 50) -> list[tuple[ReviewSheet, Reviewed]]:
         """Past decisions, the newest first, each with the answer as it then was."""
@@ -285,11 +285,11 @@ async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
     settings = context.settings
     if not settings.review_webhook:
         return 0
-    from assay.governance.review.webhook import Webhook, message
+    from assay.governance.review.webhook import Webhook, build_message
 
     hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
     waiting = reviews.untold(context.store)
     for each in waiting:
-        await hook.tell(message(each.run, each.seal, each.created, each.reasons), seconds)
+        await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
         reviews.told(context.store, each.id)
     return len(waiting)

@@ -76,7 +76,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
-    """What was erased: document ids, the number of records, files with older states. `backups` lists copies remote_hosts that
+    """What was erased: document ids, the number of records, files with older states. `backups` lists copies elsewhere that
     still hold the data; `whole` is False if some of it could not be erased yet."""
 
     documents: tuple[str, ...] = ()

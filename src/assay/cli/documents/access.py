@@ -98,7 +98,7 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
 
 
 def _seen(opened: Opened, owner: str) -> Opened:
-    return opened.seen_by(owner_named(whole(owner))) if owner else opened
+    return opened.for_principal(owner_named(whole(owner))) if owner else opened
 
 
 def _base(name: str) -> str:

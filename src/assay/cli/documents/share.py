@@ -32,7 +32,7 @@ def share(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        seen = opened.seen_by(owner_named(whole(owner))) if owner else opened
+        seen = opened.for_principal(owner_named(whole(owner))) if owner else opened
         base = seen.scope().named(whole(name))
         if not seen.principal.owns(base):
             raise UserError(f"The knowledge base {base.name!r} is not yours to change.")

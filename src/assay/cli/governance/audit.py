@@ -18,31 +18,35 @@ def seal(workspace: Workspace = None, json: Json = False) -> None:
     A server does so by itself, every `audit_minutes` and when it stops.
     """
     from assay.core.codec import to_json
-    from assay.governance.audit.seal import notary_of
+    from assay.governance.audit.seal import audit_context
     from assay.governance.audit.seal import seal as sign
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        notary = notary_of(opened.store, opened.path, opened.settings)
-        made = sign(notary)
+        context = audit_context(opened.store, opened.path, opened.settings)
+        made = sign(context)
     if json:
         print_json(to_json(made) if made else None)
         return
     if made is None:
         typer.echo("There are no records yet; nothing was signed.")
         return
-    where = f" and in {notary.place}" if notary.place else "; set `audit_copy`, for this alone finds accidents only"
+    where = (
+        f" and in {context.witness_file}"
+        if context.witness_file
+        else "; set `audit_copy`, for this alone finds accidents only"
+    )
     typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
 
 
 @app.command()
 def key(workspace: Workspace = None) -> None:
     """Print the public key that seals and bundles are signed with. It is made when there is none."""
-    from assay.governance.audit.seal import notary_of
+    from assay.governance.audit.seal import audit_context
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        typer.echo(notary_of(opened.store, opened.path, opened.settings).signer.public)
+        typer.echo(audit_context(opened.store, opened.path, opened.settings).signer.public)
 
 
 @app.command()

@@ -17,7 +17,7 @@ def export(
 ) -> None:
     """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
     from assay.core.errors import UserError
-    from assay.governance.audit.export import bundled
+    from assay.governance.audit.export import export_bundle
     from assay.workspace.facade import open_workspace
 
     file = (out or Path(f"{run}.zip")).expanduser()
@@ -27,7 +27,7 @@ def export(
         raise UserError(f"There is no folder {str(file.parent)!r} to write the bundle to.")
     with open_workspace(workspace) as opened:
         seen = opened.run_for_asker(run)
-        made = bundled(opened.store, opened.path, opened.settings, seen, opened.scope())
+        made = export_bundle(opened.store, opened.path, opened.settings, seen, opened.scope())
     try:
         file.write_bytes(made)
     except OSError:

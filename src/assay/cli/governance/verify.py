@@ -11,7 +11,7 @@ import typer
 from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
 
 if TYPE_CHECKING:
-    from assay.governance.audit.verify import Say, Verified
+    from assay.governance.audit.verify import ReportProgress, Verification
 
 SHOWN = 20  # faults that are printed
 
@@ -38,7 +38,7 @@ def verify(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        place = witness.place_of(str(copy) if copy else opened.settings.audit_copy, opened.path)
+        place = witness.witness_file(str(copy) if copy else opened.settings.audit_copy, opened.path)
         found = look(opened.store, place, run=run, key=key.strip().lower(), say=_progress(quiet or json))
     if json:
         print_json(as_data(found))
@@ -48,13 +48,13 @@ def verify(
     raise typer.Exit(0 if found.whole else 1)
 
 
-def _progress(silent: bool) -> Say:
+def _progress(silent: bool) -> ReportProgress:
     if silent or not sys.stderr.isatty():
         return lambda done, every: None
     return lambda done, every: aside().print(f"{done:,} of {every:,} records", style="dim")
 
 
-def as_data(found: Verified) -> dict[str, object]:
+def as_data(found: Verification) -> dict[str, object]:
     return {
         "whole": found.whole,
         "records": found.records,
@@ -73,7 +73,7 @@ def as_data(found: Verified) -> dict[str, object]:
     }
 
 
-def describe_verification(found: Verified, *, placed: bool = False) -> list[str]:
+def describe_verification(found: Verification, *, placed: bool = False) -> list[str]:
     """What came of it, a line each."""
     rate = f" ({found.records / found.seconds:,.0f} a second)" if found.seconds > 0.5 else ""
     lines = [f"{found.records:,} records of {found.runs:,} runs were checked in {found.seconds:.1f} s{rate}."]

@@ -13,7 +13,7 @@ from assay.cli.view.follow import EXIT, Show, end, follow
 
 if TYPE_CHECKING:
     from assay.core.run import Run
-    from assay.governance.replay import Replayed
+    from assay.governance.replay import Replay
     from assay.workspace.facade import Workspace as Opened
 
 RunName = Annotated[str, typer.Argument(help="A run, as `assay runs` gives it.")]
@@ -94,7 +94,7 @@ def _replay_recorded(opened: Opened, recorded: Run, format: OutputFormat, json: 
     return typer.Exit(1 if failed or made.answer is None else EXIT[made.answer.outcome])
 
 
-def _with_answer(recorded: Run, made: Replayed) -> Run:
+def _with_answer(recorded: Run, made: Replay) -> Run:
     """The run with the answer that was made again: what is printed is that one, and not the recorded one."""
     from assay.core.events import Answered
 
@@ -103,7 +103,7 @@ def _with_answer(recorded: Run, made: Replayed) -> Run:
     return replace(recorded, events=tuple(last if isinstance(each, Answered) else each for each in recorded.events))
 
 
-def describe_comparison(made: Replayed) -> list[str]:
+def describe_comparison(made: Replay) -> list[str]:
     """Whether what was made again is what was recorded, in words."""
     if made.as_recorded:
         return _as_recorded(made)
@@ -124,7 +124,7 @@ def describe_comparison(made: Replayed) -> list[str]:
     return lines
 
 
-def _as_recorded(made: Replayed) -> list[str]:
+def _as_recorded(made: Replay) -> list[str]:
     whole = "The answer is the recorded one. No model was asked."
     older = "An earlier version of Assay decided this run: its conclusions were taken as recorded."
     checked = f"Checked against the documents: {made.checked} quotations, and every citation and verdict of the answer."
@@ -140,7 +140,7 @@ def diff(
     json: Json = False,
 ) -> None:
     """Show what differs between two runs: question, route, plan, searches, evidence, claims, answer, cost."""
-    from assay.governance.difference import difference, in_lines
+    from assay.governance.difference import difference, render_difference
     from assay.store import documents
     from assay.workspace.facade import open_workspace
 
@@ -161,5 +161,5 @@ def diff(
         ]
         print_json({"a": a, "b": b, "same": told.same, "parts": parts})
         return
-    for line in in_lines(told):
+    for line in render_difference(told):
         console().print(plain(line), markup=False)

@@ -126,7 +126,7 @@ def remove(
         if heir:
             count = handover.hand_over(opened.store, opened.cache, member.name, heir)
             say(f"{heir} has now: {_bases(count)}, with all runs and threads.")
-        elif left := opened.seen_by(member.principal).scope().bases:
+        elif left := opened.for_principal(member.principal).scope().bases:
             own = [base.name for base in left if base.owner == member.name]
             if own:
                 say(f"Left behind: {', '.join(own)}. Whoever is added as {member.name} gets them.")

@@ -25,7 +25,7 @@ from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Document, Usage, file_name
 from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE
-from assay.governance.audit.seal import Sealer, notary_of, seal
+from assay.governance.audit.seal import AuditContext, audit_context, seal
 from assay.store import documents
 from assay.store.database import Store
 from assay.store.runs import budgets, seals
@@ -52,7 +52,7 @@ answer.md         the answer, for reading
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ExportView:
     """A run as the person who exports it may see it, and where the words of documents come from."""
 
     run: Run
@@ -61,42 +61,42 @@ class Seen:
     spent: Usage
 
 
-def bundled(store: Store, folder: Path, settings: Settings, run: Run, scope: Scope) -> bytes:
+def export_bundle(store: Store, folder: Path, settings: Settings, run: Run, scope: Scope) -> bytes:
     """The bundle of a run, which is given as a person with this scope may see it."""
     texts = documents.texts_for(store, scope)
     spent = budgets.spent_by_run(store, run.id)
-    seen = Seen(run, texts, lambda document: documents.get(store, document, scope), spent)
-    return bundle(notary_of(store, folder, settings), seen)
+    seen = ExportView(run, texts, lambda document: documents.get(store, document, scope), spent)
+    return build_bundle(audit_context(store, folder, settings), seen)
 
 
-def bundle(notary: Sealer, seen: Seen) -> bytes:
+def build_bundle(context: AuditContext, seen: ExportView) -> bytes:
     """The bundle, a zip; the head is signed anew where the run goes beyond the last one."""
     run = seen.run
     if run.held or run.rejected:
         raise UserError(
             f"Run {run.id} was not delivered: a reviewer has it, or has rejected it. There is nothing to export."
         )
-    rows = _rows(notary, run.id)
-    files = dict(_files(notary, seen, rows))
+    rows = _rows(context, run.id)
+    files = dict(_files(context, seen, rows))
     payloads = {row.seq: json.loads(row.body) for row in rows if row.body and _name(row) in files}
     manifest = {
         "format": "assay-bundle",
         "version": 1,
         "assay": __version__,
         "run": run.id,
-        "made": notary.store.now(),
-        "key": notary.signer.public,
+        "made": context.store.now(),
+        "key": context.signer.public,
         "withheld": [row.seq for row in rows if row.seq not in payloads],
-        **_about(seen, [run.events[seq] for seq in payloads]),
+        **_manifest_summary(seen, [run.events[seq] for seq in payloads]),
         "files": {name: digest(data) for name, data in sorted(files.items())},
     }
     files[MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode()
-    files[SIGNATURE] = notary.signer.sign(files[MANIFEST]).encode() + b"\n"
-    return _zipped(files)
+    files[SIGNATURE] = context.signer.sign(files[MANIFEST]).encode() + b"\n"
+    return _zip_files(files)
 
 
-def _rows(notary: Sealer, run: str) -> list[Row]:
-    with notary.store.read() as connection:
+def _rows(context: AuditContext, run: str) -> list[Row]:
+    with context.store.read() as connection:
         found = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
         rows = [Row(*row) for row in found]
     if not rows:
@@ -108,15 +108,15 @@ def _name(row: Row) -> str:
     return f"payloads/{row.seq:05}-{row.kind}.json"
 
 
-def _files(notary: Sealer, seen: Seen, rows: list[Row]) -> Iterator[tuple[str, bytes]]:
+def _files(context: AuditContext, seen: ExportView, rows: list[Row]) -> Iterator[tuple[str, bytes]]:
     run = seen.run
-    told = [row for row in rows if row.seq < len(run.events) and _shown(row, run.events[row.seq], seen.texts)]
+    told = [row for row in rows if row.seq < len(run.events) and _may_export(row, run.events[row.seq], seen.texts)]
     line = ("run", "seq", "at", "kind", "digest", "prev", "hash", "n")
     yield RECORDS, _lines({name: getattr(row, name) for name in line} for row in rows)
     for row in told:
         yield _name(row), (row.body or "").encode()
     yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in told], seen.texts))
-    yield PROOF, (dumps(_proof(notary, rows[-1])) + "\n").encode()
+    yield PROOF, (dumps(_proof(context, rows[-1])) + "\n").encode()
     for name in sorted({event.prompt for event in run.events if isinstance(event, ModelReplied)}):
         try:
             yield f"prompts/{name}.md", prompts.template(name).encode()
@@ -129,7 +129,7 @@ def _files(notary: Sealer, seen: Seen, rows: list[Row]) -> Iterator[tuple[str, b
     yield "README.txt", README.format(name=run.id, version=__version__).encode()
 
 
-def _shown(row: Row, event: Event, texts: Texts) -> bool:
+def _may_export(row: Row, event: Event, texts: Texts) -> bool:
     """Whether a payload may go out as it stands: nothing in it was erased, withheld, or blanked for this person."""
     if row.body is None or isinstance(event, Withheld):
         return False
@@ -162,28 +162,28 @@ def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
             yield {"doc_id": document, "start": start, "end": end, "digest": covered, "text": words}
 
 
-def _proof(notary: Sealer, last: Row) -> dict[str, Any]:
+def _proof(context: AuditContext, last: Row) -> dict[str, Any]:
     """The head that was signed soonest after the run's last record, and what leads from one to the other: digests of
     others' records, which tell nothing but how many there are."""
-    key = notary.signer.public
+    key = context.signer.public
 
     def found() -> Seal | None:
-        with notary.store.read() as connection:
+        with context.store.read() as connection:
             return seals.covering(connection, last.n, key)
 
     head = found()
     if head is None:
-        seal(notary)
+        seal(context)
         head = found()
     if head is None:
         raise StoreError("The head of all records could not be signed: run `assay verify`.")
-    with notary.store.read() as connection:
+    with context.store.read() as connection:
         before = seals.record_at(connection, last.n - 1)
         after = [hash for _, _, _, hash, _ in seals.lines(connection, last.n, head.n)]
     return {"head": to_json(head), "before": before[3] if before else START, "after": after}
 
 
-def _about(seen: Seen, events: list[Event]) -> dict[str, Any]:
+def _manifest_summary(seen: ExportView, events: list[Event]) -> dict[str, Any]:
     """What took part, at a glance; all of it is in the payloads too, but for what is known of documents."""
     run = seen.run
     consulted = [event for event in events if isinstance(event, ModelReplied)]
@@ -210,7 +210,7 @@ def _about(seen: Seen, events: list[Event]) -> dict[str, Any]:
     }
 
 
-def _zipped(files: Mapping[str, bytes]) -> bytes:
+def _zip_files(files: Mapping[str, bytes]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in sorted(files, key=lambda name: (name != "README.txt", name)):

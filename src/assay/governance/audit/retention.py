@@ -24,7 +24,7 @@ WHY = "older than {days} days"
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class RetentionResult:
     """What was erased for its age, and before which moment that was recorded."""
 
     runs: int
@@ -32,14 +32,14 @@ class Gone:
     before: str
 
 
-def too_short(days: int) -> bool:
+def is_too_short(days: int) -> bool:
     return 0 < days < SHORTEST
 
 
-def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Gone:
+def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> RetentionResult:
     """Erase what was recorded in runs whose last record is older than so many days; 0 keeps all. Less than six months only
     where somebody says that it is meant."""
-    if too_short(days) and not shorter:
+    if is_too_short(days) and not shorter:
         raise UserError(
             f"Records are kept for at least {SHORTEST} days (six months), not {days}. If fewer are meant, say --shorter."
         )
@@ -58,13 +58,13 @@ def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Gon
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
             connection.execute(update(reviews).where(reviews.c.run.in_(batch)).values(note="", reasons=[]))
             let_go(connection, batch)
-            _untitled(connection, batch)
+            _clear_titles(connection, batch)
             if gone:
                 records.note(connection, store, Erased(WHY.format(days=days), by, (), gone))
         count, erased = count + len(gone), erased + len(places)
     if erased:
         _flush(store)
-    return Gone(count, erased, before)
+    return RetentionResult(count, erased, before)
 
 
 def _earlier(moment: str, days: int) -> str:
@@ -91,7 +91,7 @@ def _batches(store: Store, before: str) -> Iterator[list[str]]:
         yield found[first : first + AT_ONCE]
 
 
-def _untitled(connection: Connection, batch: list[str]) -> None:
+def _clear_titles(connection: Connection, batch: list[str]) -> None:
     """A conversation is called by its first question: without its turns it has no name."""
     told = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
     own = select(turns.c.thread).where(turns.c.run.in_(batch))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from assay.core.errors import StoreError
 from assay.core.settings import Settings
 from assay.governance.audit import witness
-from assay.governance.audit.sign import Signer, key_file, signer_in
+from assay.governance.audit.sign import Signer, key_file, load_signer
 from assay.store.database import Store
 from assay.store.runs import seals
 from assay.store.runs.seals import Seal
@@ -28,55 +28,61 @@ OTHER_KEY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sealer:
+class AuditContext:
     """What sealing needs of a workspace."""
 
     store: Store
     folder: Path
     key: Path
-    place: Path | None  # the witness's file
+    witness_file: Path | None  # in the second place
 
     @property
     def signer(self) -> Signer:
         with FileLock(self.folder / LOCK):
-            return signer_in(self.key)
+            return load_signer(self.key)
 
 
-def notary_of(store: Store, folder: Path, settings: Settings) -> Sealer:
-    return Sealer(store, folder, key_file(folder, settings.audit_key), witness.place_of(settings.audit_copy, folder))
+def audit_context(store: Store, folder: Path, settings: Settings) -> AuditContext:
+    return AuditContext(
+        store, folder, key_file(folder, settings.audit_key), witness.witness_file(settings.audit_copy, folder)
+    )
 
 
-def seal(notary: Sealer) -> Seal | None:
+def seal(context: AuditContext) -> Seal | None:
     """Sign the head, first in the second place and then here; the last seal where nothing came since, none where there is
     nothing to sign. Records that contradict the witness are never signed."""
-    with notary.store.read() as connection:
+    with context.store.read() as connection:
         if seals.head(connection) is None:
             return None
-    signer = notary.signer
-    with FileLock(notary.folder / LOCK):
-        with notary.store.read() as connection:
-            made = _sealed(connection, notary, signer)
-        seals.add(notary.store, made)
+    signer = context.signer
+    with FileLock(context.folder / LOCK):
+        with context.store.read() as connection:
+            made = _sealed(connection, context, signer)
+        seals.add(context.store, made)
     return made
 
 
-def _sealed(connection: Connection, notary: Sealer, signer: Signer) -> Seal:
+def _sealed(connection: Connection, context: AuditContext, signer: Signer) -> Seal:
     n, link = seals.head(connection) or (0, "")
-    before = witness.ended(notary.place) if notary.place else witness.Ended(seal=seals.last(connection))
-    _agree(connection, notary, before, seals.last(connection))
+    before = (
+        witness.read_end(context.witness_file)
+        if context.witness_file
+        else witness.WitnessEnd(seal=seals.last(connection))
+    )
+    _agree(connection, context, before, seals.last(connection))
     if before.seal is not None and (before.seal.n, before.seal.key) == (n, signer.public):
         return before.seal
-    if notary.place is not None and before.seal is not None and before.seal.key != signer.public:
-        raise StoreError(OTHER_KEY.format(place=str(notary.place), key=str(notary.key)))
-    bare = Seal(seals.identity(connection), n, link, notary.store.now(), signer.public)
+    if context.witness_file is not None and before.seal is not None and before.seal.key != signer.public:
+        raise StoreError(OTHER_KEY.format(place=str(context.witness_file), key=str(context.key)))
+    bare = Seal(seals.identity(connection), n, link, context.store.now(), signer.public)
     made = replace(bare, signature=signer.sign(bare.signed))
-    if notary.place is not None:
+    if context.witness_file is not None:
         lines = seals.lines(connection, before.line.n if before.line else 0, n)
-        witness.append(notary.place, witness.spelt(lines), made, torn=before.torn)
+        witness.append(context.witness_file, witness.format_records(lines), made, torn=before.torn)
     return made
 
 
-def _agree(connection: Connection, notary: Sealer, before: witness.Ended, own: Seal | None) -> None:
+def _agree(connection: Connection, context: AuditContext, before: witness.WitnessEnd, own: Seal | None) -> None:
     """What was sealed last is still there, as far as two looks can tell; `verify` looks at everything."""
     line = before.line
     found = seals.record_at(connection, line.n) if line else None
@@ -87,4 +93,4 @@ def _agree(connection: Connection, notary: Sealer, before: witness.Ended, own: S
             not each or (at is not None and at[3] == each.link and each.workspace == seals.identity(connection))
         )
     if not same:
-        raise StoreError(DIFFERS.format(place=str(notary.place or notary.folder)))
+        raise StoreError(DIFFERS.format(place=str(context.witness_file or context.folder)))

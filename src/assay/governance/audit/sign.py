@@ -29,7 +29,7 @@ class Signer:
         return self._key.sign(message).hex()
 
 
-def genuine(key: str, signature: str, message: bytes) -> bool:
+def is_signed_by(key: str, signature: str, message: bytes) -> bool:
     """Whether the owner of this public key signed the message; whatever is no key or no signature did not."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -45,18 +45,18 @@ def key_file(folder: Path, setting: str) -> Path:
     return Path(setting).expanduser() if setting else folder / KEY
 
 
-def signer_in(file: Path) -> Signer:
+def load_signer(file: Path) -> Signer:
     """The key in this file; made, for its owner's eyes alone, when there is none."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:
-        data = _made(file)
+        data = _create_key(file)
     except OSError as error:
         raise UserError(f"The audit key {str(file)!r} cannot be read: {error.strerror}.") from error
-    return _read(data, file)
+    return _parse_key(data, file)
 
 
-def _read(data: bytes, file: Path) -> Signer:
+def _parse_key(data: bytes, file: Path) -> Signer:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -69,7 +69,7 @@ def _read(data: bytes, file: Path) -> Signer:
     return Signer(key)
 
 
-def _made(file: Path) -> bytes:
+def _create_key(file: Path) -> bytes:
     """A new key, complete in its place or not there: somebody else may be making one at this moment."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

@@ -18,8 +18,8 @@ from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
 from assay.governance.audit import witness
-from assay.governance.audit.place import Here, told_apart
-from assay.governance.audit.sign import genuine
+from assay.governance.audit.sign import is_signed_by
+from assay.governance.audit.tampering import StoredRecord, classify_difference
 from assay.store.database import DAMAGED, Store
 from assay.store.dialect import DriverError
 from assay.store.runs import seals
@@ -29,11 +29,11 @@ from assay.store.runs.seals import Seal
 MOST = 100  # faults that are told; the first is the one that matters
 LAST = 1 << 62  # after all that have a place of their own
 STEP = 10_000  # records between two words about progress
-Say = Callable[[int, int], None]  # records looked at, and how many there are
+ReportProgress = Callable[[int, int], None]  # records looked at, and how many there are
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class LastSeal:
     """The last signed head that everything up to it agrees with."""
 
     n: int
@@ -43,7 +43,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class Verification:
     """What was looked at and what is wrong with it, the first bad record first. `since` counts the records after the last
     signed head: what somebody did to those, and chained anew, cannot be found yet."""
 
@@ -51,7 +51,7 @@ class Verified:
     runs: int
     erased: int  # payloads that are gone, with a note that says why
     faults: tuple[Fault, ...]
-    sealed: Sealed | None
+    sealed: LastSeal | None
     since: int
     witnessed: bool  # against a second place
     seconds: float
@@ -62,45 +62,45 @@ class Verified:
 
 
 def verify(
-    store: Store, place: Path | None, *, run: str = "", key: str = "", say: Say = lambda _, __: None
-) -> Verified:
+    store: Store, place: Path | None, *, run: str = "", key: str = "", say: ReportProgress = lambda _, __: None
+) -> Verification:
     """Look at every record, or at those of one run. `place` is the witness's file; `key`, if any, must have signed."""
     try:
-        return _verified(store, place, run, key, say, nullcontext)
+        return _verify(store, place, run, key, say, nullcontext)
     except StoreError as error:
         if "decode" not in str(error):
             raise
-    return _verified(store, place, run, key, say, _as_it_stands)  # text that is no text: somebody has put it there
+    return _verify(store, place, run, key, say, _lenient_text)  # text that is no text: somebody has put it there
 
 
-def _verified(
+def _verify(
     store: Store,
     place: Path | None,
     run: str,
     key: str,
-    say: Say,
+    say: ReportProgress,
     reading: Callable[[Connection], AbstractContextManager[object]],
-) -> Verified:
+) -> Verification:
     begun = time.monotonic()
     # Before the records are looked at: what is sealed meanwhile is not missed.
-    size = witness.size_of(place) if place else 0
+    size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
         erased = erasures(connection, run)
         found: list[Fault] = []
         parted: Fault | None = None
         if run:
-            found += _one_run(connection, run, place, size, erased)
+            found += _single_run_faults(connection, run, place, size, erased)
         else:
-            found += _in_order(connection, place, size)
+            found += _log_faults(connection, place, size)
             parted = found[0] if found else None
-            found += _runs(connection, erased, say)
-            found += _strays(connection)
-        sealed, wrong = _heads(connection, place, size, key)
+            found += _run_faults(connection, erased, say)
+            found += _stray_payloads(connection)
+        sealed, wrong = _check_heads(connection, place, size, key)
         counts = _counts(connection, run)
         last = seals.head(connection)
-    return Verified(
+    return Verification(
         *counts,
-        _told(found + wrong, parted),
+        _sort_faults(found + wrong, parted),
         sealed,
         (last[0] if last else 0) - (sealed.n if sealed else 0),
         bool(place and size),
@@ -111,7 +111,7 @@ def _verified(
 MISSING = frozenset({What.removed, What.cut_off, What.run_removed, What.payload_removed})
 
 
-def _told(found: list[Fault], parted: Fault | None) -> tuple[Fault, ...]:
+def _sort_faults(found: list[Fault], parted: Fault | None) -> tuple[Fault, ...]:
     """One fault for each record, in the order of records. Up to where store and witness part (`parted`) no record is missing;
     and where a note on erasing is in doubt, so is what it may have named: such faults come after what they follow from."""
     doubts = [each.n for each in found if each is parted or each.run == WORKSPACE]
@@ -128,7 +128,7 @@ def _told(found: list[Fault], parted: Fault | None) -> tuple[Fault, ...]:
 
 
 @contextmanager
-def _as_it_stands(connection: Connection) -> Iterator[None]:
+def _lenient_text(connection: Connection) -> Iterator[None]:
     """Text that is no text is read all the same, which takes longer."""
     driver: Any = connection.connection.driver_connection
     if not hasattr(driver, "text_factory"):
@@ -145,14 +145,14 @@ def _as_it_stands(connection: Connection) -> Iterator[None]:
 # --- the chain over all records -------------------------------------------------------------------------------------
 
 
-def _in_order(connection: Connection, place: Path | None, size: int) -> Iterator[Fault]:
+def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[Fault]:
     """The first record that is not what the witness says, or, where that says nothing more, not what its link says."""
-    told = witness.lines(place, size) if place else iter(())
+    told = witness.read_records(place, size) if place else iter(())
     link, before = START, 0
-    for row in _log(connection):
+    for row in _stored_records(connection):
         line = next(told, None)
         if line is not None and (row.n, row.run, row.seq, row.hash) != line[:4]:
-            yield told_apart(connection, row, line, place, size)
+            yield classify_difference(connection, row, line, place, size)
             return
         link = link_of(row.n, row.hash, link) or ""
         if row.n != before + 1:
@@ -167,8 +167,10 @@ def _in_order(connection: Connection, place: Path | None, size: int) -> Iterator
         yield Fault(line.run, line.seq, What.cut_off, line.n)
 
 
-def _log(connection: Connection) -> Iterator[Here]:
-    return map(Here._make, _stream(connection, "SELECT n, run, seq, hash, link, digest FROM records ORDER BY n"))
+def _stored_records(connection: Connection) -> Iterator[StoredRecord]:
+    return map(
+        StoredRecord._make, _stream(connection, "SELECT n, run, seq, hash, link, digest FROM records ORDER BY n")
+    )
 
 
 def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
@@ -188,7 +190,7 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
 # --- the chain of each run ------------------------------------------------------------------------------------------
 
 
-def _runs(connection: Connection, erased: Erasures, say: Say) -> Iterator[Fault]:
+def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -> Iterator[Fault]:
     listed = _entries(connection)
     listing = next(listed, None)
     every = connection.scalar(text("SELECT count(*) FROM records")) or 0
@@ -235,7 +237,7 @@ def _entries(connection: Connection) -> Iterator[tuple[str, Entry]]:
     return ((run, Entry(bool(delivered), bool(gated))) for run, delivered, gated in rows)
 
 
-def _strays(connection: Connection) -> Iterator[Fault]:
+def _stray_payloads(connection: Connection) -> Iterator[Fault]:
     """Payloads without a record."""
     found = connection.execute(
         text(
@@ -248,11 +250,13 @@ def _strays(connection: Connection) -> Iterator[Fault]:
         yield Fault(run, seq, What.payload_inserted, LAST)
 
 
-def _one_run(connection: Connection, run: str, place: Path | None, size: int, erased: Erasures) -> Iterator[Fault]:
+def _single_run_faults(
+    connection: Connection, run: str, place: Path | None, size: int, erased: Erasures
+) -> Iterator[Fault]:
     """The same for one run: its chain, and each of its records against the witness."""
     rows = [Row(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
     entry = connection.execute(text("SELECT delivered, gated FROM runs WHERE id = :run"), {"run": run}).first()
-    own = [each for each in witness.lines(place, size) if each.run == run] if place else []
+    own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     by_place = {row.seq: row for row in rows}
@@ -263,8 +267,8 @@ def _one_run(connection: Connection, run: str, place: Path | None, size: int, er
             yield Fault(run, line.seq, what, line.n)
             break
         if (row.n, row.hash) != (line.n, line.hash):
-            here = Here(row.n, row.run, row.seq, row.hash, "", row.digest)
-            yield told_apart(connection, here, line, place, size)
+            here = StoredRecord(row.n, row.run, row.seq, row.hash, "", row.digest)
+            yield classify_difference(connection, here, line, place, size)
             break
     yield from run_faults(run, rows, Entry(bool(entry[0]), bool(entry[1])) if entry else None, erased)
 
@@ -272,24 +276,28 @@ def _one_run(connection: Connection, run: str, place: Path | None, size: int, er
 # --- signed heads ---------------------------------------------------------------------------------------------------
 
 
-def _heads(connection: Connection, place: Path | None, size: int, key: str) -> tuple[Sealed | None, list[Fault]]:
+def _check_heads(
+    connection: Connection, place: Path | None, size: int, key: str
+) -> tuple[LastSeal | None, list[Fault]]:
     """The last signed head, and what is wrong with any of them."""
     wrong: list[str] = []
     workspace = seals.identity(connection)
-    own = _checked(connection, seals.every(connection), workspace, "" if place else key, wrong, "in the workspace")
+    own = _last_valid_seal(
+        connection, seals.every(connection), workspace, "" if place else key, wrong, "in the workspace"
+    )
     if key and not (size if place else own or wrong):
         wrong.append("nothing was signed with the key that was named")
     if not place:
-        return (Sealed(own.n, own.at, "the workspace", own.key) if own else None), _as_faults(wrong)
+        return (LastSeal(own.n, own.at, "the workspace", own.key) if own else None), _as_faults(wrong)
     if not size:
         if own:
             wrong.append("the second place has lost its witness")
         return None, _as_faults(wrong)
-    last = _checked(connection, witness.heads(place, size), workspace, key, wrong, "in the second place")
-    return (Sealed(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
+    last = _last_valid_seal(connection, witness.read_heads(place, size), workspace, key, wrong, "in the second place")
+    return (LastSeal(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
 
 
-def _checked(
+def _last_valid_seal(
     connection: Connection, told: Iterator[Seal], workspace: str, key: str, wrong: list[str], where: str
 ) -> Seal | None:
     last = None
@@ -300,7 +308,7 @@ def _checked(
             wrong.append(f"head {seal.n} {where} is of another workspace")
         elif seal.key != expected:
             wrong.append(f"head {seal.n} {where} was signed with another key")
-        elif not genuine(seal.key, seal.signature, seal.signed):
+        elif not is_signed_by(seal.key, seal.signature, seal.signed):
             wrong.append(f"head {seal.n} {where} was not signed with its key")
         elif found is None or found[3] != seal.link:
             wrong.append(f"head {seal.n} {where} is of other records than there are")

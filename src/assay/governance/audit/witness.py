@@ -19,7 +19,7 @@ MARK = 12  # hexadecimal digits of a payload's digest: they tell a record that w
 BLOCK = 1 << 20  # bytes that are written at once
 
 
-class Line(NamedTuple):
+class WitnessLine(NamedTuple):
     """What the witness says of one record."""
 
     n: int
@@ -30,15 +30,15 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class WitnessEnd:
     """Where a witness stands: its last record and its last signed head; whether its last line was torn."""
 
-    line: Line | None = None
+    line: WitnessLine | None = None
     seal: Seal | None = None
     torn: bool = False
 
 
-def place_of(copy: str, folder: Path) -> Path | None:
+def witness_file(copy: str, folder: Path) -> Path | None:
     """The witness's file, where a second place is set."""
     if not copy:
         return None
@@ -50,18 +50,18 @@ def place_of(copy: str, folder: Path) -> Path | None:
     return second / FILE
 
 
-def size_of(file: Path) -> int:
+def file_size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def lines(file: Path, upto: int) -> Iterator[Line]:
+def read_records(file: Path, upto: int) -> Iterator[WitnessLine]:
     """What the first `upto` bytes say of records, in order; what says nothing is passed over."""
-    return (each for line in _read(file, upto, b"[") if isinstance(each := _said(line), Line))
+    return (each for line in _read(file, upto, b"[") if isinstance(each := _parse_line(line), WitnessLine))
 
 
-def heads(file: Path, upto: int) -> Iterator[Seal]:
+def read_heads(file: Path, upto: int) -> Iterator[Seal]:
     """The signed heads in them."""
-    return (each for line in _read(file, upto, b"{") if isinstance(each := _said(line), Seal))
+    return (each for line in _read(file, upto, b"{") if isinstance(each := _parse_line(line), Seal))
 
 
 def _read(file: Path, upto: int, first: bytes) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ def _read(file: Path, upto: int, first: bytes) -> Iterator[bytes]:
                 yield line
 
 
-def _said(line: bytes) -> Line | Seal | None:
+def _parse_line(line: bytes) -> WitnessLine | Seal | None:
     if not line.endswith(b"\n"):
         return None
     try:
@@ -88,7 +88,7 @@ def _said(line: bytes) -> Line | Seal | None:
             right = (
                 type(n) is int and 0 < n < MOST and type(run) is type(hash) is type(mark) is str and type(seq) is int
             )
-            return Line(n, run, seq, hash, mark) if right and 0 <= seq < MOST else None
+            return WitnessLine(n, run, seq, hash, mark) if right and 0 <= seq < MOST else None
         return Seal(**told)
     except (ValueError, TypeError):
         return None
@@ -97,41 +97,43 @@ def _said(line: bytes) -> Line | Seal | None:
 _parsed = json.JSONDecoder().decode
 
 
-def ended(file: Path) -> Ended:
+def read_end(file: Path) -> WitnessEnd:
     """How a witness ends, read from its end backwards."""
     if not file.exists():
-        return Ended()
-    size = size_of(file)
+        return WitnessEnd()
+    size = file_size(file)
     back = 1 << 16
     while True:
         with file.open("rb") as tail:
             tail.seek(max(size - back, 0))
             block = tail.read(size - max(size - back, 0))
-        lines = block.splitlines(keepends=True)
-        said = [each for each in map(_said, lines if back >= size else lines[1:]) if each is not None]
-        line = next((each for each in reversed(said) if isinstance(each, Line)), None)
+        read_records = block.splitlines(keepends=True)
+        said = [
+            each for each in map(_parse_line, read_records if back >= size else read_records[1:]) if each is not None
+        ]
+        line = next((each for each in reversed(said) if isinstance(each, WitnessLine)), None)
         seal = next((each for each in reversed(said) if isinstance(each, Seal)), None)
         if back >= size or (line and seal):
-            return Ended(line, seal, bool(block) and not block.endswith(b"\n"))
+            return WitnessEnd(line, seal, bool(block) and not block.endswith(b"\n"))
         back *= 4
 
 
-def spelt(lines: Iterable[tuple[int, str, int, str, str]]) -> Iterator[bytes]:
+def format_records(read_records: Iterable[tuple[int, str, int, str, str]]) -> Iterator[bytes]:
     """Lines of the witness for these records."""
-    for n, run, seq, hash, covered in lines:
+    for n, run, seq, hash, covered in read_records:
         yield dumps([n, run, seq, hash, covered[:MARK]]).encode() + b"\n"
 
 
-def head_line(seal: Seal) -> bytes:
+def format_head(seal: Seal) -> bytes:
     told = {name: getattr(seal, name) for name in ("workspace", "n", "link", "at", "key", "signature")}
     return dumps(told).encode() + b"\n"
 
 
-def append(file: Path, lines: Iterable[bytes], seal: Seal, *, torn: bool) -> None:
+def append(file: Path, read_records: Iterable[bytes], seal: Seal, *, torn: bool) -> None:
     """The records' lines, on disk, and then their signed head. Nothing that is there is touched."""
-    with _opened(file) as out:
+    with _open_for_append(file) as out:
         block = bytearray(b"\n" if torn else b"")
-        for line in lines:
+        for line in read_records:
             block += line
             if len(block) >= BLOCK:
                 out.write(block)
@@ -139,12 +141,12 @@ def append(file: Path, lines: Iterable[bytes], seal: Seal, *, torn: bool) -> Non
         out.write(block)
         out.flush()
         os.fsync(out.fileno())
-        out.write(head_line(seal))
+        out.write(format_head(seal))
         out.flush()
         os.fsync(out.fileno())
 
 
-def _opened(file: Path) -> BinaryIO:
+def _open_for_append(file: Path) -> BinaryIO:
     try:
         return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
     except OSError as error:

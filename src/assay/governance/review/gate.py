@@ -13,7 +13,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Answer
-from assay.governance.review.policy import BEGUN, policy_of, review_reasons
+from assay.governance.review.policy import BEGUN, parse_policy, review_reasons
 from assay.store.access import grants, members
 from assay.store.database import Store
 from assay.store.runs import reviews
@@ -77,7 +77,7 @@ def check_still_allowed(connection: Connection, reviewer: Reviewer, run: str, do
 def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answer], tuple[str, ...]]:
     """A function that gives the reasons why an answer has to be reviewed, by the settings and the marked bases as they are
     now. A run that was once gated stays so."""
-    policy = policy_of(settings)
+    policy = parse_policy(settings)
 
     def reasons(run: Run, answer: Answer) -> tuple[str, ...]:
         found = review_reasons(run, answer, policy, lambda ids: reviews.marked(store, ids))
@@ -89,5 +89,5 @@ def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answe
 def may_need_review(store: Store, settings: Settings, run: str) -> bool:
     """Whether the answer of a run waits for a reviewer, or may still have to. Then whoever asked does not see the draft."""
     return reviews.is_gated(store, run) or (
-        not reviews.is_delivered(store, run) and (not policy_of(settings).idle or bool(reviews.marks(store)))
+        not reviews.is_delivered(store, run) and (not parse_policy(settings).idle or bool(reviews.marks(store)))
     )

@@ -73,7 +73,7 @@ class Policy:
         return self == Policy()
 
 
-def policy_of(settings: Settings) -> Policy:
+def parse_policy(settings: Settings) -> Policy:
     """The policy that the settings name; a class that nobody knows is an error, and not a gap in it."""
     named = [each.strip() for each in settings.review_classes.split(",") if each.strip()]
     own = tuple(each[len(WORD) :].strip() for each in named if each.lower().startswith(WORD))
@@ -107,7 +107,7 @@ def review_reasons(
     found = [STAKES] if run.asked.stakes is Stakes.high else []
     found += [ALWAYS] if policy.always else []
     found += [MARKED] if marked(used) else []  # which one is not told: a reviewer, or a webhook, may not know of it
-    found += _spoken_of(run, answer, policy)
+    found += _topic_reasons(run, answer, policy)
     if policy.flagged and any(each.flagged for each in evidence):  # who has read it may follow it and cite another
         found.append(FLAGGED)
     found += _support(run, answer, policy.support)
@@ -119,7 +119,7 @@ def review_reasons(
     return tuple(found)
 
 
-def _spoken_of(run: Run, answer: Answer, policy: Policy) -> list[str]:
+def _topic_reasons(run: Run, answer: Answer, policy: Policy) -> list[str]:
     """The kinds and the words that the question, or the answer, speaks of. Which word of the answer it was is not told: the
     reason is seen before the answer is."""
     if not policy.classes and not policy.words:
@@ -127,19 +127,19 @@ def _spoken_of(run: Run, answer: Answer, policy: Policy) -> list[str]:
     headings = [block.heading for block in answer.blocks]
     claims = [claim.words for claim in (*answer.claims, *answer.near)]
     said = [run.asked.question, run.question, answer.said, *answer.gaps, *headings, *claims]
-    words = spoken("\n".join(said))
-    found = [f"it is about a {name} matter" for name in policy.classes if speaks_of(words, CLASSES[name])]
-    return found + [f"it speaks of {word!r}" for word in policy.words if speaks_of(words, (word,))]
+    words = normalise_words("\n".join(said))
+    found = [f"it is about a {name} matter" for name in policy.classes if mentions_any(words, CLASSES[name])]
+    return found + [f"it speaks of {word!r}" for word in policy.words if mentions_any(words, (word,))]
 
 
-def spoken(text: str) -> str:
+def normalise_words(text: str) -> str:
     """Words as they are compared: one space between them, no accents, no capitals, nothing that cannot be seen."""
     return " " + " ".join(re.findall(r"[^\W_]+", fold_case(clean_text(text)))) + " "
 
 
-def speaks_of(words: str, listed: Sequence[str]) -> bool:
+def mentions_any(words: str, listed: Sequence[str]) -> bool:
     """Whether any of these stands there as a whole word, or as its plural."""
-    spelt = (spoken(each).strip() for each in listed)
+    spelt = (normalise_words(each).strip() for each in listed)
     return any(f" {each}{ending} " in words for each in spelt for ending in ("", "s", "es"))
 
 

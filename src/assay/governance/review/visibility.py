@@ -31,7 +31,7 @@ WRITING = frozenset({"write", "check", "critique", "relate"})  # roles, or promp
 DRAFTING = (Drafted, Checked, Revised, Critiqued, InsightsDrawn, Related, SpineWritten, Translated)
 
 
-def for_asker(event: Event) -> Event:
+def redact_event(event: Event) -> Event:
     """The event as whoever asked may see it while the answer is not delivered: nothing in it is the draft's."""
     match event:
         case ModelReplied(role=role, prompt=prompt) if role in WRITING or prompt in WRITING:
@@ -48,8 +48,8 @@ def for_asker(event: Event) -> Event:
             return Withheld(type(event).__name__, DRAFT) if isinstance(event, DRAFTING) else event
 
 
-def as_asked(run: Run, *, watched: bool) -> Run:
+def redact_run(run: Run, *, watched: bool) -> Run:
     """A run as whoever asked may see it. `watched` says that its answer may yet have to wait."""
     if run.delivered or not (watched or run.gated):
         return run
-    return Run(run.id, tuple(map(for_asker, run.events)))
+    return Run(run.id, tuple(map(redact_event, run.events)))

@@ -22,7 +22,7 @@ def signature(secret: str, moment: int, body: bytes) -> str:
     return f"t={moment},v1={signed}"
 
 
-def message(run: str, seal: str, since: str, reasons: Sequence[str]) -> dict[str, Any]:
+def build_message(run: str, seal: str, since: str, reasons: Sequence[str]) -> dict[str, Any]:
     """What is told: that something waits, of which run, why, and since when. `id` is the same when it is told once more."""
     return {"event": EVENT, "id": f"{run}:{seal[:16]}", "run": run, "since": since, "reasons": list(reasons)}
 

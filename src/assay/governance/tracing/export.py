@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from assay import __version__
-from assay.governance.tracing.spans import otlp, spans
+from assay.governance.tracing.spans import build_spans, to_otlp
 from assay.store.runs import figures
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ PATH = "/v1/traces"
 PATIENCE = 3.0  # seconds that a collector has
 
 
-def address(endpoint: str) -> str:
+def traces_url(endpoint: str) -> str:
     """Where spans go: the address as it is set, with the path that the protocol gives it."""
     return endpoint if endpoint.rstrip("/").endswith(PATH) else f"{endpoint.rstrip('/')}{PATH}"
 
@@ -35,10 +35,10 @@ async def export_spans(store: Store, settings: Settings, run: Run, since: int) -
         import httpx
 
         times = figures.moments(store, run.id)
-        body = otlp(spans(run, times, since), __version__)
+        body = to_otlp(build_spans(run, times, since), __version__)
         trusted = ssl.create_default_context(cafile=settings.ca_bundle or None)
         async with httpx.AsyncClient(timeout=PATIENCE, verify=trusted, proxy=settings.proxy or None) as client:
-            reply = await client.post(address(settings.otel_endpoint), json=body)
+            reply = await client.post(traces_url(settings.otel_endpoint), json=body)
         if reply.status_code >= 300:
             log.warning("the collector did not take the spans of run %s: %s", run.id, reply.status_code)
         return reply.status_code < 300

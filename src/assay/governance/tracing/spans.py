@@ -33,7 +33,7 @@ class Span:
     error: str = ""
 
 
-def spans(run: Run, times: Sequence[str], since: int = 0) -> tuple[Span, ...]:
+def build_spans(run: Run, times: Sequence[str], since: int = 0) -> tuple[Span, ...]:
     """The spans of a run from this record on: one for the agent, and below it one for each request to a model and each call
     of a tool. A run that is carried on later has one for the agent each time; all are of one trace. `times` are those of the
     records."""
@@ -131,7 +131,7 @@ def _nanos(moment: str) -> int:
     return round(datetime.fromisoformat(moment).timestamp() * 1000) * 1_000_000
 
 
-def otlp(made: Sequence[Span], version: str) -> dict[str, object]:
+def to_otlp(made: Sequence[Span], version: str) -> dict[str, object]:
     """The spans as a collector takes them: OTLP in JSON, which every collector reads beside protobuf."""
     return {
         "resourceSpans": [

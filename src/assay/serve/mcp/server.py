@@ -36,7 +36,7 @@ def mount(app: FastAPI, server: Server) -> None:
         return request.state.person  # as the guard has found out for this very request
 
     def seen(ctx: Context[Any, Any]) -> Workspace:
-        return server.seen_by(person(ctx).principal)
+        return server.for_principal(person(ctx).principal)
 
     @asynccontextmanager
     async def ask(ctx: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[AttachedRun]:

@@ -12,9 +12,9 @@ from fastapi import APIRouter, HTTPException, Path, Response
 
 from assay.core.errors import AssayError
 from assay.governance.audit import witness
-from assay.governance.audit.export import bundled
+from assay.governance.audit.export import export_bundle
 from assay.governance.audit.retention import erase_old
-from assay.governance.audit.seal import notary_of, seal
+from assay.governance.audit.seal import audit_context, seal
 from assay.governance.audit.verify import verify
 from assay.serve.schemas.run_schemas import ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
@@ -61,7 +61,7 @@ class VerificationResponse(ResponseModel):
 def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
     seen = workspace.run_for_asker(run)
-    made = bundled(workspace.store, workspace.path, workspace.settings, seen, workspace.scope())
+    made = export_bundle(workspace.store, workspace.path, workspace.settings, seen, workspace.scope())
     headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
     return Response(made, media_type="application/zip", headers=headers)
 
@@ -72,7 +72,7 @@ def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationRespons
     if not who.admin:
         raise HTTPException(404, "Not Found")
     opened = server.workspace
-    found = verify(opened.store, witness.place_of(opened.settings.audit_copy, opened.path))
+    found = verify(opened.store, witness.witness_file(opened.settings.audit_copy, opened.path))
     sealed = found.sealed
     return VerificationResponse(
         whole=found.whole,
@@ -122,7 +122,7 @@ def _tried(work: Callable[[], None]) -> None:
 
 def seal_now(server: Server) -> None:
     opened = server.workspace
-    seal(notary_of(opened.store, opened.path, opened.settings))
+    seal(audit_context(opened.store, opened.path, opened.settings))
 
 
 def erase_now(server: Server) -> None:

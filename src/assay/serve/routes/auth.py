@@ -30,7 +30,7 @@ def current_workspace(server: Server, principal: Principal) -> Workspace:
     now = server.present(principal)
     if now is None:
         raise Missing(f"There is no user called {principal.id!r} any more.")
-    return server.seen_by(now)
+    return server.for_principal(now)
 
 
 @router.get("/api/me", response_model=MeResponse)

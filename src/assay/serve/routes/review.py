@@ -104,7 +104,7 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
         underway.end(workspace.store, run)
     else:
         asker = told.who
-        await server.live.go_on(server.seen_by(service.principal_of(run, asker)), run)
+        await server.live.go_on(server.for_principal(service.principal_of(run, asker)), run)
     return told
 
 

@@ -29,7 +29,7 @@ SOON = 2.0  # seconds in which a job that is stopped ends by itself; otherwise i
 PAUSE = 30.0  # seconds until a job is tried again whose beginning or end could not be written down: a disk may be full
 HEARTBEAT = 15.0
 
-SeenBy = Callable[[Principal], Workspace]
+WorkspaceForPrincipal = Callable[[Principal], Workspace]
 
 
 class UploadWorker:
@@ -38,7 +38,7 @@ class UploadWorker:
     def __init__(self, engine: BackgroundLoop, workspace: Workspace) -> None:
         self._engine = engine
         self._workspace = workspace
-        self._seen_by: SeenBy | None = None
+        self._for_principal: WorkspaceForPrincipal | None = None
         self._works: dict[str, RunningJob] = {}  # by job; only the engine changes it
         self._lock = threading.Lock()
         self._arriving: set[str] = set()
@@ -81,16 +81,16 @@ class UploadWorker:
 
     # Doing
 
-    async def take_up(self, seen_by: SeenBy) -> None:
-        """Begin, with what is there. From now on whatever is sent is read; `seen_by` says what a person may do by then."""
+    async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
+        """Start reading uploads, those that are waiting first. `for_principal` gives the workspace as a person may use it."""
         self._serving = asyncio.get_running_loop()
-        self._seen_by = seen_by
+        self._for_principal = for_principal
         await asyncio.to_thread(self.sweep)
         await self.wake()
 
     async def wake(self) -> None:
         """There may be something to do. Waits for no job."""
-        if self._seen_by is not None:
+        if self._for_principal is not None:
             await self._engine.run(self._begin())
 
     async def _begin(self) -> None:
@@ -109,9 +109,9 @@ class UploadWorker:
 
     def _base_of(self, job: Job) -> str:
         """The base that a job fills, by its id: its name is what one person calls it, and others may call theirs so."""
-        seen_by = self._seen_by or self._workspace.seen_by
+        for_principal = self._for_principal or self._workspace.for_principal
         try:
-            return seen_by(job.principal).scope().named(job.base).id
+            return for_principal(job.principal).scope().named(job.base).id
         except AssayError:
             return f"{job.who}/{job.base}"  # gone, or not theirs any more: the job will say so
 
@@ -137,9 +137,9 @@ class UploadWorker:
     async def _ended(self, work: RunningJob) -> tuple[str, str]:
         """How the job ended; no state where it is left for the server that starts next."""
         try:
-            assert self._seen_by is not None
+            assert self._for_principal is not None
             workspace = await asyncio.to_thread(
-                self._seen_by, work.job.principal
+                self._for_principal, work.job.principal
             )  # as they may now, not when they sent it
             work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.folder / work.job.id))
             await self._watched(work, work.adding)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from assay.governance.audit import witness
-from assay.governance.audit.witness import MARK, Line
+from assay.governance.audit.witness import MARK, WitnessLine
 from assay.store.runs.chains import Fault, What
 
 
-class Here(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record as the store has it in the order of all records."""
 
     n: int
@@ -27,7 +27,9 @@ class Here(NamedTuple):
         return str(self.digest)[:MARK]
 
 
-def told_apart(connection: Connection, here: Here, line: Line, place: Path | None, size: int) -> Fault:
+def classify_difference(
+    connection: Connection, here: StoredRecord, line: WitnessLine, place: Path | None, size: int
+) -> Fault:
     """The first place where store and witness differ. Everything before it is as it was; so what the witness says and the
     store does not have was removed, and the other way round it was put in. A record is known again by run and payload,
     whatever numbers it got since."""
@@ -60,11 +62,11 @@ def _any_left(connection: Connection, run: str) -> bool:
     return connection.execute(text("SELECT 1 FROM records WHERE run = :run LIMIT 1"), {"run": run}).first() is not None
 
 
-def _in_witness(place: Path, size: int, line: Line, here: Here) -> tuple[int, int]:
+def _in_witness(place: Path, size: int, line: WitnessLine, here: StoredRecord) -> tuple[int, int]:
     """How often the witness tells of each of the two, from where they part."""
     keys = ((line.run, line.mark), (here.run, here.mark))
     counts = [0, 0]
-    for each in witness.lines(place, size):
+    for each in witness.read_records(place, size):
         if each.n >= line.n:
             for at, key in enumerate(keys):
                 counts[at] += (each.run, each.mark) == key
