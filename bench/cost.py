@@ -35,7 +35,7 @@ from assay.agent.loop import play
 from assay.agent.past_searches import past_searches
 from assay.agent.steps import sift
 from assay.agent.steps.registry import Step
-from assay.agent.steps.sift import Sieve
+from assay.agent.steps.sift import SiftLimits
 from assay.answer import draft
 from assay.core.events import Gathered, Mode, Route, Routed
 from assay.core.types import Evidence
@@ -58,16 +58,19 @@ Way = Callable[[Setting, Case], Awaitable[Cost]]
 
 
 def ours(
-    mode: Mode = Mode.balanced, width: BatchLimits | None = None, route: Route | None = None, sieve: Sieve | None = None
+    mode: Mode = Mode.balanced,
+    width: BatchLimits | None = None,
+    route: Route | None = None,
+    sieve: SiftLimits | None = None,
 ) -> Way:
     async def way(setting: Setting, case: Case) -> Cost:
         model = Knowing(case.question, case.gold)
-        before = sift.SIEVES[mode]
-        sift.SIEVES[mode] = sieve or before
+        before = sift.SIFT_LIMITS[mode]
+        sift.SIFT_LIMITS[mode] = sieve or before
         try:
             run = await play(asked(case, model, mode, route), setting.context(model, mode, width or BatchLimits()))
         finally:
-            sift.SIEVES[mode] = before
+            sift.SIFT_LIMITS[mode] = before
         assert run.delivered, run.events[-1]
         return costed(case, model, [each.passage.doc_id for each in run.evidence])
 
@@ -118,12 +121,13 @@ async def sieved(setting: Setting, case: Case, mode: Mode) -> dict[tuple[int, in
     for step in (Step.DECIDE, Step.CALL, Step.HOP, Step.CALL):
         run = await done(step, run, context)
     ranked = [
-        each.hit.passage for each in scoring.order(case.question, await past_searches(run, context), context.hops)
+        each.hit.passage
+        for each in scoring.rank_passages(case.question, await past_searches(run, context), context.hops)
     ]
     first = [found.passage for found in run.results["c1"].found]
     found: dict[tuple[int, int], tuple[float, bool, int]] = {}
     for of_run in (*SIEVES, 10**6):
-        for of_call in (0, sift.SIEVES[mode].of_call):
+        for of_call in (0, sift.SIFT_LIMITS[mode].of_call):
             shown = {each.id: each.doc_id for each in (*ranked[:of_run], *first[:of_call])}
             got = len(case.gold.keys() & set(shown.values()))
             found[of_run, of_call] = (got / len(case.gold), got == len(case.gold), len(shown))
@@ -191,7 +195,9 @@ def ways() -> dict[str, Way]:
         "ours, quick": ours(Mode.quick),
         "ours, thorough": ours(Mode.thorough),
     }
-    found |= {f"ours, best {n} of the run": ours(sieve=replace(sift.SIEVES[Mode.balanced], of_run=n)) for n in TRIED}
+    found |= {
+        f"ours, best {n} of the run": ours(sieve=replace(sift.SIFT_LIMITS[Mode.balanced], of_run=n)) for n in TRIED
+    }
     return found
 
 

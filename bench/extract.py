@@ -92,7 +92,7 @@ async def researched(opened: Workspace, question: str, without: Sequence[str] = 
         if isinstance(event, Stopped):
             break
     done = await past_searches(run, context)
-    ranked = scoring.order(question, done, context.hops) if done else []
+    ranked = scoring.rank_passages(question, done, context.hops) if done else []
     return {
         "evidence": run.evidence[:12],
         "ties": tuple((each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.agent.hops.scoring import bare_title, key
+from assay.agent.hops.scoring import bare_title, name_key
 from assay.core.events import RoleModel
 from assay.core.types import Usage
 from assay.language.names import find_names
@@ -89,9 +89,9 @@ class Knowing:
         return {"answers": [], "enough": not lacking, "missing": missing[:6], "surprise": False}
 
     def _decide(self, asked: str, schema: Schema) -> Any:
-        read = " ".join(f" {key(self.gold[doc][1])} " for doc in sorted(self._read))
+        read = " ".join(f" {name_key(self.gold[doc][1])} " for doc in sorted(self._read))
         titles = [bare_title(self.gold[doc][0]) for doc in sorted(self.gold.keys() - self._read)]
-        known = [title for title in titles if f" {key(title)} " in read and title not in self._tried]
+        known = [title for title in titles if f" {name_key(title)} " in read and title not in self._tried]
         other = " ".join(name.text for name in find_names(self.question))
         named = known or [words for words in (other,) if words and words not in self._tried]
         self._tried.update(named)

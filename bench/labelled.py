@@ -12,7 +12,7 @@ from pathlib import Path
 from knowing import Knowing, meter
 
 from assay.agent.context import RunContext
-from assay.agent.hops.scoring import HOPS
+from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.tool import ToolContext
 from assay.core.events import Asked, Event, Mode, Route
@@ -71,7 +71,7 @@ class Setting:
             Run.then,
             self.opened.document,
             limits=Limits(ROUNDS[mode]),
-            hops=HOPS[mode],
+            hops=HOP_SETTINGS[mode],
             meter=meter(model),
             width=width,
         )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from assay.agent.hops import leads, scoring
-from assay.agent.hops.scoring import Hops, Lead, Ran
+from assay.agent.hops.scoring import HopSettings, Lead, PastSearch
 from assay.agent.steps import plan
 from assay.core.types import Hit, Passage
 from assay.language.terms import content_terms
@@ -30,7 +30,7 @@ def vector(words: str) -> np.ndarray:
     return bag / (np.linalg.norm(bag) or 1.0)
 
 
-def search(lead: Lead, search_context: dict[str, str]) -> Ran:
+def search(lead: Lead, search_context: dict[str, str]) -> PastSearch:
     asked = set(content_terms(lead.query))
     scores = {title: len(asked & set(content_terms(f"{title} {body}"))) for title, body in search_context.items()}
     best = max(scores.values()) or 1
@@ -45,18 +45,18 @@ def search(lead: Lead, search_context: dict[str, str]) -> Ran:
         )
         for rank, title in enumerate(found)
     )
-    return Ran(lead, vector(lead.query), tuple(hits))
+    return PastSearch(lead, vector(lead.query), tuple(hits))
 
 
-def play(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> tuple[list[Ran], str]:
-    ran: list[Ran] = []
+def play(question: str, how: HopSettings, search_context: dict[str, str] = SHELF) -> tuple[list[PastSearch], str]:
+    ran: list[PastSearch] = []
     while (following := leads.next_searches(question, ran, how)).leads:
         ran += [search(lead, search_context) for lead in following.leads]
     return ran, following.why
 
 
-def titles(question: str, how: Hops, search_context: dict[str, str] = SHELF) -> list[str]:
-    return [ranked.hit.title for ranked in scoring.order(question, play(question, how, search_context)[0], how)]
+def titles(question: str, how: HopSettings, search_context: dict[str, str] = SHELF) -> list[str]:
+    return [ranked.hit.title for ranked in scoring.rank_passages(question, play(question, how, search_context)[0], how)]
 
 
 def test_the_first_search_is_the_question_itself():
@@ -65,18 +65,18 @@ def test_the_first_search_is_the_question_itself():
 
 
 def test_a_name_leads_from_what_was_found_to_what_was_not_asked_for():
-    assert set(titles(QUESTION, Hops())[:3]) == {"Bell Sonata", "Ida Torvald", "Lindhavn"}
+    assert set(titles(QUESTION, HopSettings())[:3]) == {"Bell Sonata", "Ida Torvald", "Lindhavn"}
 
 
 def test_without_hops_the_chain_is_not_found():
-    assert not {"Ida Torvald", "Lindhavn"} <= set(titles(QUESTION, Hops(rounds=()))[:3])
+    assert not {"Ida Torvald", "Lindhavn"} <= set(titles(QUESTION, HopSettings(rounds=()))[:3])
 
 
-def torvald(search_context: dict[str, str]) -> scoring.Link:
+def torvald(search_context: dict[str, str]) -> scoring.NameLink:
     """The link under her name, after a search for the question in a shelf that cannot find her by its words."""
     first = search(leads.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
     lead = next(each for each in leads.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
-    return scoring.score(QUESTION, [first, search(lead, search_context)], Hops()).links["Ida Torvald"]
+    return scoring.score_passages(QUESTION, [first, search(lead, search_context)], HopSettings()).links["Ida Torvald"]
 
 
 def test_a_link_says_which_name_led_from_which_passage():
@@ -94,30 +94,30 @@ def test_a_hop_asks_for_the_name_and_what_is_still_open():
 
 
 def test_no_search_is_made_twice_and_the_limit_holds():
-    ran, _ = play(QUESTION, Hops(limit=4, enough=2))
-    names = [scoring.key(each.lead.name) for each in ran[1:]]
+    ran, _ = play(QUESTION, HopSettings(limit=4, enough=2))
+    names = [scoring.name_key(each.lead.name) for each in ran[1:]]
     assert len(ran) <= 4
     assert len(names) == len(set(names))
 
 
 def test_a_run_out_of_room_says_limit():
-    assert play(QUESTION, Hops(limit=1, enough=2))[1] == "limit"
+    assert play(QUESTION, HopSettings(limit=1, enough=2))[1] == "limit"
 
 
 def test_a_run_with_no_name_left_to_follow_says_nothing_new():
-    assert play("How does it grow in cold water on rock?", Hops(), {"": SHELF["Kelp"]})[1] == "nothing new"
+    assert play("How does it grow in cold water on rock?", HopSettings(), {"": SHELF["Kelp"]})[1] == "nothing new"
 
 
 def test_a_question_one_passage_speaks_of_in_full_stops_as_covered():
-    ran, stop = play("Was the Bell Sonata for harp written by Ida Torvald?", Hops())
+    ran, stop = play("Was the Bell Sonata for harp written by Ida Torvald?", HopSettings())
     assert (len(ran), stop) == (1, "covered")
 
 
 def test_a_search_that_found_nothing_ends_quietly():
-    ran, stop = play("zzz", Hops())
+    ran, stop = play("zzz", HopSettings())
     assert stop == "nothing new"
-    assert scoring.order("zzz", ran) == []
-    assert scoring.order("zzz", []) == []
+    assert scoring.rank_passages("zzz", ran) == []
+    assert scoring.rank_passages("zzz", []) == []
 
 
 def test_a_name_of_the_question_that_nothing_holds_is_asked_for_alone():
@@ -131,12 +131,12 @@ def test_a_passage_about_a_name_in_the_question_comes_before_one_that_only_menti
         "Notes on ports": "Lindhavn and its port and its fishing.",
         "Lindhavn": "Lindhavn is a port for fishing.",
     }
-    assert titles("Is the fishing port Lindhavn old?", Hops(rounds=()), search_context)[0] == "Lindhavn"
+    assert titles("Is the fishing port Lindhavn old?", HopSettings(rounds=()), search_context)[0] == "Lindhavn"
 
 
 def test_titles_that_are_no_names_do_not_stop_a_chain():
     files = {f"scan_{number:04}.pdf": f"{title}. {body}" for number, (title, body) in enumerate(SHELF.items())}
-    assert set(titles(QUESTION, Hops(), files)[:3]) == {"scan_0000.pdf", "scan_0001.pdf", "scan_0002.pdf"}
+    assert set(titles(QUESTION, HopSettings(), files)[:3]) == {"scan_0000.pdf", "scan_0001.pdf", "scan_0002.pdf"}
 
 
 def test_a_name_that_many_passages_hold_links_them_less():
@@ -145,10 +145,10 @@ def test_a_name_that_many_passages_hold_links_them_less():
 
 
 def test_the_order_does_not_depend_on_the_order_of_equal_hits():
-    ran, _ = play(QUESTION, Hops())
+    ran, _ = play(QUESTION, HopSettings())
     turned = [ran[0], *(replace(each, hits=each.hits[::-1]) for each in ran[1:])]
-    first = [each.hit.passage.id for each in scoring.order(QUESTION, ran)]
-    assert [each.hit.passage.id for each in scoring.order(QUESTION, turned)] == first
+    first = [each.hit.passage.id for each in scoring.rank_passages(QUESTION, ran)]
+    assert [each.hit.passage.id for each in scoring.rank_passages(QUESTION, turned)] == first
 
 
 @pytest.mark.parametrize("title", ["Brand (play)", "Brand"])
@@ -157,7 +157,7 @@ def test_the_bracket_that_tells_namesakes_apart_is_no_part_of_a_name(title: str)
 
 
 def test_the_weights_of_the_question_add_up_to_one():
-    board = scoring.score(QUESTION, play(QUESTION, Hops())[0], Hops())
+    board = scoring.score_passages(QUESTION, play(QUESTION, HopSettings())[0], HopSettings())
     assert math.isclose(sum(board.weights.values()), 1.0)
 
 

@@ -18,7 +18,7 @@ from assay.agent.steps import gather as gathering
 from assay.agent.steps.call import call
 from assay.agent.steps.judge import Found as Answering
 from assay.agent.steps.judge import Sufficiency, bindings
-from assay.agent.steps.plan import PLANS, Planning, adaptable, planned
+from assay.agent.steps.plan import PLANS, Planning, build_plan, replan_due
 from assay.agent.steps.registry import Step
 from assay.agent.steps.sift import sift_due
 from assay.agent.tool import Brief, Result, ToolContext, tool
@@ -322,7 +322,9 @@ def proposed(*steps: tuple[str, str, str, list[str]]) -> Planning:
 
 
 def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
-    made = planned(proposed(("s2", "Where was {s1} born?", "{s1} born", ["s1"]), ("s1", "Who built it?", "built", [])))
+    made = build_plan(
+        proposed(("s2", "Where was {s1} born?", "{s1} born", ["s1"]), ("s1", "Who built it?", "built", []))
+    )
     assert [(step.id, step.needs) for step in made.steps] == [("s1", ()), ("s2", ("s1",))]
 
 
@@ -341,7 +343,7 @@ def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
     ],
 )
 def test_what_cannot_be_is_left_out_of_a_plan(steps: list[Any], kept: list[str]):
-    assert [step.id for step in planned(proposed(*steps)).steps] == kept
+    assert [step.id for step in build_plan(proposed(*steps)).steps] == kept
 
 
 IDS = st.sampled_from([f"s{n}" for n in range(1, 7)])
@@ -353,7 +355,7 @@ STEPS = st.lists(st.tuples(IDS, QUESTIONS, st.just("q"), st.lists(IDS, max_size=
 @settings(max_examples=200, deadline=None)
 def test_whatever_is_proposed_a_plan_is_a_dag_in_order(steps: list[Any]):
     seen: set[str] = set()
-    for step in planned(proposed(*steps)).steps:
+    for step in build_plan(proposed(*steps)).steps:
         assert set(step.needs) <= seen and step.id not in seen
         assert all(f"{{{need}}}" not in step.question or need in step.needs for need in (f"s{n}" for n in range(1, 7)))
         seen.add(step.id)
@@ -364,8 +366,8 @@ def test_a_plan_is_made_anew_when_retrieval_surprises_but_not_for_ever():
     run = Run("r1", (Asked("q", "local", "2026-01-01"), plan))
     for count in range(1, PLANS):
         run = run.then(Judged(False, ("x",), surprise=True))
-        assert adaptable(run), count
+        assert replan_due(run), count
         run = run.then(plan)
-        assert not adaptable(run)
-    assert not adaptable(run.then(Judged(False, ("x",), surprise=True)))
-    assert not adaptable(Run("r1", run.events[:2]).then(Judged(True, surprise=True)))
+        assert not replan_due(run)
+    assert not replan_due(run.then(Judged(False, ("x",), surprise=True)))
+    assert not replan_due(Run("r1", run.events[:2]).then(Judged(True, surprise=True)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from island import NOTES, fill, opened
 
-from assay.agent.steps.rephrase import by_rule, leans, sound
+from assay.agent.steps.rephrase import adds_nothing, depends_on_history, rephrase_by_rule
 from assay.core.errors import UserError
 from assay.core.events import Decided, Rephrased, Route, SearchFilters
 from assay.core.run import Run
@@ -49,12 +49,16 @@ EARLIER = (Exchange("r1", FIRST, TALL, ("d1",), ("p1",)),)
     ],
 )
 def test_what_a_follow_up_leaves_out_is_filled_in_by_rule(asked: str, alone: str):
-    assert by_rule(asked, EARLIER).question == alone
+    assert rephrase_by_rule(asked, EARLIER).question == alone
 
 
 def test_a_question_that_stands_alone_is_left_alone():
-    assert not leans("How is orpiment ground in Dunmere?") and leans("And then?") and leans("How old is it?")
-    assert by_rule("How old is it?", ()).question == "How old is it?"
+    assert (
+        not depends_on_history("How is orpiment ground in Dunmere?")
+        and depends_on_history("And then?")
+        and depends_on_history("How old is it?")
+    )
+    assert rephrase_by_rule("How old is it?", ()).question == "How old is it?"
 
 
 @pytest.mark.parametrize(
@@ -68,11 +72,11 @@ def test_a_question_that_stands_alone_is_left_alone():
     ],
 )
 def test_a_model_may_not_bring_in_what_nobody_has_said(alone: str, holds: bool):
-    assert sound(alone, "Does it lean?", EARLIER) is holds
+    assert adds_nothing(alone, "Does it lean?", EARLIER) is holds
 
 
 def test_a_name_that_was_asked_for_may_not_be_lost():
-    assert not sound("How tall is the tower?", "And in Dunmere?", EARLIER)
+    assert not adds_nothing("How tall is the tower?", "And in Dunmere?", EARLIER)
 
 
 async def turned(workspace: Workspace, question: str, thread: str = "") -> Run:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.agent import prompt_window
-from assay.agent.steps.decide import alike, made_before
+from assay.agent.steps.decide import already_called, same_call
 from assay.core.events import (
     Asked,
     Call,
@@ -65,7 +65,7 @@ def runs(draw: st.DrawFn) -> Run:
     for _ in range(draw(st.integers(0, 6))):
         queries = draw(st.lists(WORDS, min_size=1, max_size=4))
         run = round_of(run, *queries, note=draw(WORDS), hops=draw(st.booleans()))
-        if draw(st.booleans()) and (told := prompt_window.due(run, draw(st.integers(64, 4000)))):
+        if draw(st.booleans()) and (told := prompt_window.compaction_due(run, draw(st.integers(64, 4000)))):
             run = run.then(told)
     texts = draw(st.lists(st.one_of(WORDS, PLAIN.map(" ".join)).filter(str.strip), max_size=12, unique=True))
     pieces = [evidence(str(n), words, n % 11, draw(WORDS)) for n, words in enumerate(texts)]
@@ -76,17 +76,17 @@ def runs(draw: st.DrawFn) -> Run:
 @settings(max_examples=150, deadline=None)
 def test_what_is_shown_never_takes_more_than_the_room_it_has(run: Run, room: int):
     assert (
-        estimate_tokens(prompt_window.searched(run, room)) <= room
-        or prompt_window.searched(run, room) == "Nothing was searched yet."
+        estimate_tokens(prompt_window.render_searches(run, room)) <= room
+        or prompt_window.render_searches(run, room) == "Nothing was searched yet."
     )
     if run.evidence:
-        assert estimate_tokens(prompt_window.evidence(run, {}, room)) <= room
+        assert estimate_tokens(prompt_window.render_evidence(run, {}, room)) <= room
 
 
 @given(runs(), st.integers(100, 3000))
 @settings(max_examples=80, deadline=None)
 def test_every_key_that_is_shown_is_evidence_of_the_run_and_what_is_left_out_is_counted(run: Run, room: int):
-    shown = prompt_window.evidence(run, {each.passage.doc_id: "a ⟦title⟧" for each in run.evidence}, room)
+    shown = prompt_window.render_evidence(run, {each.passage.doc_id: "a ⟦title⟧" for each in run.evidence}, room)
     keys = list(passages_in(shown))
     assert keys == [each.key for each in run.evidence[: len(keys)]]  # the best ones, in order, each as it is
     left = len(run.evidence) - len(keys)
@@ -100,23 +100,25 @@ def test_results_are_told_in_short_after_every_third_round_and_following_names_i
     for number in range(1, 10):
         run = round_of(run, f"tower {number}")
         run = round_of(run, f"lamp {number}", hops=True)
-        told = prompt_window.due(run, 8192)
+        told = prompt_window.compaction_due(run, 8192)
         assert (told is not None) == (number >= 3 and number % 2 == 1), number
         if told:
             run = run.then(told)
-            assert prompt_window.due(run, 8192) is None
-    shown = prompt_window.searched(run, 10_000)
+            assert prompt_window.compaction_due(run, 8192) is None
+    shown = prompt_window.render_searches(run, 10_000)
     assert "Searched earlier, with nothing useful: tower 1; lamp 1; tower 2; lamp 2" in shown
     assert shown.count("tower 9") == 1 and "search(query='tower 9')" in shown and "search(query='tower 1')" not in shown
 
 
 def test_results_are_told_in_short_as_soon_as_they_fill_the_window():
     run = round_of(round_of(asked(), *[f"tower {n} " * 12 for n in range(9)]), "lamp")
-    assert prompt_window.due(run, 100_000) is None
-    told = prompt_window.due(run, 600)
+    assert prompt_window.compaction_due(run, 100_000) is None
+    told = prompt_window.compaction_due(run, 600)
     assert told is not None and told.calls == tuple(f"c{n}" for n in range(1, 10))  # the last round stays as it is
     again = run.then(told)
-    assert estimate_tokens(prompt_window.searched(again, 10**6)) < estimate_tokens(prompt_window.searched(run, 10**6))
+    assert estimate_tokens(prompt_window.render_searches(again, 10**6)) < estimate_tokens(
+        prompt_window.render_searches(run, 10**6)
+    )
 
 
 def test_keys_stay_what_they_are_when_the_results_they_came_with_are_told_in_short():
@@ -124,13 +126,15 @@ def test_keys_stay_what_they_are_when_the_results_they_came_with_are_told_in_sho
     run = asked()
     for n, piece in enumerate((tall, lamp, tall), 1):
         run = round_of(run, f"search {n}", found=(piece.passage,)).then(Gathered((piece,)))
-    before = prompt_window.evidence(run, {}, 2000)
-    told = prompt_window.due(run, 8192)
+    before = prompt_window.render_evidence(run, {}, 2000)
+    told = prompt_window.compaction_due(run, 8192)
     assert told is not None and "with useful results: search 1; search 2" in told.summary
     run = run.then(told)
-    assert prompt_window.evidence(run, {}, 2000) == before and keys_in(before) == [lamp.key, tall.key]
+    assert prompt_window.render_evidence(run, {}, 2000) == before and keys_in(before) == [lamp.key, tall.key]
     assert {each.key: each.quote.text for each in run.evidence}[tall.key] == "The tower is 31 metres tall."
-    assert isinstance(run.events[-1], Compacted) and "search(query='search 3')" in prompt_window.searched(run, 500)
+    assert isinstance(run.events[-1], Compacted) and "search(query='search 3')" in prompt_window.render_searches(
+        run, 500
+    )
 
 
 def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_it_needs():
@@ -141,25 +145,30 @@ def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_i
         Step("s4", "Who taught {s2}?", ("s2",)),
     )
     run = asked().then(Planned(Plan(steps)))
-    assert [step.id for step in prompt_window.ready(run)] == ["s1", "s3"]
-    assert prompt_window.filled("{s1} born", run) == "{s1} born"
+    assert [step.id for step in prompt_window.ready_steps(run)] == ["s1", "s3"]
+    assert prompt_window.fill_placeholders("{s1} born", run) == "{s1} born"
     run = run.then(StepAnswered("s1", "Maud Ellery", ("k",)))
-    assert [step.id for step in prompt_window.ready(run)] == ["s2", "s3"]
-    assert prompt_window.filled("{ s1 } · {builder} · {nobody}", run) == "Maud Ellery · Maud Ellery · {nobody}"
-    assert "s1: Who built it? — found: Maud Ellery\ns2: Where was Maud Ellery born? — open" in prompt_window.steps(run)
-    assert prompt_window.parts(run)[1] == "Where was Maud Ellery born?"
+    assert [step.id for step in prompt_window.ready_steps(run)] == ["s2", "s3"]
+    assert (
+        prompt_window.fill_placeholders("{ s1 } · {builder} · {nobody}", run) == "Maud Ellery · Maud Ellery · {nobody}"
+    )
+    assert (
+        "s1: Who built it? — found: Maud Ellery\ns2: Where was Maud Ellery born? — open"
+        in prompt_window.render_steps(run)
+    )
+    assert prompt_window.subquestions(run)[1] == "Where was Maud Ellery born?"
 
 
 def test_what_is_missing_is_what_was_judged_to_be_and_a_persons_words_come_first():
     run = asked().then(Judged(False, ("the height", "the year")))
-    assert prompt_window.missing(run) == "Still missing:\n" + fence(
+    assert prompt_window.render_missing(run) == "Still missing:\n" + fence(
         fence_mark(run.id), "missing", "the height\nthe year"
     )
     wished = run.then(Resumed("other words", "beam lantern"))
-    assert prompt_window.missing(wished) == "Still missing:\n" + fence(
+    assert prompt_window.render_missing(wished) == "Still missing:\n" + fence(
         fence_mark(run.id), "missing", "beam lantern\nthe height\nthe year"
     )
-    assert prompt_window.missing(asked()) == ""
+    assert prompt_window.render_missing(asked()) == ""
 
 
 CALL = Call("c1", "search", {"query": "height of the tower", "k": 8})
@@ -179,10 +188,10 @@ CALL = Call("c1", "search", {"query": "height of the tower", "k": 8})
 )
 def test_a_call_is_the_same_but_for_the_order_and_form_of_its_words(tool: str, given: dict[str, Any], same: bool):
     other = Call("c2", tool, given)
-    assert alike(CALL, other) is alike(other, CALL) is same
-    assert made_before(asked().then(Decided((CALL,), "")), other) is same
+    assert same_call(CALL, other) is same_call(other, CALL) is same
+    assert already_called(asked().then(Decided((CALL,), "")), other) is same
 
 
 def test_calls_of_nothing_but_small_words_are_told_apart_by_the_words():
     of, what = (Call("c", "search", {"query": words}) for words in ("to be or not", "what is it"))
-    assert alike(of, of) and not alike(of, what)
+    assert same_call(of, of) and not same_call(of, what)

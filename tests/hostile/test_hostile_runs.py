@@ -11,7 +11,7 @@ import pytest
 from rigs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
 
 from assay.agent.limits import ROUNDS
-from assay.agent.steps.decide import AT_ONCE, alike
+from assay.agent.steps.decide import AT_ONCE, same_call
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, ModelReplied, Planned, Route, StopReason
@@ -94,7 +94,7 @@ def _repeated(run: Run) -> list[str]:
     return [
         f"{call.tool} {dict(call.arguments)} was made twice"
         for place, call in enumerate(own)
-        if any(alike(call, other) for other in own[:place])
+        if any(same_call(call, other) for other in own[:place])
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from assay.agent.hops.scoring import Hops
+from assay.agent.hops.scoring import HopSettings
 from assay.agent.limits import Limits
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
@@ -90,7 +90,7 @@ class RunContext:
     document: Callable[[str], Document | None]  # within the scope of the person asking
     unreadable: Callable[[], tuple[str, ...]] = tuple
     limits: Limits = field(default_factory=Limits)
-    hops: Hops = field(default_factory=Hops)
+    hops: HopSettings = field(default_factory=HopSettings)
     meter: Meter | None = None
     judge: Judge = JUDGE
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)

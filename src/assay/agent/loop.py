@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from assay.agent.context import Log, RunContext
 from assay.agent.limits import Limits
-from assay.agent.prompt_window import due
+from assay.agent.prompt_window import compaction_due
 from assay.agent.steps.critique import critique_due
 from assay.agent.steps.draft import fallback_due
 from assay.agent.steps.hop import hop_due
 from assay.agent.steps.pause import pause_due
-from assay.agent.steps.plan import adaptable
+from assay.agent.steps.plan import replan_due
 from assay.agent.steps.recall import recall_due
 from assay.agent.steps.registry import STEPS, Step
 from assay.agent.steps.sift import sift_due
@@ -26,11 +26,11 @@ S = TypeVar("S")
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
-    async for event in carried(run, context, lambda now: next_step(now, context.limits), STEPS):
+    async for event in run_steps(run, context, lambda now: next_step(now, context.limits), STEPS):
         yield event
 
 
-async def carried(
+async def run_steps(
     run: Run,
     context: RunContext,
     after: Callable[[Run], S | None],
@@ -88,12 +88,13 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
     if run.edits_due:
         return Step.EDIT  # a reviewer's words take the place of the draft's, and are checked like them
-    if run.unsupported and revising(run):
+    if run.unsupported and last_was_revision(run):
         return Step.REVISE  # all of them, before any is checked again
     if run.unchecked:
         return Step.CHECK  # one claim at a time, each delivered as it passes
     if run.unsupported:
-        return Step.SEEK if may_seek(run, limits) else Step.REVISE  # one search for their sake, then no more
+        # One search for their sake, then no more.
+        return Step.SEEK if support_search_allowed(run, limits) else Step.REVISE
     if run.gated:
         return Step.DELIVER  # only reviewers change what one of them has looked at
     if fallback_due(run):
@@ -103,13 +104,13 @@ def next_step(run: Run, limits: Limits) -> Step | None:
     return Step.DELIVER
 
 
-def revising(run: Run) -> bool:
+def last_was_revision(run: Run) -> bool:
     """Whether the last thing done was to revise a claim."""
     done = (event for event in reversed(run.events) if not isinstance(event, ModelReplied | Failed | Resumed))
     return isinstance(next(done), Revised)
 
 
-def may_seek(run: Run, limits: Limits) -> bool:
+def support_search_allowed(run: Run, limits: Limits) -> bool:
     """Whether support may still be searched for: once per draft, by a run that has a model and is within its limits. Rounds
     do not count, since this is none."""
     reached = limits.reached(run)
@@ -127,8 +128,8 @@ def next_search_step(run: Run, limits: Limits) -> Step:
         return Step.STOP
     if pause_due(run):
         return Step.PAUSE
-    if run.asked.has_model and adaptable(run):
+    if run.asked.has_model and replan_due(run):
         return Step.PLAN
-    if run.asked.has_model and due(run, limits.room):
+    if run.asked.has_model and compaction_due(run, limits.room):
         return Step.COMPACT
     return Step.DECIDE

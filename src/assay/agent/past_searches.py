@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from assay.agent.context import RunContext
-from assay.agent.hops.scoring import Lead, Ran
+from assay.agent.hops.scoring import Lead, PastSearch
 from assay.agent.toolbox.recall import recall
 from assay.core.events import Call, Decided
 from assay.core.run import Run
@@ -47,7 +47,7 @@ def _name_calls(run: Run) -> frozenset[str]:
     )
 
 
-async def past_searches(run: Run, context: RunContext, *, recalled: bool = True) -> list[Ran]:
+async def past_searches(run: Run, context: RunContext, *, recalled: bool = True) -> list[PastSearch]:
     """The run's searches as the rules read them: each with the vectors of its words and of what it found; with or without
     what was brought up from earlier turns."""
     done = [
@@ -62,7 +62,7 @@ async def past_searches(run: Run, context: RunContext, *, recalled: bool = True)
         context.tool_context.search_context, [str(call.arguments["query"]) for call, _ in done]
     )
     return [
-        Ran(
+        PastSearch(
             _lead(call, call.id in named),
             vector,
             tuple(

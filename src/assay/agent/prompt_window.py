@@ -13,6 +13,7 @@ from assay.core.events import (
     Judged,
     Resumed,
 )
+from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, Step
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
@@ -22,10 +23,10 @@ ROUNDS = 3  # results are told in full this many rounds long
 TRIED = 8  # tokens of the words above what was tried
 NOTE = 400  # tokens of what a tool says
 SEARCHED = "searches"
-PLACE = re.compile(r"\{\s*([\w-]+)\s*\}")
+PLACEHOLDER = re.compile(r"\{\s*([\w-]+)\s*\}")
 
 
-def filled(words: str, run: Run) -> str:
+def fill_placeholders(words: str, run: Run) -> str:
     """A step's words with what earlier steps found in its places."""
     named = {step.binds: step.id for step in (run.plan.steps if run.plan else ()) if step.binds}
 
@@ -33,31 +34,31 @@ def filled(words: str, run: Run) -> str:
         bound = run.bound.get(place[1]) or run.bound.get(named.get(place[1], ""))
         return bound.value if bound else place[0]
 
-    return PLACE.sub(value, words)
+    return PLACEHOLDER.sub(value, words)
 
 
-def ready(run: Run) -> tuple[Step, ...]:
+def ready_steps(run: Run) -> tuple[Step, ...]:
     """Steps whose needs are met and which have no answer yet."""
     bound = run.bound
     steps = run.plan.steps if run.plan else ()
     return tuple(step for step in steps if step.id not in bound and all(need in bound for need in step.needs))
 
 
-def parts(run: Run) -> tuple[str, ...]:
+def subquestions(run: Run) -> tuple[str, ...]:
     """The plan's questions as they now read; none where the plan is the question itself."""
     steps = run.plan.steps if run.plan else ()
-    asked = [filled(step.question, run) for step in steps]
+    asked = [fill_placeholders(step.question, run) for step in steps]
     return tuple(asked) if len(asked) > 1 else ()
 
 
-def steps(run: Run) -> str:
+def render_steps(run: Run) -> str:
     """The plan with what is known of it."""
     if run.plan is None or len(run.plan.steps) < 2:
         only = run.plan.steps[0].id if run.plan and run.plan.steps else "s1"
         return f"Steps:\n{only}: the question itself"
     bound = run.bound
     lines = [
-        f"{step.id}: {filled(step.question, run)}"
+        f"{step.id}: {fill_placeholders(step.question, run)}"
         + (f" — found: {bound[step.id].value}" if step.id in bound else " — open")
         for step in run.plan.steps
     ]
@@ -65,7 +66,7 @@ def steps(run: Run) -> str:
     return "Steps:\n" + fence(fence_mark(run.id), "steps", "\n".join(lines))
 
 
-def evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
+def render_evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
     """The evidence, best first, as much of it as fits; what is left out is said."""
     mark = fence_mark(run.id)
     shown: list[str] = []
@@ -92,7 +93,7 @@ def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
     return fence(mark, label, f"{fit_to_tokens(each.quote.text, 160)}{fit_to_tokens(note, 80)}")
 
 
-def searched(run: Run, room: int) -> str:
+def render_searches(run: Run, room: int) -> str:
     """What was tried and what came of it: the last rounds in full, the others in short."""
     told = {call for event in run.compacted for call in event.calls}
     short = [event.summary for event in run.compacted]
@@ -107,7 +108,7 @@ def searched(run: Run, room: int) -> str:
         outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
         told_by_tool = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
         said = f"\n  {call.tool} said: {fit_to_tokens(told_by_tool, NOTE)}" if told_by_tool else ""
-        lines.append(f"- {spelled(call)}: {outcome}{said}")
+        lines.append(f"- {format_call(call)}: {outcome}{said}")
     if not lines and not short:
         return "Nothing was searched yet."
     mark = fence_mark(run.id)  # a model chose the words, and what a tool says names documents
@@ -129,21 +130,15 @@ def _latest(lines: Sequence[str], room: int) -> list[str]:
     return kept
 
 
-def spelled(call: Call) -> str:
-    """A call as a person would write it down."""
-    given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items() if name not in ("k", "passage"))
-    return f"{call.tool}({given})"
-
-
-def missing(run: Run) -> str:
+def render_missing(run: Run) -> str:
     """What is still to be found: as it was judged, as the draft's gap names it, or as a person wishes."""
     judged: Judged | None = run.judged
     wanted = list(judged.missing) if judged else []
-    wanted = [each for each in (wish(run), *wanted) if each]
+    wanted = [each for each in (reopening_request(run), *wanted) if each]
     return "Still missing:\n" + fence(fence_mark(run.id), "missing", "\n".join(wanted)) if wanted else ""
 
 
-def wish(run: Run) -> str:
+def reopening_request(run: Run) -> str:
     """What the search was opened again for: the draft's gap, or a person's own words."""
     again = run.reopened
     if again is None:
@@ -151,13 +146,13 @@ def wish(run: Run) -> str:
     return again.words if isinstance(again, Resumed) else again.gap
 
 
-def due(run: Run, room: int) -> Compacted | None:
+def compaction_due(run: Run, room: int) -> Compacted | None:
     """The older results, told in short: when three rounds have come together, or when they fill the window."""
     told = {call for event in run.compacted for call in event.calls}
     results = run.results
     untold = [call for call in run.calls if call.id not in told and call.id in results]
     rounds = _rounds(run, untold)
-    full = estimate_tokens(searched(run, 10**9)) > room // 3
+    full = estimate_tokens(render_searches(run, 10**9)) > room // 3
     if len(rounds) < (2 if full else ROUNDS):
         return None
     older = [call for calls in rounds[:-1] for call in calls]
@@ -188,7 +183,7 @@ def _rounds(run: Run, calls: Sequence[Call]) -> list[list[Call]]:
     return [group for group in groups if group]
 
 
-def bases(run: Run) -> str:
+def render_bases(run: Run) -> str:
     """What collections there are, in their owners' words: those of other people, so between marks."""
     named = [f"- {name}: {' '.join(about.split())}" for name, about in run.asked.about.items() if about]
     return "The documents:\n" + fence(fence_mark(run.id), "collections", "\n".join(named)) if named else ""

@@ -71,7 +71,7 @@ STAGES: Mapping[Stage, Doing] = {
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Carry a synthesis forward until it is delivered, or an endpoint fails it; then it can be resumed."""
-    async for event in loop.carried(run, context, next_stage, STAGES):
+    async for event in loop.run_steps(run, context, next_stage, STAGES):
         yield event
 
 
@@ -116,7 +116,7 @@ def _relating(run: Run) -> Stage | None:
 def _telling(run: Run) -> Stage:
     if run.draft is None:
         return Stage.NARRATE
-    if run.unsupported and loop.revising(run):
+    if run.unsupported and loop.last_was_revision(run):
         return Stage.REVISE  # all of them, before any is checked again
     if run.unchecked:
         return Stage.CHECK

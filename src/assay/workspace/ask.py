@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from assay.agent.context import RunContext
-from assay.agent.hops.scoring import HOPS
+from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
@@ -203,7 +203,7 @@ async def run_context_for(
         document=lambda document: documents.get(context.store, document, context.scope(bases)),
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
-        hops=HOPS[asked.mode],
+        hops=HOP_SETTINGS[asked.mode],
         meter=model_roles.meter(context, run, roles, seconds_left, reserve) if roles else None,
         # A short run inside a synthesis has no record of its own.
         current=lambda now: _current(context, now) if bool(now.asked.brief) == bool(asked.brief) else now,

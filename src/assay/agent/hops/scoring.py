@@ -22,7 +22,7 @@ from assay.language.terms import content_terms, fold_case
 
 
 @dataclass(frozen=True, slots=True)
-class Hops:
+class HopSettings:
     """How far names are followed. Measured: see docs/decisions/0004-multihop-without-a-model.md."""
 
     limit: int = 12  # searches for one question, the first included
@@ -64,7 +64,7 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ran:
+class PastSearch:
     """A search that was made: what was asked, the unit vector of its words, and what came back, best first."""
 
     lead: Lead
@@ -73,7 +73,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NameLink:
     """Why a passage continues another one: the name both hold, and how sure that is, between 0 and 1."""
 
     name: str
@@ -82,19 +82,19 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
+class RankedPassage:
     """A passage in its place: what it is worth in all and by itself, and the link that brought it, if one did."""
 
     hit: Hit
     score: float
     direct: float
-    link: Link | None = None
+    link: NameLink | None = None
 
 
 # --- reading passages -----------------------------------------------------------------------------------------------
 
 
-def key(name: str) -> str:
+def name_key(name: str) -> str:
     """A name as it is compared: folded words, single spaces."""
     return " ".join(re.findall(r"[^\W_]+", fold_case(name)))
 
@@ -105,7 +105,7 @@ def bare_title(title: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PassageTerms:
     """What the rules read off a passage to compare it with others."""
 
     called: str
@@ -116,14 +116,14 @@ class Page:
         return f" {name} " in self.words
 
 
-def read(hit: Hit) -> Page:
+def passage_terms(hit: Hit) -> PassageTerms:
     return _page(hit.title, hit.passage.text)
 
 
 @lru_cache(maxsize=2048)  # a run scores all that it found again after every round
-def _page(title: str, words: str) -> Page:
+def _page(title: str, words: str) -> PassageTerms:
     whole = f"{title} {words}"
-    return Page(key(bare_title(title)), f" {key(whole)} ", frozenset(content_terms(whole)))
+    return PassageTerms(name_key(bare_title(title)), f" {name_key(whole)} ", frozenset(content_terms(whole)))
 
 
 def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
@@ -138,9 +138,9 @@ def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
             if not name.start and not _is_name(name.text, f"{hit.title} {body}"):
                 continue
             for part in _parts(name.text) if pieces else (name.text,):
-                found.setdefault(key(part), (part, told))
+                found.setdefault(name_key(part), (part, told))
     called = bare_title(hit.title)
-    found.setdefault(key(called), (called, opening))
+    found.setdefault(name_key(called), (called, opening))
     return {k: v for k, v in found.items() if len(k) > 2}
 
 
@@ -161,16 +161,16 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Board:
+class ScoredPassages:
     """The run so far, scored: every passage once, what it is worth directly, and the best link to it."""
 
     question: str
     hits: Mapping[str, Hit]
-    pages: Mapping[str, Page]
+    pages: Mapping[str, PassageTerms]
     weights: Mapping[str, float]  # the question's terms, by how rare they are among what was found; they add up to 1
     direct: Mapping[str, float]
-    hops: Hops
-    links: dict[str, Link] = field(default_factory=dict)
+    hops: HopSettings
+    links: dict[str, NameLink] = field(default_factory=dict)
 
     def worth(self) -> dict[str, float]:
         """What every passage is worth in all: by itself, by the link to it, and by the links it gave rise to."""
@@ -207,26 +207,28 @@ class Board:
         return sorted(worth, key=lambda passage: (-worth[passage], passage))[:count]
 
 
-def score(question: str, ran: Sequence[Ran], hops: Hops) -> Board:
+def score_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings) -> ScoredPassages:
     """Score everything found so far. The first search is the one for the question itself."""
     hits: dict[str, Hit] = {}
     for search in ran:
         for hit in search.hits:
             hits.setdefault(hit.passage.id, hit)
-    pages = {passage: read(hit) for passage, hit in hits.items()}
-    board = Board(question, hits, pages, _weights(question, pages), _direct(question, ran, hits, pages, hops), hops)
+    pages = {passage: passage_terms(hit) for passage, hit in hits.items()}
+    scored = ScoredPassages(
+        question, hits, pages, _weights(question, pages), _direct(question, ran, hits, pages, hops), hops
+    )
     for search in ran:  # in the order they were made, so that a second hop stands on the first
         if search.lead.source in hits:
-            _follow(board, search)
-    return board
+            _follow(scored, search)
+    return scored
 
 
 def question_names(question: str) -> dict[str, str]:
     """The names that stand in the question: key → as written."""
-    return {key(name.text): name.text for name in find_names(question)}
+    return {name_key(name.text): name.text for name in find_names(question)}
 
 
-def _weights(question: str, pages: Mapping[str, Page]) -> dict[str, float]:
+def _weights(question: str, pages: Mapping[str, PassageTerms]) -> dict[str, float]:
     rare = {
         term: math.log(1 + len(pages) / (0.5 + sum(term in page.terms for page in pages.values())))
         for term in content_terms(question)
@@ -236,7 +238,11 @@ def _weights(question: str, pages: Mapping[str, Page]) -> dict[str, float]:
 
 
 def _direct(
-    question: str, ran: Sequence[Ran], hits: Mapping[str, Hit], pages: Mapping[str, Page], hops: Hops
+    question: str,
+    ran: Sequence[PastSearch],
+    hits: Mapping[str, Hit],
+    pages: Mapping[str, PassageTerms],
+    hops: HopSettings,
 ) -> dict[str, float]:
     """What each passage is worth by itself, also those that the search for the question did not return."""
     first = ran[0]
@@ -247,7 +253,7 @@ def _direct(
     scored = _stretch([hit.scores["fused"] for hit in first.hits])
     direct = {passage: 0.7 * nearness(value) for passage, value in near.items()}
     direct |= {hit.passage.id: scored(hit.scores["fused"]) for hit in first.hits}
-    named, asked = question_names(question), f" {key(question)} "
+    named, asked = question_names(question), f" {name_key(question)} "
     for name in named:
         holding = [passage for passage, page in pages.items() if page.holds(name)]
         for passage in holding:
@@ -267,39 +273,39 @@ def _stretch(values: Sequence[float]) -> Callable[[float], float]:
     return lambda value: min(1.0, max(0.0, (value - low) / (high - low)))
 
 
-def _follow(board: Board, search: Ran) -> None:
+def _follow(scored: ScoredPassages, search: PastSearch) -> None:
     """Link the passages that hold the followed name to the passage it came from, where nothing better links them."""
-    hops, lead = board.hops, search.lead
-    holding = board.holders(key(lead.name))
-    path = board.path(lead.source)
-    known = board.covered(path)
-    fixed = hops.bias + hops.of_source * board.as_source(lead.source) - hops.of_holders * math.log(1 + len(holding))
+    hops, lead = scored.hops, search.lead
+    holding = scored.holders(name_key(lead.name))
+    path = scored.path(lead.source)
+    known = scored.covered(path)
+    fixed = hops.bias + hops.of_source * scored.as_source(lead.source) - hops.of_holders * math.log(1 + len(holding))
     sure = {}
     for passage in holding:
         if passage not in path:
-            near = float(search.vector @ board.hits[passage].vector)
-            gain = board.weight(board.covered((passage,)) - known)
+            near = float(search.vector @ scored.hits[passage].vector)
+            gain = scored.weight(scored.covered((passage,)) - known)
             sure[passage] = 1 / (1 + math.exp(-(fixed + hops.of_nearness * near + hops.of_gain * gain)))
     for place, passage in enumerate(sorted(sure, key=lambda p: (-sure[p], p))):
-        link = Link(lead.name, lead.source, sure[passage] * hops.rivals**place)
-        if passage not in board.links or link.sure > board.links[passage].sure:
-            board.links[passage] = link
+        link = NameLink(lead.name, lead.source, sure[passage] * hops.rivals**place)
+        if passage not in scored.links or link.sure > scored.links[passage].sure:
+            scored.links[passage] = link
 
 
-def order(question: str, ran: Sequence[Ran], hops: Hops | None = None) -> list[Ranked]:
+def rank_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings | None = None) -> list[RankedPassage]:
     """Everything found, best first: what answers the question and what continues it, in one list."""
     if not ran:
         return []
-    board = score(question, ran, hops or Hops())
-    worth = board.worth()
+    scored = score_passages(question, ran, hops or HopSettings())
+    worth = scored.worth()
     return [
-        Ranked(board.hits[passage], worth[passage], board.direct[passage], board.links.get(passage))
+        RankedPassage(scored.hits[passage], worth[passage], scored.direct[passage], scored.links.get(passage))
         for passage in sorted(worth, key=lambda passage: (-worth[passage], passage))
     ]
 
 
-HOPS: Mapping[Mode, Hops] = {
-    Mode.quick: Hops(limit=6, rounds=(5,)),
-    Mode.balanced: Hops(),
-    Mode.thorough: Hops(limit=24, rounds=(7, 4, 4, 4, 4)),
+HOP_SETTINGS: Mapping[Mode, HopSettings] = {
+    Mode.quick: HopSettings(limit=6, rounds=(5,)),
+    Mode.balanced: HopSettings(),
+    Mode.thorough: HopSettings(limit=24, rounds=(7, 4, 4, 4, 4)),
 }

@@ -46,7 +46,7 @@ async def critique(run: Run, context: RunContext) -> AsyncIterator[Event]:
         shown = fence(
             fence_mark(run.id), "the draft", fit_to_tokens("\n".join(f"- {each}" for each in claims), rest * 2 // 3)
         )
-        return {"question": run.question, "draft": shown, "searched": prompt_window.searched(run, rest // 3)}
+        return {"question": run.question, "draft": shown, "searched": prompt_window.render_searches(run, rest // 3)}
 
     reply = await context.ask(
         Role.judge,

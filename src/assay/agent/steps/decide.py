@@ -15,6 +15,7 @@ from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
+from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Scalar
 from assay.language.terms import content_terms, fold_case
@@ -34,7 +35,7 @@ def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The next calls of a run that has a model."""
-    planned = as_planned(run)
+    planned = planned_calls(run)
     if planned:
         yield Decided(planned, "as planned")
         return
@@ -59,17 +60,19 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         yield Decided((), why, by, stop=StopReason.nothing_new)
 
 
-def as_planned(run: Run) -> tuple[Call, ...]:
+def planned_calls(run: Run) -> tuple[Call, ...]:
     """A search for each step that is ready and was not searched for yet, side by side; and for what the search was opened
     again for."""
     if run.every and not run.calls:
         return (Call("c1", "search_all", {"query": run.question}),)
-    wanted = [prompt_window.filled(step.query or step.question, run) for step in prompt_window.ready(run)]
-    if again := prompt_window.wish(run):
+    wanted = [
+        prompt_window.fill_placeholders(step.query or step.question, run) for step in prompt_window.ready_steps(run)
+    ]
+    if again := prompt_window.reopening_request(run):
         wanted.insert(0, again)
     if not run.calls:
         wanted = [run.question] if run.route is Route.lookup else [run.question, *wanted]
-    asked = [query for query in wanted if not prompt_window.PLACE.search(query)]
+    asked = [query for query in wanted if not prompt_window.PLACEHOLDER.search(query)]
     calls, _ = _new(
         run, [("search", {"query": query, "k": WIDE if query == run.question else WIDTH}) for query in asked]
     )
@@ -83,16 +86,16 @@ async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoR
     def build_prompt(room: int) -> Mapping[str, str]:
         left = max(1, context.limits.rounds - run.rounds)
         fixed = {
-            "bases": prompt_window.bases(run),
+            "bases": prompt_window.render_bases(run),
             "question": run.question,
-            "steps": prompt_window.steps(run),
-            "missing": prompt_window.missing(run),
+            "steps": prompt_window.render_steps(run),
+            "missing": prompt_window.render_missing(run),
             "left": f"{left} more round{'s' if left > 1 else ''} of calls can be made.",
         }
         rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
         return fixed | {
-            "evidence": prompt_window.evidence(run, titles, rest * 2 // 3),
-            "searched": prompt_window.searched(run, rest // 3),
+            "evidence": prompt_window.render_evidence(run, titles, rest * 2 // 3),
+            "searched": prompt_window.render_searches(run, rest // 3),
         }
 
     def wrong(choice: ToolChoice) -> str:
@@ -122,19 +125,19 @@ def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tup
         # In the order in which the record keeps them: what a model is shown next must be the same after a restart.
         call = Call(f"c{len(run.calls) + len(calls) + 1}", name, dict(sorted(given.items())))
         if len(calls) >= AT_ONCE:
-            refused.append(f"{prompt_window.spelled(call)} was one call too many")
-        elif same := next((each for each in (*run.calls, *calls) if alike(each, call)), None):
-            refused.append(f"{prompt_window.spelled(call)} was made before as {same.id}")
+            refused.append(f"{format_call(call)} was one call too many")
+        elif same := next((each for each in (*run.calls, *calls) if same_call(each, call)), None):
+            refused.append(f"{format_call(call)} was made before as {same.id}")
         else:
             calls.append(call)
     return tuple(calls), tuple(refused)
 
 
-def made_before(run: Run, call: Call) -> bool:
-    return any(alike(each, call) for each in run.calls)
+def already_called(run: Run, call: Call) -> bool:
+    return any(same_call(each, call) for each in run.calls)
 
 
-def alike(one: Call, other: Call) -> bool:
+def same_call(one: Call, other: Call) -> bool:
     """Whether two calls are the same but for the order and form of their words. How many passages are wanted does not
     make a difference: a search that found nothing among eight finds nothing among nine."""
     if one.tool != other.tool:
@@ -156,7 +159,7 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Scalar | list[str]]:
 
 async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
-    again = prompt_window.wish(run)
+    again = prompt_window.reopening_request(run)
     if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
         yield Decided(build_calls(run, [Lead(again, "", context.hops.width)]), "what the search was opened again for")
         return

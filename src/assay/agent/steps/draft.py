@@ -86,7 +86,7 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
 async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
     """The sentences that answer, as they stand; or none, and the ones that came nearest."""
     done = await past_searches(run, context)
-    ranked = scoring.order(run.question, done, context.hops) if done else []
+    ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
     evidence = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))

@@ -81,7 +81,7 @@ def _room(context: RunContext) -> int:
 
 async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:
     titles = context.titles(run)
-    parts = prompt_window.parts(run)
+    parts = prompt_window.subquestions(run)
     shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
 
     def build_prompt(room: int) -> Mapping[str, str]:
@@ -109,7 +109,9 @@ async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> 
     shown = {each.passage.id: each.passage for each in sent}
     try:
         weights = await context.assess(
-            run.question, prompt_window.parts(run), [(each, titles.get(each.doc_id, "")) for each in shown.values()]
+            run.question,
+            prompt_window.subquestions(run),
+            [(each, titles.get(each.doc_id, "")) for each in shown.values()],
         )
     except Exception as error:  # somebody else's code: whatever it raises, the run can be resumed when it is mended
         raise ModelError(f"The assessor failed ({type(error).__name__}: {error}).") from error
@@ -122,7 +124,7 @@ def _gathered(weighed: Weighed, by: str) -> Gathered:
 
 async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Weigh what has come back: quote what bears on the question, pass over the rest."""
-    ranked = scoring.order(run.question, await past_searches(run, context), context.hops)
+    ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
     evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
     kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}
     dropped = tuple(found.passage.id for found in run.unweighed if found.passage.id not in kept)

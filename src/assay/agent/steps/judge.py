@@ -102,11 +102,11 @@ def _before_judgement(run: Run) -> Run:
 
 
 def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
-    fixed = {"question": run.question, "steps": prompt_window.steps(run)}
+    fixed = {"question": run.question, "steps": prompt_window.render_steps(run)}
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
     return fixed | {
-        "evidence": prompt_window.evidence(run, context.titles(run), rest * 3 // 4),
-        "searched": prompt_window.searched(run, rest // 4),
+        "evidence": prompt_window.render_evidence(run, context.titles(run), rest * 3 // 4),
+        "searched": prompt_window.render_searches(run, rest // 4),
     }
 
 

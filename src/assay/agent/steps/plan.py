@@ -55,21 +55,23 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield Planned(Plan((Step("s1", run.question, query=run.question),)))
         else:
             proposed, by = reply
-            made = planned(proposed)
+            made = build_plan(proposed)
             yield Planned(made if made.steps else Plan((Step("s1", run.question, query=run.question),)), by)
 
 
 def _build_prompt(run: Run, context: RunContext, room: int) -> dict[str, str]:
     before = ""
     if run.plan is not None:
-        found = prompt_window.evidence(run, context.titles(run), room // 2)
-        before = f"An earlier plan did not fit.\n{prompt_window.steps(run)}\n{prompt_window.missing(run)}\n"
+        found = prompt_window.render_evidence(run, context.titles(run), room // 2)
+        before = (
+            f"An earlier plan did not fit.\n{prompt_window.render_steps(run)}\n{prompt_window.render_missing(run)}\n"
+        )
         before += f"Evidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
-    return {"bases": prompt_window.bases(run), "so_far": before, "question": question}
+    return {"bases": prompt_window.render_bases(run), "so_far": before, "question": question}
 
 
-def planned(proposed: Planning) -> Plan:
+def build_plan(proposed: Planning) -> Plan:
     """The steps in an order in which each comes after what it needs. What cannot be is left out rather than argued about:
     needs of steps that are not there or go round in a circle, steps that ask the same, places that nothing fills."""
     wanted = {step.id: step for step in reversed(proposed.steps)}
@@ -84,7 +86,7 @@ def planned(proposed: Planning) -> Plan:
         earlier = {step.id for step in steps}
         needs = tuple(dict.fromkeys(need for need in each.needs if need in earlier))
         binds = {step.binds: step.id for step in steps if step.id in needs and step.binds}
-        places = set(prompt_window.PLACE.findall(f"{each.question} {each.query}"))
+        places = set(prompt_window.PLACEHOLDER.findall(f"{each.question} {each.query}"))
         if places - set(needs) - binds.keys() or tuple(content_terms(each.question)) in seen:
             continue
         seen[tuple(content_terms(each.question))] = None
@@ -92,7 +94,7 @@ def planned(proposed: Planning) -> Plan:
     return Plan(tuple(steps))
 
 
-def adaptable(run: Run) -> bool:
+def replan_due(run: Run) -> bool:
     """Whether the plan is to be made anew: retrieval surprised, and there is a plan left to make."""
     plans: Sequence[Event] = [event for event in run.events if isinstance(event, Planned)]
     judged = run.judged

@@ -52,7 +52,7 @@ async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """What is asked, as somebody would ask who has not heard the conversation."""
     asked, history = run.asked.question, run.asked.history
     if not run.asked.has_model:
-        yield by_rule(asked, history)
+        yield rephrase_by_rule(asked, history)
         return
     reply = await context.ask(
         Role.plan,
@@ -63,18 +63,18 @@ async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
         max_tokens=150,
     )
     if isinstance(reply, NoReply):
-        yield by_rule(asked, history)
+        yield rephrase_by_rule(asked, history)
         return
     proposed, by = reply
     alone = " ".join(proposed.question.split())
-    if not sound(alone, asked, history):
-        ruled = by_rule(asked, history)
+    if not adds_nothing(alone, asked, history):
+        ruled = rephrase_by_rule(asked, history)
         yield Rephrased(ruled.question, f"what the model made of it names what nobody has named; {ruled.why}", RULES)
         return
     yield Rephrased(alone, "" if alone != asked else "it stands alone", by)
 
 
-def sound(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
+def adds_nothing(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
     """Whether a question says no more than the turn and what came before it: it is one, it names and numbers nothing new, and
     it drops no number and no name that was asked for."""
     known = "\n".join((asked, *(f"{turn.question}\n{turn.answer}" for turn in history)))
@@ -99,11 +99,11 @@ def _build_prompt(asked: str, history: Sequence[Exchange], mark: str, room: int)
 # --- by rule --------------------------------------------------------------------------------------------------------
 
 
-def by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
+def rephrase_by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
     """The question with what it leaves out: the subject of the last turn in the place of a pronoun, or, where it only names
     something else, the last question with that in its place."""
     last = history[-1].question if history else ""
-    if not last or not leans(asked):
+    if not last or not depends_on_history(asked):
         return Rephrased(asked, "it stands alone")
     bare = OPENER.sub("", asked).strip() or asked
     if WHOLE.search(bare) and len(content_terms(bare)) > 1 and not POINTS_BACK.search(bare):
@@ -119,7 +119,7 @@ def by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
     return Rephrased(f"{bare.rstrip('?. ')}: {last}", "it carries on the last question")
 
 
-def leans(asked: str) -> bool:
+def depends_on_history(asked: str) -> bool:
     """Whether a question needs what came before it: it carries on, or points back and names nothing itself."""
     if CARRIES_ON.search(asked):
         return True

@@ -65,7 +65,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         proposed.every and chosen is not Route.direct and (asks_for_all(run.question) or asks_for_several(run.question))
     )
     every = every or (chosen is not Route.direct and asks_for_all(run.question))
-    readings = distinct(run.question, proposed.readings) if chosen is not Route.direct else ()
+    readings = distinct_readings(run.question, proposed.readings) if chosen is not Route.direct else ()
     if every:
         chosen = Route.research
     yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
@@ -73,7 +73,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 def _build_prompt(run: Run, context: RunContext) -> dict[str, str]:
     return {
-        "bases": prompt_window.bases(run),
+        "bases": prompt_window.render_bases(run),
         "today": run.asked.today,
         "eagerness": HINTS[run.asked.eagerness],
         "question": run.question,
@@ -86,7 +86,7 @@ async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Ro
     if proposed.route == "direct":
         if not context.general:
             return Route.lookup, "answers that are not from the documents are switched off"
-        if known := await spoken_of(run.question, context):
+        if known := await name_in_documents(run.question, context):
             return Route.lookup, f"the documents speak of {known}"
         return Route.direct, why
     if run.asked.eagerness is Eagerness.eager:
@@ -94,7 +94,7 @@ async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Ro
     return Route(proposed.route), why
 
 
-async def spoken_of(question: str, context: RunContext) -> str:
+async def name_in_documents(question: str, context: RunContext) -> str:
     """A name or a number of the question that the documents hold; nothing where it has none that they do."""
     named = [name.text for name in find_names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
     for name in named[:3]:
@@ -110,7 +110,7 @@ def asks_for_all(question: str) -> bool:
     return ALL.search(question) is not None
 
 
-def distinct(question: str, readings: list[str]) -> tuple[str, ...]:
+def distinct_readings(question: str, readings: list[str]) -> tuple[str, ...]:
     """Readings that deserve the name: whole questions that keep the question's words, add some, and differ. A question that
     names what it is about has one reading; and one reading alone is none."""
     asked = frozenset(content_terms(question))

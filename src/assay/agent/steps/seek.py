@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from assay.agent.context import RunContext
-from assay.agent.steps.decide import WIDTH, made_before
+from assay.agent.steps.decide import WIDTH, already_called
 from assay.answer import revise as revising
 from assay.answer.checking.judge import unchanged_evidence
 from assay.core.events import (
@@ -36,7 +36,7 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     calls: list[Call] = []
     for _, claim in open_[:SOUGHT]:
         call = Call(f"c{first + len(calls)}", "search", {"query": claim.words[:300], "k": WIDTH})
-        if not made_before(run, call) and claim.words.strip():
+        if not already_called(run, call) and claim.words.strip():
             calls.append(call)
     if open_:
         why = "; ".join(claim.why for _, claim in open_[:SOUGHT])

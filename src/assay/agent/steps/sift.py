@@ -15,7 +15,7 @@ from assay.core.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Sieve:
+class SiftLimits:
     """How many passages of a round are weighed, at most: the best of the run, and the best of each call that was decided on."""
 
     of_run: int
@@ -23,7 +23,7 @@ class Sieve:
     read: int = 8  # of a call that reads in one document
 
 
-SIEVES = {Mode.quick: Sieve(6, 3), Mode.balanced: Sieve(12, 4), Mode.thorough: Sieve(16, 6)}
+SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), Mode.thorough: SiftLimits(16, 6)}
 
 
 def sift_due(run: Run) -> bool:
@@ -36,13 +36,13 @@ def sift_due(run: Run) -> bool:
 
 async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Pass over what is hopeless; what is left is weighed next."""
-    sieve = SIEVES[run.asked.mode]
+    limits = SIFT_LIMITS[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
-    ranked = scoring.order(run.question, await past_searches(run, context), context.hops)
+    ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
     # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
-    best = [each.hit.passage.id for each in ranked[: sieve.of_run] if each.hit.passage.id in waiting]
+    best = [each.hit.passage.id for each in ranked[: limits.of_run] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):
-        most = sieve.read if called in TOOLS and TOOLS[called].reads_one else sieve.of_call
+        most = limits.read if called in TOOLS and TOOLS[called].reads_one else limits.of_call
         best += [found.passage.id for found in result if found.passage.id in waiting][:most]
     kept = set(best)
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.agent.hops.scoring import bare_title, key, names_in
+from assay.agent.hops.scoring import bare_title, name_key, names_in
 from assay.agent.tool import Result, tool
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
@@ -95,7 +95,7 @@ def _names(pieces: Sequence[Piece]) -> list[str]:
     found: list[str] = []
     for piece in pieces:
         hit = Hit(piece.passage, np.empty(0), {}, title=piece.title)
-        title = key(bare_title(piece.title))
+        title = name_key(bare_title(piece.title))
         found += [name for each, (name, _) in names_in(hit, pieces=False).items() if each != title]
     return found
 

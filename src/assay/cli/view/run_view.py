@@ -69,16 +69,16 @@ def _route(run: Run) -> Iterable[Text]:
 
 def _plan(run: Run, most: int) -> list[Text]:
     """The steps, each with a tick and what it found once that is known."""
-    from assay.agent.prompt_window import filled
+    from assay.agent.prompt_window import fill_placeholders
 
     steps = run.plan.steps if run.plan else ()
     if len(steps) < 2:
         return []
     bound = run.bound
     rows = [
-        row(f"{DONE} {filled(step.question, run)} → {bound[step.id].value}", "green", indent=2)
+        row(f"{DONE} {fill_placeholders(step.question, run)} → {bound[step.id].value}", "green", indent=2)
         if step.id in bound
-        else row(f"{OPEN} {filled(step.question, run)}", indent=2)
+        else row(f"{OPEN} {fill_placeholders(step.question, run)}", indent=2)
         for step in steps[:most]
     ]
     return part("Plan", rows, len(steps) - most)

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.background import BackgroundTask
 
-from assay.agent.steps.rephrase import by_rule
+from assay.agent.steps.rephrase import rephrase_by_rule
 from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Mode, SearchFilters
@@ -136,7 +136,7 @@ async def completions(
 
 
 def _alone(question: str, before: Any) -> str:
-    return by_rule(question, before).question
+    return rephrase_by_rule(question, before).question
 
 
 async def _ended(asked: AttachedRun) -> RunReply:

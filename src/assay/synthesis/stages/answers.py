@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from assay.agent import loop
 from assay.agent.context import RunContext, mark
-from assay.agent.hops.scoring import HOPS
+from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import ROUNDS
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Approach, Brief, Question, QuestionKind
@@ -259,7 +259,7 @@ async def _researched(run: Run, context: RunContext, question: Question) -> list
         context,
         record=_aside(context),
         limits=replace(context.limits, rounds=ROUNDS[Mode.quick]),
-        hops=HOPS[Mode.quick],
+        hops=HOP_SETTINGS[Mode.quick],
     )
     child = Run(run.id, (asked,))
     async for event in loop.carry_on(child, own):
