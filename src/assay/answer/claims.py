@@ -1,6 +1,6 @@
-"""From what a model wrote to claims: one sentence each, with the keys it cites lifted out of the words. Pure.
+"""Turns what a model wrote into claims of one sentence each, with their citations. Pure.
 
-A key that no evidence has is taken out and reported; a heading or a gap that states something of its own is dropped.
+Keys that no evidence has are removed and reported. Headings and gaps that state facts of their own are dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROW = " | "
 
 @dataclass(frozen=True, slots=True)
 class ExtractedCitations:
-    """Words without the keys that stood in them; `cites` are (place in the words, key)."""
+    """Text without its citations; `cites` are pairs of offset and key."""
 
     words: str
     cites: tuple[tuple[int, str], ...] = ()

@@ -115,7 +115,7 @@ def _near(run: Run, draft: Drafted, document: Documents, judge: Judge) -> tuple[
 
 @dataclass(frozen=True, slots=True)
 class DeliveryGuard:
-    """What every claim is held against before it is delivered: computed once for all of them."""
+    """What every claim is checked against before it is delivered; computed once for all claims."""
 
     checked: Mapping[int, Claim]
     evidence: tuple[Evidence, ...]

@@ -1,4 +1,4 @@
-"""Evidence as a model is shown it when it writes, checks or revises: fenced, labelled, best first, never too long. Pure."""
+"""Evidence as text for prompts: fenced, labelled, best first, within a number of tokens. Pure."""
 
 from __future__ import annotations
 

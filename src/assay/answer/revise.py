@@ -1,6 +1,6 @@
-"""A claim that did not hold gets one chance: written anew, hedged, replaced by the words of the document, or dropped. Pure.
+"""Revises a claim that failed its check, once: it is rewritten, hedged, replaced by a quotation, or dropped. Pure.
 
-Whatever comes out is checked again, as everything is.
+The result is checked again like every claim.
 """
 
 from __future__ import annotations

@@ -20,9 +20,6 @@ HEDGE = "The documents suggest, but do not state, that "
 MIN_WORDS = 4  # words of a statement that names and counts nothing
 
 
-# --- by rule --------------------------------------------------------------------------------------------------------
-
-
 DEFAULT = Grounding()
 
 
@@ -34,7 +31,7 @@ def by_rule(
     opinion: bool = False,
     by: Grounding = DEFAULT,
 ) -> Claim:
-    """The claim with its verdict, and with what it rests on said where that reads like an instruction."""
+    """The claim with its verdict. The reason says so if all that it cites reads like an instruction to a model."""
     return note_taint(_judge(claim, evidence, sources, opinion=opinion, by=by), evidence)
 
 
@@ -99,7 +96,7 @@ def _reason_for_doubt(
     common: frozenset[str],
     by: Grounding,
 ) -> str:
-    """Why rules alone cannot vouch for a claim."""
+    """Why the rules leave a claim open; empty if they do not."""
     terms = claim_terms(words)
     if denied:
         return f"it turns “{denied}” round twice"
@@ -162,6 +159,3 @@ def _counts_citations(strange: str, claim: Claim) -> bool:
     """ "Three suppliers …", citing three pieces of evidence: counted rather than read."""
     (number, *others) = facts.numbers(strange) or [None]
     return number is not None and not others and len(set(claim.cites)) > 1 and len(set(claim.cites)) in number.values
-
-
-# --- by a model -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""What in a sentence is right or wrong whatever the wording: its numbers, its dates and its names. Pure.
+"""Reads the facts of a sentence that do not depend on its wording: numbers, dates and names. Pure.
 
-A claim must not hold any that is missing from what it cites; `ground.py` compares, this reads them off.
+A claim must not contain a fact that is missing from what it cites; `claim_rules.py` applies that rule.
 """
 
 from __future__ import annotations

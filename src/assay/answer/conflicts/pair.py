@@ -1,4 +1,4 @@
-"""Whether two sentences of different documents say different things about the same. Pure, and slow to accuse."""
+"""Whether two sentences give different values for the same thing. In doubt there is no conflict. Pure."""
 
 from __future__ import annotations
 
