@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from desks import ANN, BOB, PUMPS, SECRET, VALVES, Library
+from tool_contexts import ANN, BOB, PUMPS, SECRET, VALVES, Library
 
 from assay.store.database import open_store
 

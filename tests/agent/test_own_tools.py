@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desks import ANN, BOB, PUMPS, SECRET, Library
+from tool_contexts import ANN, BOB, PUMPS, SECRET, Library
 
 from assay.agent.tool import Result, guarded, tool
 from assay.agent.tool_context import ToolContext

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from desks import ANN, BOB, Library, after, call, names_found, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tool_contexts import ANN, BOB, Library, after, call, names_found, refused
 
 from assay.agent.tool import Result, Within, checked, schema_of, tool
 from assay.agent.tool_context import ToolContext

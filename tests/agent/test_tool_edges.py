@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from desks import Library, after, call
+from tool_contexts import Library, after, call
 
 from assay.agent.tool import schema_of
 from assay.agent.toolbox import TOOLS

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from desks import ANN, BOB, PUMPS, VALVES, Library, after, call, names_found, refused
 from sqlalchemy import update
+from tool_contexts import ANN, BOB, PUMPS, VALVES, Library, after, call, names_found, refused
 
 from assay.agent.tool import Result
 from assay.agent.tool_context import ToolContext
