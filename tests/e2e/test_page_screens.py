@@ -158,4 +158,4 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     assert REBUILT in Path(taking.value.path()).read_text()
     page.get_by_role("link", name="Synthesis", exact=True).first.click()
     expect(page.get_by_role("heading", name="Made before")).to_be_visible()
-    expect(page.locator(".earlier").get_by_role("listitem")).to_contain_text("told")
+    expect(page.locator(".earlier").get_by_role("listitem")).to_contain_text("done")

@@ -153,7 +153,7 @@ function watching(root, run, app) {
         } else {
           draw();
           drawState();
-          app.announce("It does not go on now.");
+          app.announce("It is not running now.");
         }
       },
       parked: () => app.announce("The server is closing; the synthesis will be carried on."),

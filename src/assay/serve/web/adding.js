@@ -21,7 +21,7 @@ const ORDER = ["sending", "reading", "failed", "unreadable", "waiting", "queued"
 
 /** The panel, kept up to date while it is shown. Returns how to leave it. */
 export function adding(holder, app) {
-  const bar = el("progress", { max: "1", value: "0", "aria-label": "Files that have been dealt with" });
+  const bar = el("progress", { max: "1", value: "0", "aria-label": "Processed files" });
   const heading = el("h2", {});
   const line = el("p", { class: "small muted figures" });
   const list = el("ul", { class: "adding-files", "aria-label": "Files being added", tabindex: "0" });

@@ -184,7 +184,7 @@ function frame() {
     main,
     el(
       "nav",
-      { class: "tabs", "aria-label": "Screens, at the thumb" },
+      { class: "tabs", "aria-label": "Screens" },
       el(
         "button",
         { type: "button", class: "tab", "aria-haspopup": "true", "aria-controls": "side", on: { click: openSide } },
@@ -298,7 +298,7 @@ async function start() {
   try {
     app.me = await get("/api/me");
   } catch (problem) {
-    if (problem.status !== 401) fill(shell, failed(problem, start, "The desk could not be opened"));
+    if (problem.status !== 401) fill(shell, failed(problem, start, "The page could not be loaded"));
     return;
   }
   session.csrf = app.me.csrf;

@@ -133,7 +133,7 @@ function greeting(app, bases, documents, pending) {
         { class: "muted" },
         pending
           ? `${plural(pending, "file")} still to be read. You can ask as soon as the first is done.`
-          : "Add PDFs, Word files, web pages, mails, tables or notes. Then ask: every statement shows where it stands.",
+          : "Add PDFs, Word files, web pages, mails, tables or notes. Then ask: every statement shows its source.",
       ),
       el(
         "p",

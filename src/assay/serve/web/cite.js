@@ -12,8 +12,8 @@ export const VERDICTS = {
 };
 
 const UNSAID = {
-  quotation: "The words stand in the document exactly so.",
-  supported: "What it says stands in the quotation.",
+  quotation: "The document contains exactly these words.",
+  supported: "The quotation supports the statement.",
 };
 
 /** Where words stand: `Title · 2024 · page 3`. */

@@ -4,7 +4,7 @@ import { fill } from "./dom.js";
 import { icon, iconButton } from "./parts.js";
 
 const THEMES = {
-  "": ["auto", "Colours: as the system has them"],
+  "": ["auto", "Colours: as the system"],
   light: ["sun", "Colours: light"],
   dark: ["moon", "Colours: dark"],
 };

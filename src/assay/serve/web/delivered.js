@@ -184,7 +184,7 @@ function relations(account, labels, titles) {
     { class: "card", "aria-labelledby": "relations" },
     el("h2", { id: "relations" }, "Relations"),
     account.diagnostics.reading ? el("p", { class: "small muted" }, account.diagnostics.reading) : null,
-    types.length ? relationMap(account.relations, labels, titles) : el("p", { class: "small muted" }, "None that words of both documents bear out."),
+    types.length ? relationMap(account.relations, labels, titles) : el("p", { class: "small muted" }, "None that quotations from both documents support."),
     ...types.map(([type, all]) => typeGroup(type, all, labels, titles)),
   );
 }

@@ -47,7 +47,7 @@ export async function show(root, params, app) {
           { class: "muted" },
           changed.length
             ? `Different: ${changed.map((part) => nameOf(part).toLowerCase()).join(", ")}.`
-            : "They came to the same, step by step.",
+            : "Both runs have the same steps and the same answer.",
         ),
       ),
       el("div", { class: "diff-two" }, side("First", a), side("Second", b)),

@@ -175,7 +175,7 @@ function invitation(put, base) {
     icon("upload", 32),
     el("h2", {}, base ? "Nothing in here yet" : "Begin with your documents"),
     el("p", {}, "Drop files or whole folders anywhere on this page: PDF, Word, PowerPoint, Excel, HTML, e-mail, EPUB, Markdown, plain text."),
-    el("p", { class: "small" }, "Each file is read once, and you are told of those that cannot be."),
+    el("p", { class: "small" }, "Each file is read once. Files that cannot be read are listed with the reason."),
     el("div", { class: "actions" }, ...pickers(put)),
   );
 }

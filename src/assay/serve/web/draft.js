@@ -56,7 +56,7 @@ export function draftView(review, desk, { editable, edits, changed }) {
       ),
       claim.why && claim.verdict !== "supported" ? el("p", { class: "small muted" }, claim.why) : null,
       flagged(claim),
-      review.answer && !told.has(oneLine(claim.text)) ? el("p", { class: "small muted" }, "Not in the answer: it did not hold.") : null,
+      review.answer && !told.has(oneLine(claim.text)) ? el("p", { class: "small muted" }, "Not in the answer: it failed the check.") : null,
       editable && claim.editable
         ? el(
           "div",

@@ -29,7 +29,7 @@ async function sure(names) {
       el("li", {}, "the file, its text, and what the search knows of it"),
       el("li", {}, "its words in every answer and record of a run, and what followed from them there"),
     ),
-    el("p", { class: "muted small" }, "The records stay linked, so that they can still be verified. Backups that were made before keep it; you are told which. This cannot be undone."),
+    el("p", { class: "muted small" }, "The records stay linked, so that they can still be verified. Earlier backups still contain it; they are listed afterwards. This cannot be undone."),
     el(
       "div",
       { class: "actions" },

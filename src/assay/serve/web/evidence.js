@@ -74,7 +74,7 @@ export function evidenceView(open, note = null) {
         el(
           "li",
           { class: "state slim" },
-          pieces.length ? "Nothing fits these filters." : "Nothing has been gathered yet.",
+          pieces.length ? "Nothing matches these filters." : "Nothing has been gathered yet.",
         ),
       );
       return;
@@ -149,7 +149,7 @@ function pieceOf(piece, open) {
 export function score(value) {
   return el(
     "span",
-    { class: ["score", "figures", value >= 7 && "high"], title: "How much it bears on the question, 0 to 10" },
+    { class: ["score", "figures", value >= 7 && "high"], title: "Relevance to the question, 0 to 10" },
     el("span", { class: "visually-hidden" }, "Score "),
     value.toFixed(1),
   );

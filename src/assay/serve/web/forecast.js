@@ -21,19 +21,19 @@ export function forecasting(app, start) {
 
   async function ask(wish, size) {
     const own = ++turn;
-    if (!size) return tell(el("p", { class: "muted" }, "Choose documents to see it."));
+    if (!size) return tell(el("p", { class: "muted" }, "Choose documents to see the forecast."));
     if (size === 1 && wish.pipeline === "synthesis") return tell(el(
       "p",
       { class: "note" },
       icon("info"),
-      "To compare takes two documents. Choose another one, or “Sum up”.",
+      "Comparing needs two documents. Choose another one, or “Sum up”.",
     ));
     try {
       const found = await post("/api/synthesis/forecast", wish);
       if (own !== turn) return undefined;
       tell(...drawn(found));
       go.disabled = false;
-      fill(go, icon(found.large ? "warning" : "right"), el("span", {}, found.large ? "Start, although it is large" : "Start"));
+      fill(go, icon(found.large ? "warning" : "right"), el("span", {}, found.large ? "Start anyway" : "Start"));
     } catch (problem) {
       if (own === turn && problem.status !== 401) tell(el("p", { class: "note bad" }, problem.detail ?? problem.message));
     }
@@ -55,7 +55,7 @@ export function forecasting(app, start) {
     }
   }
 
-  tell(el("p", { class: "muted" }, "Choose documents to see it."));
+  tell(el("p", { class: "muted" }, "Choose documents to see the forecast."));
   return {
     node,
     ask,

@@ -88,7 +88,7 @@ export function ranges(found) {
 
 /** What the ranges rest on. */
 export function basis(runs) {
-  if (!runs) return "A guess: nothing like it was done here yet.";
+  if (!runs) return "An estimate without history: no similar run is on record yet.";
   return `From ${count(runs)} earlier ${runs === 1 ? "one" : "ones"}.`;
 }
 

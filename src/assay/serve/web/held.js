@@ -95,7 +95,7 @@ export function reviewedBy(run) {
 
 /** That a reviewer wrote a statement anew. */
 export function editedMark(by) {
-  return badge([icon("pencil", 12), `edited by ${by}`], "info", { title: "Written anew in review, and checked again" });
+  return badge([icon("pencil", 12), `edited by ${by}`], "info", { title: "Rewritten in review and checked again" });
 }
 
 function foot(run, words = "") {

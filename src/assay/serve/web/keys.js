@@ -19,7 +19,7 @@ export async function show(root, params, app) {
           "div",
           {},
           el("h1", {}, "Your API keys"),
-          el("p", { class: "muted" }, "A program that brings one of these along sees what you see. Sent as ", el("code", {}, "Authorization: Bearer …"), "."),
+          el("p", { class: "muted" }, "A program that uses one of these keys sees what you see. Sent as ", el("code", {}, "Authorization: Bearer …"), "."),
         ),
         el("div", { class: "actions" }, button("New key", { kind: "primary", icon: "plus", on: make })),
       ),
@@ -75,7 +75,7 @@ export async function show(root, params, app) {
       app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
     };
     return dialog("Copy this key now", (close) => [
-      el("p", { class: "muted" }, "It is shown this once: only its digest is kept. Who has it can do what you can do here."),
+      el("p", { class: "muted" }, "It is shown this once: only its digest is kept. Anyone who has it can do what you can do here."),
       el("div", { class: "key-row" }, box, button("Copy", { icon: "copy", on: copy })),
       el("div", { class: "actions" }, button("I have it", { kind: "primary", on: () => close(true) })),
     ]);

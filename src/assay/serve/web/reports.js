@@ -111,7 +111,7 @@ function verified(found) {
     el(
       "div",
       {},
-      el("strong", {}, "The record is not as it was written."),
+      el("strong", {}, "The records were changed after they were written."),
       el("ul", { class: "bullets" }, ...found.faults.slice(0, FAULTS).map((each) => el("li", {}, `${each.record}: ${each.what}`))),
       found.faults.length > FAULTS ? el("p", { class: "small" }, `And ${plural(found.faults.length - FAULTS, "more fault")}: \`assay verify\` lists them.`) : null,
     ),

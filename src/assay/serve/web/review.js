@@ -167,7 +167,7 @@ export async function show(root, params, app) {
     review = now;
     const words = now.state === "waiting"
       ? "The draft has changed since you opened it, so nothing was decided. This is how it stands now."
-      : `Somebody was quicker: ${now.by || "somebody else"} has decided this meanwhile.`;
+      : `Already decided: ${now.by || "somebody else"} has decided this meanwhile.`;
     draw(el("p", { class: "note warn", role: "alert" }, icon("warning"), el("span", {}, words)));
     app.reviewsChanged();
     top();
@@ -264,7 +264,7 @@ function traceBeside(path) {
       node.style.setProperty("--total", String(Math.max(1, timed.at(-1)?.end ?? 1)));
       fill(
         node,
-        trace.faults.length ? el("p", { class: "note bad", role: "alert" }, icon("warning"), el("span", {}, "This record is not as it was written.")) : null,
+        trace.faults.length ? el("p", { class: "note bad", role: "alert" }, icon("warning"), el("span", {}, "This record was changed after it was written.")) : null,
         ...stretches(timed).map((section) => el(
           "section",
           { class: "stretch" },

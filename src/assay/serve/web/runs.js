@@ -25,7 +25,7 @@ const OUTCOMES = {
 /** How a run stands, in a sign and a word. */
 export function standing(run) {
   const [sign, words, kind] = (run.state === "delivered" ? OUTCOMES[run.outcome] : STATES[run.state]) ?? ["info", run.state, ""];
-  const own = run.kind === "synthesis" && run.outcome === "answered" && run.state === "delivered" ? "told" : words;
+  const own = run.kind === "synthesis" && run.outcome === "answered" && run.state === "delivered" ? "done" : words;
   return badge([icon(sign, 13), own], kind);
 }
 

@@ -137,7 +137,7 @@ function telling(so) {
     stage("Write", so.drafted ? 1 : 0, plural(so.written.size, "claim"), so.drafted),
     stage("Check every claim", checked, `${hold} of ${so.written.size} hold`, so.drafted),
   ];
-  if (wanted.length) stages.push(stage("Tell it for others", so.told.size / wanted.length, [...so.told].join(", "), so.told.size));
+  if (wanted.length) stages.push(stage("Write for other readers", so.told.size / wanted.length, [...so.told].join(", "), so.told.size));
   return stages;
 }
 

@@ -147,7 +147,7 @@ const TAKEN = {
     } else {
       story.claims.set(event.place, { ...known, state: "dropped", why: event.why ?? known.why });
     }
-    story.phase = "Mending what did not hold";
+    story.phase = "Repairing statements that failed the check";
   },
   Critiqued(story, event) {
     story.gap = event.complete ? "" : event.gap ?? "";

@@ -43,7 +43,7 @@ export async function show(root, params, app) {
         el(
           "p",
           { class: "muted" },
-          "Many documents, one account: what each contributes, how they relate, where they contradict each other. Every statement cites the words it stands on.",
+          "Many documents, one account: what each contributes, how they relate, where they contradict each other. Every statement cites its source.",
         ),
       ),
     ),
@@ -84,7 +84,7 @@ function starting(screen, app, bases) {
     step("What to make of them", choices("pipeline", PIPELINES), field("Focus", focus, "What you want to know, in a sentence. Leave it empty for all of it.")),
     step(
       "For whom",
-      el("p", { class: "hint" }, "The account itself is for somebody who knows the field. The same claims can also be told:"),
+      el("p", { class: "hint" }, "The account itself is for somebody who knows the field. The same claims can also be written for other readers:"),
       el(
         "div",
         { class: "readers" },
@@ -107,7 +107,7 @@ function starting(screen, app, bases) {
         el("div", { class: "fields" }, field("Questions for each document", questions, "1 to 20; 3 is usual.")),
         el("p", { class: "legend" }, "How each is answered"),
         choices("approach", APPROACHES),
-        app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, what is told are quotations, chosen by rule`) : null,
+        app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, quotations are chosen by rule`) : null,
         app.me.model && app.me.leaves.length
           ? el(
             "p",

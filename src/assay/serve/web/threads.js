@@ -70,7 +70,7 @@ export function threadList(app) {
       }
       if (first && !page.threads.length) fill(
         list,
-        el("p", { class: "state" }, words ? "No thread has these words." : "Your questions will be kept here."),
+        el("p", { class: "state" }, words ? "No thread has these words." : "Your questions will be listed here."),
       );
       first = false;
       for (const thread of page.threads) {

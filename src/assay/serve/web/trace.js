@@ -340,7 +340,7 @@ function chainOf(trace, run) {
     el(
       "div",
       {},
-      el("p", {}, el("strong", {}, "This record is not as it was written.")),
+      el("p", {}, el("strong", {}, "This record was changed after it was written.")),
       el("ul", { class: "bullets" }, ...trace.faults.map((words) => el("li", {}, words))),
     ),
   );

@@ -260,7 +260,7 @@ function evidence(node, story, desk, openEvidence) {
   );
 }
 
-const ENDS = { dropped: "Left out", revised: "Written anew, being checked" };
+const ENDS = { dropped: "Left out", revised: "Rewritten, being checked" };
 
 function claims(node, story, desk, delivered) {
   const all = [...story.claims.values()].filter(
@@ -275,7 +275,7 @@ function claims(node, story, desk, delivered) {
   const shown = done.length || waiting ? [...done, ...(waiting ? [{ place: "waiting", state: "waiting" }] : [])] : [];
   sectionOf(
     node,
-    delivered ? "Statements that did not hold" : `Statements: ${count(done.length)} of ${count(all.length)} checked`,
+    delivered ? "Statements that failed the check" : `Statements: ${count(done.length)} of ${count(all.length)} checked`,
     shown,
     (claim) => claim.place,
     (claim) =>
