@@ -50,7 +50,7 @@ def test_head_of_a_stream_does_not_wait_for_its_end(own: Own):
 def test_a_copy_that_is_still_right_is_not_sent_again(own: Own):
     at, real = own
     with at.client() as client:
-        for path in ("/static/app.js", "/static/style.css", f"/api/documents/{real.pdf}/pages/1"):
+        for path in ("/static/app.js", "/static/styles/style.css", f"/api/documents/{real.pdf}/pages/1"):
             first = client.get(path)
             tag = first.headers["ETag"]
             again = client.get(path, headers={"If-None-Match": tag})

@@ -31,17 +31,17 @@ def named_kinds(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_event_that_the_page_names_exists(name: str) -> None:
-    named = named_kinds((WEB / f"{name}.js").read_text())
+    named = named_kinds((WEB / "runs" / f"{name}.js").read_text())
     assert named, "the expressions find nothing in this file any more"
     assert named <= set(KINDS), f"unknown events: {sorted(named - set(KINDS))}"
 
 
 def test_a_new_event_needs_a_decision_on_how_the_page_draws_it() -> None:
-    drawn = {kind for name in FILES for kind in named_kinds((WEB / f"{name}.js").read_text())}
+    drawn = {kind for name in FILES for kind in named_kinds((WEB / "runs" / f"{name}.js").read_text())}
     assert drawn | ONLY_DESCRIBED == set(KINDS)
 
 
-@pytest.mark.parametrize("script", sorted(WEB.glob("*.js")), ids=lambda each: each.stem)
+@pytest.mark.parametrize("script", sorted(WEB.rglob("*.js")), ids=lambda each: each.stem)
 def test_no_other_script_names_an_event(script) -> None:
     if script.stem in FILES:
         return
@@ -52,7 +52,7 @@ def test_no_other_script_names_an_event(script) -> None:
 
 
 def test_the_page_knows_every_family() -> None:
-    words = re.search(r"FAMILY_WORDS = \{(.*)\}", (WEB / "timeline.js").read_text())
+    words = re.search(r"FAMILY_WORDS = \{(.*)\}", (WEB / "runs" / "timeline.js").read_text())
     assert words is not None
     assert set(re.findall(r"(\w+): \"", words[1])) == set(Family)
 

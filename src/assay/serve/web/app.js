@@ -1,11 +1,11 @@
 // The frame of the page: who is here, which screen is shown, navigation, threads at the left, words for everybody.
 
-import { del, get, session } from "./api.js";
-import { remember, themeSwitch } from "./colours.js";
-import { clear, el, fill } from "./dom.js";
-import { confirm, failed, icon, iconButton, loading } from "./parts.js";
-import { PLACES, places, SCREENS, waitingReviews } from "./places.js";
-import { threadList } from "./threads.js";
+import { del, get, session } from "./lib/api.js";
+import { remember, themeSwitch } from "./lib/theme_switch.js";
+import { clear, el, fill } from "./lib/dom.js";
+import { confirm, failed, icon, iconButton, loading } from "./lib/ui.js";
+import { PLACES, places, SCREENS, waitingReviews } from "./lib/navigation.js";
+import { threadList } from "./answers/threads.js";
 
 const shell = document.getElementById("app");
 let main = null;
@@ -281,7 +281,7 @@ async function askWho() {
     reviews = null;
     main = null;
     threads = null;
-    const { signIn } = await import("./signin.js");
+    const { signIn } = await import("./screens/signin.js");
     await signIn(clear(shell), app);
   } finally {
     asking = false;

@@ -1,0 +1,348 @@
+// An answer as it is read: claims with citations and verdicts, what disagrees, and what was tried where the answer is no.
+
+import { citeButton, flaggedNote, verdictMark, VERDICTS } from "./citations.js";
+import { add, count, el, oneLine, plural } from "../lib/dom.js";
+import { editedMark, reviewedBy } from "./review_status.js";
+import { badge, icon } from "../lib/ui.js";
+import { tools } from "./answer_actions.js";
+
+const ROW = " | ";
+const SHOWN_APART = [
+  "The sources disagree:",
+  "Nothing found speaks of:",
+  "Searched:",
+  "Could not be read",
+]; // of the remarks
+
+/** The answer of a delivered run. `desk` opens documents and the evidence. */
+export function answerView(run, desk, how = null) {
+  const shown = answerBody(run.answer, desk);
+  const by = reviewedBy(run);
+  if (by) shown.prepend(by);
+  return add(shown, how, tools(run, desk));
+}
+
+/** An answer as it is read, without what can be done with it. */
+export function answerBody(answer, desk) {
+  const cited = new Map(answer.citations.map((each) => [each.number, each]));
+  const claims = answer.blocks.flatMap((block) => block.claims);
+  const no = answer.outcome === "abstained";
+  return el(
+    "div",
+    { class: ["answer", answer.outcome] },
+    label(answer),
+    answer.said ? el("div", { class: "said prose" }, ...paragraphs(answer.said)) : null,
+    ...answer.blocks.map((block) => blockView(answer, block, cited, desk)),
+    tally(claims),
+    answer.conflicts.length ? conflicts(answer, cited, desk) : null,
+    answer.near.length ? near(answer, cited, desk) : null,
+    beside(answer),
+    searched(answer, no),
+    answer.citations.length ? sources(answer, desk) : null,
+  );
+}
+
+function label(answer) {
+  if (!answer.label) return null;
+  const [kind, drawn] = {
+    direct: ["info", "info"],
+    partial: ["warn", "half"],
+    abstained: ["", "search"],
+  }[answer.outcome] ?? ["", "info"];
+  const more = answer.outcome === "abstained" && answer.near.length ? " What came nearest is below." : "";
+  return el("p", { class: ["note", "label", kind] }, icon(drawn), el("span", {}, el("strong", {}, answer.label), more));
+}
+
+function paragraphs(words) {
+  return words
+    .split(/\n\s*\n/)
+    .filter((each) => each.trim())
+    .map((each) => el("p", {}, each.trim()));
+}
+
+function blockView(answer, block, cited, desk) {
+  const table = answer.shape === "table" && block.claims.some((claim) => claim.text.includes(ROW));
+  const heading = block.heading && !(table && cells(block.heading).length > 1) ? el("h3", {}, block.heading) : null;
+  const opinion = block.opinion ? badge("Opinion", "info", { title: "A judgement, not a finding" }) : null;
+  return el(
+    "section",
+    { class: ["block", block.opinion && "opinion"] },
+    heading || opinion ? el("div", { class: "block-head" }, heading, opinion) : null,
+    table ? tableOf(block, cited, desk) : claimsOf(answer, block, cited, desk),
+  );
+}
+
+function claimsOf(answer, block, cited, desk) {
+  const own = (claim) => ending(claim, marks(claim, cited, desk));
+  const quoted = block.claims.some((claim) => claim.quotation);
+  if (answer.shape === "list" || (quoted && block.claims.length > 1)) {
+    return el(
+      "ul",
+      { class: ["claims", quoted && "quoted"] },
+      ...block.claims.map((claim) => el("li", { class: ["claim", claim.verdict] }, ...own(claim))),
+    );
+  }
+  if (quoted) return el(
+    "blockquote",
+    { class: ["claim", "quote", block.claims[0].verdict] },
+    ...block.claims.flatMap(own),
+  );
+  const line = el("p", { class: "prose claims" });
+  block.claims.forEach((claim, place) => add(
+    line,
+    place ? " " : null,
+    el("span", { class: ["claim", claim.verdict] }, ...own(claim)),
+  ));
+  return line;
+}
+
+/** A claim's words, the last of them on one line with its marks. */
+function ending(claim, marked) {
+  const said = claim.quotation ? `“${claim.text}”` : claim.text;
+  const cut = said.lastIndexOf(" ") + 1;
+  if (said.length - cut > 24 || claim.citations.length > 4) return [said, marked];
+  return [said.slice(0, cut), el("span", { class: "nowrap" }, said.slice(cut), marked)];
+}
+
+/** Citations and verdict, held together at the end of a claim. */
+function marks(claim, cited, desk) {
+  return el(
+    "span",
+    { class: "marks" },
+    ...claim.citations
+      .filter((number) => cited.has(number))
+      .map((number) => citeButton(cited.get(number), desk.openDocument)),
+    verdictMark(claim),
+    claim.edited ? editedMark(claim.edited) : null,
+    claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,
+  );
+}
+
+function cells(text) {
+  return text.split("|").map(oneLine);
+}
+
+function tableOf(block, cited, desk) {
+  const rows = block.claims.map((claim) => (claim.quotation ? [claim.text] : cells(claim.text)));
+  const width = Math.max(...rows.map((row) => row.length));
+  const named = block.heading ? cells(block.heading) : [];
+  return el(
+    "div",
+    { class: "table-wrap", tabindex: "0", role: "region", "aria-label": named.join(", ") || "Table" },
+    el(
+      "table",
+      {},
+      named.length === width
+        ? el("thead", {}, el("tr", {}, ...[...named, "Sources"].map((name) => el("th", { scope: "col" }, name))))
+        : null,
+      el(
+        "tbody",
+        {},
+        ...block.claims.map((claim, place) =>
+          el(
+            "tr",
+            { class: claim.verdict },
+            ...cellsOf(rows[place], width),
+            el("td", { class: "nowrap" }, marks(claim, cited, desk)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A row's cells: the first names the row, the last of a short one takes the room that is left. */
+function cellsOf(row, width) {
+  if (row.length === 1) return [el("td", { colspan: width }, row[0])];
+  return row.map((cell, column) =>
+    column === 0
+      ? el("th", { scope: "row" }, cell)
+      : el("td", { colspan: column === row.length - 1 && row.length < width ? width - column : null }, cell),
+  );
+}
+
+/** How many statements stand, in words. */
+function tally(claims) {
+  const judged = claims.filter((claim) => claim.verdict);
+  if (!judged.length) return null;
+  const by = Object.keys(VERDICTS)
+    .map((verdict) => [verdict, judged.filter((claim) => claim.verdict === verdict).length])
+    .filter(([, many]) => many);
+  return el(
+    "p",
+    { class: "verdict-tally" },
+    ...by.map(([verdict, many]) => el(
+      "span",
+      { class: ["tallied", VERDICTS[verdict].kind] },
+      icon(VERDICTS[verdict].sign, 13),
+      `${count(many)} ${VERDICTS[verdict].words.toLowerCase()}`,
+    )),
+  );
+}
+
+function quotation(source, desk, lead = "") {
+  return el(
+    "figure",
+    { class: "quoted-side card" },
+    el("blockquote", { class: "quote" }, lead, `“${oneLine(source.quote)}”`),
+    source.flagged ? flaggedNote() : null,
+    el(
+      "figcaption",
+      {},
+      el(
+        "button",
+        { type: "button", class: "link", on: { click: (event) => desk.openDocument(source, event.currentTarget) } },
+        source.title || source.name,
+      ),
+      [source.date, source.page ? `page ${source.page}` : ""].filter(Boolean).map((each) => ` · ${each}`),
+    ),
+  );
+}
+
+function conflicts(answer, cited, desk) {
+  return el(
+    "section",
+    { class: "conflicts" },
+    el("h3", {}, icon("warning"), "The sources disagree"),
+    ...answer.conflicts.map((each) =>
+      el(
+        "div",
+        { class: "conflict" },
+        each.about ? el("p", { class: "about" }, each.about) : null,
+        el(
+          "div",
+          { class: "sides" },
+          ...[each.left, each.right]
+            .filter((number) => cited.has(number))
+            .map((number) => quotation(cited.get(number), desk)),
+        ),
+      ),
+    ),
+  );
+}
+
+function near(answer, cited, desk) {
+  return el(
+    "section",
+    { class: "near" },
+    el("h3", {}, "The nearest that was found"),
+    el(
+      "ul",
+      { class: "claims quoted" },
+      ...answer.near.map((claim) => el(
+        "li",
+        { class: "claim" },
+        ...ending(claim, marks({ ...claim, verdict: null }, cited, desk)),
+      )),
+    ),
+  );
+}
+
+/** Remarks that are not shown in a form of their own. */
+function beside(answer) {
+  const rest = answer.remarks.filter((remark) => !SHOWN_APART.some((begin) => remark.startsWith(begin)));
+  return rest.length ? el("ul", { class: "remarks" }, ...rest.map((remark) => el("li", {}, remark))) : null;
+}
+
+function searched(answer, open) {
+  if (answer.outcome === "direct" || !(answer.searched.length || answer.unread.length || answer.gaps.length)) return null;
+  return el(
+    "details",
+    { class: "fold searched", open },
+    el("summary", {}, `What was searched (${plural(answer.searched.length, "search", "searches")})`),
+    el(
+      "div",
+      { class: "fold-body" },
+      answer.searched.length
+        ? el(
+            "div",
+            { class: "table-wrap", tabindex: "0", role: "region", "aria-label": "What was searched" },
+            el(
+              "table",
+              {},
+              el(
+                "thead",
+                {},
+                el(
+                  "tr",
+                  {},
+                  el("th", { scope: "col" }, "Searched for"),
+                  el("th", { scope: "col", class: "figure" }, "Found"),
+                  el("th", { scope: "col", class: "figure" }, "Kept"),
+                ),
+              ),
+              el(
+                "tbody",
+                {},
+                ...answer.searched.map((each) => el(
+                  "tr",
+                  {},
+                  el("td", {}, oneLine(each.query)),
+                  el("td", { class: "figure" }, count(each.found)),
+                  el("td", { class: "figure" }, count(each.kept)),
+                )),
+              ),
+            ),
+          )
+        : null,
+      answer.stopped ? el("p", { class: "muted" }, `The search ended because ${answer.stopped}.`) : null,
+      answer.gaps.length ? named("Nothing found speaks of", answer.gaps) : null,
+      answer.unread.length ? named("Could not be read, so not searched", answer.unread, true) : null,
+    ),
+  );
+}
+
+function named(words, items, documents = false) {
+  const few = items.slice(0, 12);
+  return el(
+    "div",
+    { class: "named" },
+    el("p", { class: "legend" }, words),
+    el(
+      "ul",
+      { class: "chips" },
+      ...few.map((item) => el("li", { class: "chip" }, item)),
+      items.length > few.length ? el("li", { class: "chip" }, `and ${count(items.length - few.length)} more`) : null,
+    ),
+    documents ? el("p", { class: "small" }, el("a", { href: "#/documents" }, "See why in Documents")) : null,
+  );
+}
+
+function sources(answer, desk) {
+  return el(
+    "details",
+    { class: "fold sources" },
+    el("summary", {}, plural(answer.citations.length, "source")),
+    el(
+      "ol",
+      { class: "fold-body source-list" },
+      ...answer.citations.map((each) =>
+        el(
+          "li",
+          {},
+          el("span", { class: "number", "aria-hidden": "true" }, String(each.number)),
+          el(
+            "div",
+            {},
+            el(
+              "button",
+              { type: "button", class: "link", on: { click: (event) => desk.openDocument(each, event.currentTarget) } },
+              each.title || each.name,
+            ),
+            el(
+              "p",
+              { class: "small muted" },
+              [
+                each.authors.join(", "),
+                each.date,
+                each.page ? `page ${each.page}` : "",
+                each.name,
+              ].filter(Boolean).join(" · "),
+            ),
+            each.flagged ? flaggedNote() : null,
+          ),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,172 @@
+// Citations: a small numbered button; the quotation at a glance, the page of the document on opening. And verdicts.
+
+import { el, fill, oneLine } from "../lib/dom.js";
+import { badge, button, icon } from "../lib/ui.js";
+
+export const VERDICTS = {
+  supported: { sign: "check", words: "Supported", kind: "good" },
+  partial: { sign: "half", words: "Partly supported", kind: "warn" },
+  unsupported: { sign: "minus", words: "Not supported", kind: "bad" },
+  contradicted: { sign: "close", words: "Contradicted", kind: "bad" },
+  uncited: { sign: "bang", words: "No source", kind: "warn" },
+};
+
+const UNSAID = {
+  quotation: "The document contains exactly these words.",
+  supported: "The quotation supports the statement.",
+};
+
+/** Where words stand: `Title · 2024 · page 3`. */
+export function placeOf(source) {
+  return [
+    source.title || source.name,
+    source.date,
+    source.page ? `page ${source.page}` : "",
+  ].filter(Boolean).join(" · ");
+}
+
+export function flaggedNote() {
+  return el(
+    "p",
+    { class: "note warn flagged" },
+    icon("warning"),
+    el(
+      "span",
+      {},
+      "This passage reads like an instruction to a model. It was treated as a quotation and nothing else.",
+    ),
+  );
+}
+
+/** The button of a citation. `open(source)` shows the document. */
+export function citeButton(source, open) {
+  const warned = source.flagged ? ". Reads like an instruction" : "";
+  const name = `Source ${source.number}: ${placeOf(source)}${warned}`;
+  const node = el(
+    "button",
+    { type: "button", class: ["cite", source.flagged && "flagged"], "aria-label": name },
+    String(source.number),
+  );
+  hints(
+    node,
+    () => [
+      el("blockquote", { class: "quote" }, `“${oneLine(source.quote)}”`),
+      el("p", { class: "stands" }, placeOf(source)),
+      source.flagged ? flaggedNote() : null,
+      button("Open the page", { kind: "small", icon: "document", on: () => (hide(), open(source, node)) }),
+    ],
+    () => open(source, node),
+  );
+  return node;
+}
+
+/** A verdict: its sign, its word where it is not good, and why on demand. */
+export function verdictMark(claim, always = false) {
+  const told = VERDICTS[claim.verdict];
+  if (!told) return null;
+  const quiet = claim.verdict === "supported" && !always;
+  const node = el(
+    "button",
+    { type: "button", class: ["verdict", told.kind, quiet && "quiet"], "aria-label": `Verdict: ${told.words}. Why?` },
+    icon(told.sign, 13),
+    quiet ? null : el("span", {}, told.words),
+  );
+  hints(node, () => [
+    badge(told.words, told.kind),
+    el(
+      "p",
+      {},
+      claim.why || UNSAID[claim.quotation ? "quotation" : claim.verdict] || "No reason is on record.",
+    ),
+  ]);
+  return node;
+}
+
+// One card for the whole page, beside whatever it speaks of
+
+let card = null;
+let held = null; // what the card speaks of
+let timer = 0;
+
+function made() {
+  if (card) return card;
+  card = el("div", { class: "hint-card", id: "hint-card", role: "group", "aria-label": "Quotation", hidden: true });
+  card.addEventListener("pointerenter", () => clearTimeout(timer));
+  card.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(hide, 200));
+  card.addEventListener(
+    "focusout",
+    (event) => card.contains(event.relatedTarget) || event.relatedTarget === held || hide(),
+  );
+  document.addEventListener("pointerdown", (event) => {
+    if (held && !card.contains(event.target) && !held.contains(event.target)) hide();
+  });
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "Escape" || !held) return;
+      event.stopPropagation(); // this, and nothing else, is closed
+      if (card.contains(document.activeElement)) held.focus();
+      hide();
+    },
+    true,
+  );
+  window.addEventListener("scroll", () => held && beside(), { passive: true, capture: true });
+  window.addEventListener("hashchange", hide);
+  document.body.append(card);
+  return card;
+}
+
+function later(act, wait) {
+  clearTimeout(timer);
+  timer = setTimeout(act, wait);
+}
+
+function hints(node, content, act = null) {
+  let touched = false;
+  const show = () => {
+    clearTimeout(timer);
+    if (held && held !== node) hide();
+    held = node;
+    fill(made(), ...content());
+    card.hidden = false;
+    const told = [...card.children].filter((each) => !each.matches("button"));
+    told.forEach((each, place) => (each.id = `hint-${place}`)); // its parts: the card itself goes by its name
+    node.setAttribute("aria-describedby", told.map((each) => each.id).join(" "));
+    beside();
+  };
+  node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(show, 120));
+  node.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(hide, 220));
+  node.addEventListener("pointerdown", (event) => {
+    touched = event.pointerType === "touch";
+  });
+  node.addEventListener("focus", () => node.matches(":focus-visible") && show());
+  node.addEventListener("blur", (event) => held === node && !card?.contains(event.relatedTarget) && hide());
+  node.addEventListener("click", () => {
+    if (touched || !act) {
+      if (held === node && !card.hidden && touched) hide();
+      else show();
+    } else {
+      hide();
+      act();
+    }
+    touched = false;
+  });
+}
+
+export function hide() {
+  clearTimeout(timer);
+  held?.removeAttribute("aria-describedby");
+  held = null;
+  if (card) card.hidden = true;
+}
+
+function beside() {
+  if (!held.isConnected) return hide();
+  const at = held.getBoundingClientRect();
+  if (at.bottom < 0 || at.top > innerHeight) return hide();
+  const { width, height } = card.getBoundingClientRect();
+  const room = innerHeight - at.bottom;
+  const above = room < height + 16 && at.top > room;
+  card.style.setProperty("left", `${Math.max(8, Math.min(at.left - 24, innerWidth - width - 8))}px`);
+  card.style.setProperty("top", `${above ? at.top - height - 6 : at.bottom + 6}px`);
+}

@@ -1,0 +1,334 @@
+// The question box: words, and how they are to be dealt with. What was chosen is remembered in this browser.
+
+import { get } from "../lib/api.js";
+import { count, el, fill, plural } from "../lib/dom.js";
+import { askForecast } from "./run_forecast.js";
+import { icon } from "../lib/ui.js";
+
+const KEY = "assay-ask";
+const MODES = {
+  quick: ["Quick", "About three rounds of searching"],
+  balanced: ["Balanced", "About five rounds of searching"],
+  thorough: ["Thorough", "About ten rounds of searching"],
+};
+const EAGERNESS = {
+  sparing: ["Sparing", "One search where one may do; asks what you mean before it guesses"],
+  normal: ["Normal", "Searches as far as the question needs"],
+  eager: ["Eager", "Researches whatever can be researched; never asks first"],
+};
+const CHECKPOINTS = {
+  searches: "After three searches: go on, or answer now?",
+  nothing: "When nothing relevant was found: other words?",
+  sources: "Before answering: see the sources first",
+  reading: "When the question can mean several things: which one?",
+};
+
+let names = 0;
+
+/** `ask(wish)` is awaited and says whether the question was taken; `stop()` ends the run that is under way. */
+export function composer(app, bases, { ask, stop }) {
+  const chosen = remembered(app, bases);
+  const box = el("textarea", {
+    id: "question",
+    rows: "1",
+    maxlength: "20000",
+    placeholder: "Ask your documents",
+    "aria-label": "Your question",
+    "aria-describedby": "question-keys",
+    autocomplete: "off",
+    enterkeyhint: "send",
+  });
+  const go = el("button", { type: "submit", class: "icon-button primary go" });
+  const form = el("form", { class: "composer" });
+  let running = false;
+  let sending = false;
+
+  const foreseen = askForecast(() => wish());
+  const more = el(
+    "div",
+    { class: "composer-more", id: "composer-more", hidden: true },
+    ...options(app, chosen, changed, foreseen.node),
+  );
+  const opener = el(
+    "button",
+    { type: "button", class: "button quiet small", "aria-expanded": "false", "aria-controls": more.id, on: {
+      click: () => setMore(more.hidden),
+    } },
+    icon("sliders"),
+    el("span", { class: "opener-words" }, "Options"),
+  );
+  const baseMenu = basesMenu(bases, chosen, changed);
+
+  form.append(
+    el("div", { class: "composer-box" }, box, go),
+    el(
+      "div",
+      { class: "composer-row" },
+      segments("How thorough", "mode", MODES, chosen.mode, (value) => changed({ mode: value }), app.me.modes),
+      baseMenu,
+      opener,
+      el("span", { class: "keys small", id: "question-keys" }, "Enter asks · Shift+Enter for a new line"),
+    ),
+    more,
+  );
+
+  function setMore(open) {
+    more.hidden = !open;
+    opener.setAttribute("aria-expanded", String(open));
+  }
+
+  function changed(part) {
+    Object.assign(chosen, part);
+    keep(chosen);
+    foreseen.stale();
+    const other = [chosen.eagerness !== "normal", !chosen.model, chosen.since, chosen.until, chosen.stakes].filter(Boolean).length;
+    const set = other + chosen.checkpoints.length; // what differs from how it is without a choice
+    opener.querySelector(".opener-words").textContent = set ? `Options (${count(set)})` : "Options";
+    fill(baseMenu.querySelector("summary span"), basesWords(bases, chosen.bases));
+  }
+
+  function draw() {
+    fill(go, icon(running ? "stop" : "up", 20));
+    const name = running ? "Stop" : "Ask";
+    go.setAttribute("aria-label", name);
+    go.title = name;
+    go.disabled = sending || (!running && !box.value.trim());
+  }
+
+  function grow() {
+    box.style.setProperty("height", "auto");
+    box.style.setProperty("height", `${Math.min(box.scrollHeight + 2, innerHeight * 0.4)}px`);
+  }
+
+  /** What the API wants to know. */
+  function wish() {
+    return {
+      question: box.value.trim(),
+      mode: chosen.mode,
+      eagerness: chosen.eagerness === "normal" ? null : chosen.eagerness,
+      checkpoints: chosen.checkpoints.length ? chosen.checkpoints : null,
+      model: chosen.model,
+      bases: chosen.bases,
+      since: chosen.since || null,
+      until: chosen.until || null,
+      ...(chosen.stakes ? { stakes: "high" } : {}),
+    };
+  }
+
+  async function send() {
+    if (!box.value.trim() || running || sending) return;
+    sending = true;
+    draw();
+    const done = await ask(wish());
+    sending = false;
+    if (done) {
+      box.value = "";
+      foreseen.stale();
+      setMore(false);
+      grow();
+    }
+    draw();
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (running) stop();
+    else send();
+  });
+  box.addEventListener("input", () => {
+    grow();
+    draw();
+    foreseen.stale();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      send();
+    }
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || more.hidden || baseMenu.open) return;
+    setMore(false);
+    opener.focus();
+  });
+  changed({});
+  draw();
+
+  return {
+    node: form,
+    focus: () => box.focus(),
+    say: (words) => {
+      box.value = words;
+      grow();
+      draw();
+      box.focus();
+    },
+    setRunning: (on) => {
+      running = on;
+      draw();
+    },
+    follow: (on) => {
+      box.placeholder = on ? "Ask a follow-up" : "Ask your documents";
+    },
+  };
+}
+
+function options(app, chosen, changed, after) {
+  const date = (name, words) => {
+    const input = el(
+      "input",
+      {
+        type: "text",
+        inputmode: "numeric",
+        value: chosen[name] ?? "",
+        placeholder: "2024-05",
+        title: "A year, a month or a day: 2024, 2024-05 or 2024-05-17",
+        pattern: "\\d{4}(-\\d{2}(-\\d{2})?)?",
+        maxlength: "10",
+        autocomplete: "off",
+      },
+    );
+    input.addEventListener("change", () => input.reportValidity() && changed({ [name]: input.value.trim() }));
+    names += 1;
+    input.id = `when-${names}`;
+    return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
+  };
+  const check = (words, on, heard) => {
+    const input = el("input", { type: "checkbox", checked: on });
+    input.addEventListener("change", () => heard(input.checked));
+    return el("label", { class: "check" }, input, el("span", {}, words));
+  };
+  const known = app.me.checkpoints.filter((each) => each in CHECKPOINTS);
+  return [
+    el(
+      "div",
+      { class: "options" },
+      el(
+        "div",
+        { class: "option" },
+        el("p", { class: "legend" }, "How readily it searches"),
+        segments(
+          "How readily it searches",
+          "eagerness",
+          EAGERNESS,
+          chosen.eagerness,
+          (value) => changed({ eagerness: value }),
+        ),
+      ),
+      el("div", { class: "option dates" }, date("since", "Dated from"), date("until", "to")),
+      app.me.model ? check("Without a model: quotations only", !chosen.model, (on) => changed({ model: !on })) : null,
+      check("High stakes: have it reviewed by a person before I read it", chosen.stakes, (on) => changed({ stakes: on })),
+    ),
+    el(
+      "div",
+      { class: "options" },
+      el(
+        "fieldset",
+        { class: "option" },
+        el("legend", { class: "legend" }, "Ask me"),
+        ...known.map((each) =>
+          check(
+            CHECKPOINTS[each],
+            chosen.checkpoints.includes(each),
+            (on) => changed({ checkpoints: toggled(chosen.checkpoints, each, on) }),
+          ),
+        ),
+      ),
+      after,
+    ),
+  ];
+}
+
+function segments(label, name, values, chosen, changed, allowed = Object.keys(values)) {
+  names += 1;
+  const group = `${name}-${names}`;
+  return el(
+    "div",
+    { class: "segments", role: "radiogroup", "aria-label": label },
+    ...allowed
+      .filter((value) => value in values)
+      .map((value) => {
+        const input = el("input", { type: "radio", name: group, value, checked: value === chosen });
+        input.addEventListener("change", () => changed(value));
+        return el("label", { title: values[value][1] }, input, el("span", {}, values[value][0]));
+      }),
+  );
+}
+
+function basesMenu(bases, chosen, changed) {
+  const menu = el("details", { class: "menu bases-menu", hidden: bases.length < 2 });
+  const draw = () =>
+    fill(
+      menu,
+      el("summary", { class: "button quiet small" }, icon("document"), el("span", {}, basesWords(bases, chosen.bases))),
+      el(
+        "div",
+        { class: "menu-list", role: "group", "aria-label": "Knowledge bases to search" },
+        ...bases.map((base) => {
+          const input = el("input", { type: "checkbox", checked: chosen.bases.includes(base.name) });
+          input.addEventListener(
+            "change",
+            () => changed({ bases: toggled(chosen.bases, base.name, input.checked) }),
+          );
+          return el(
+            "label",
+            { class: "check" },
+            input,
+            el(
+              "span",
+              {},
+              base.name,
+              el("span", { class: "small muted" }, ` ${plural(base.documents, "document")}`),
+              base.description ? el("span", { class: "small muted base-says" }, base.description) : null,
+            ),
+          );
+        }),
+        el("p", { class: "hint" }, "None chosen: all of them."),
+      ),
+    );
+  draw();
+  return menu;
+}
+
+function toggled(list, item, on) {
+  return on ? [...list, item] : list.filter((other) => other !== item);
+}
+
+function basesWords(bases, chosen) {
+  if (!chosen.length || chosen.length === bases.length) return "All bases";
+  return chosen.length === 1 ? chosen[0] : plural(chosen.length, "base");
+}
+
+function remembered(app, bases) {
+  let kept = {};
+  try {
+    kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
+  } catch {
+    // nothing was kept, or nothing that can be read
+  }
+  const names_ = new Set(bases.map((base) => base.name));
+  return {
+    mode: app.me.modes.includes(kept.mode) ? kept.mode : "balanced",
+    eagerness: kept.eagerness in EAGERNESS ? kept.eagerness : "normal",
+    checkpoints: Array.isArray(kept.checkpoints) ? kept.checkpoints.filter(
+      (each) => app.me.checkpoints.includes(each),
+    ) : [],
+    model: kept.model !== false || !app.me.model,
+    bases: Array.isArray(kept.bases) ? kept.bases.filter((name) => names_.has(name)) : [],
+    since: "",
+    until: "",
+    stakes: false, // chosen for each visit anew: others have work with it
+  };
+}
+
+function keep({ mode, eagerness, checkpoints, model, bases }) {
+  try {
+    localStorage.setItem(KEY, JSON.stringify({ mode, eagerness, checkpoints, model, bases }));
+  } catch {
+    // it holds until the page is left, then
+  }
+}
+
+export async function basesOf() {
+  return await get("/api/bases");
+}

@@ -1,0 +1,155 @@
+// A draft, statement by statement, with what the check said of each. A reviewer writes one anew or drops it, in its place.
+
+import { citeButton, verdictMark } from "./citations.js";
+import { el, fill, oneLine } from "../lib/dom.js";
+import { editedMark } from "./review_status.js";
+import { button, icon } from "../lib/ui.js";
+
+/** `edits()` is place → words (none: dropped) of what differs from the draft; `changed(edits)` hears of each change. */
+export function draftView(review, desk, { editable, edits, changed }) {
+  const sources = sourcesOf(review);
+  const headings = headingsOf(review);
+  const told = new Set([...headings.keys()].map(oneLine));
+  const now = new Map(edits);
+  const list = el("ol", { class: "draft" });
+  let last = "";
+  for (const claim of review.claims) {
+    const heading = headings.get(claim.text) ?? "";
+    if (heading && heading !== last) list.append(el("li", { class: "draft-heading" }, el("h3", {}, heading)));
+    last = heading || last;
+    list.append(statement(claim));
+  }
+  const none = review.answer ? review.answer.said || "There are no statements in it." : "The draft is not shown to whoever asked.";
+  if (!review.claims.length) list.append(el("li", { class: "muted" }, none));
+
+  function set(place, words) {
+    if (words === null) now.delete(place);
+    else now.set(place, words);
+    changed(now);
+  }
+
+  function statement(claim) {
+    const node = el("li", { class: ["statement", claim.verdict], dataset: { place: String(claim.place) } });
+    const name = `Statement ${claim.place + 1}`;
+
+    const draw = (focus = "") => {
+      const given = now.get(claim.place);
+      const dropped = given === "";
+      node.classList.toggle("dropped", dropped);
+      node.classList.toggle("changed", given !== undefined);
+      fill(node, dropped ? struck() : given === undefined ? asItStands() : writing(given));
+      if (focus) node.querySelector(focus)?.focus();
+    };
+
+    const asItStands = () => [
+      el(
+        "p",
+        { class: "statement-words", dir: "auto" },
+        claim.text,
+        el(
+          "span",
+          { class: "marks" },
+          ...cites(claim, sources, desk),
+          verdictMark(claim, true),
+          claim.edited ? editedMark(claim.edited) : null,
+        ),
+      ),
+      claim.why && claim.verdict !== "supported" ? el("p", { class: "small muted" }, claim.why) : null,
+      flagged(claim),
+      review.answer && !told.has(oneLine(claim.text)) ? el("p", { class: "small muted" }, "Not in the answer: it failed the check.") : null,
+      editable && claim.editable
+        ? el(
+          "div",
+          { class: "actions" },
+          button("Edit", {
+            kind: "quiet small",
+            icon: "pencil",
+            "aria-label": `Edit ${name.toLowerCase()}`,
+            on: () => (set(claim.place, claim.text), draw("textarea")),
+          }),
+          button("Drop", {
+            kind: "quiet small",
+            icon: "trash",
+            "aria-label": `Drop ${name.toLowerCase()}`,
+            on: () => (set(claim.place, ""), draw("button")),
+          }),
+        )
+        : null,
+    ];
+
+    const writing = (words) => {
+      const box = el("textarea", { rows: "3", maxlength: "4000", "aria-label": `${name}, in your words`, value: words, dir: "auto" });
+      box.addEventListener("input", () => set(claim.place, box.value));
+      return [
+        box,
+        el("p", { class: "statement-was small", dir: "auto" }, el("span", { class: "muted" }, "Was: "), claim.text, el("span", { class: "marks" }, ...cites(claim, sources, desk))),
+        el(
+          "div",
+          { class: "actions" },
+          button("Undo", { kind: "quiet small", icon: "undo", "aria-label": `Undo the edit of ${name.toLowerCase()}`, on: undo }),
+          el("span", { class: "hint" }, "It keeps its sources, and is checked against them again."),
+        ),
+      ];
+    };
+
+    const struck = () => [
+      el("p", { class: "statement-words", dir: "auto" }, el("s", {}, claim.text)),
+      el(
+        "div",
+        { class: "actions" },
+        button("Undo", { kind: "quiet small", icon: "undo", "aria-label": `Keep ${name.toLowerCase()} after all`, on: undo }),
+        el("span", { class: "hint" }, "Dropped: it will not be in the answer."),
+      ),
+    ];
+
+    const undo = () => {
+      set(claim.place, null);
+      draw("button[aria-label^='Edit']");
+    };
+
+    draw();
+    return node;
+  }
+
+  return {
+    node: list,
+    /** What differs from the draft. */
+    edits: () => new Map([...now].filter(([place, words]) => words.trim() !== (wordsAt(review, place) ?? "").trim())),
+  };
+}
+
+function wordsAt(review, place) {
+  return review.claims.find((claim) => claim.place === place)?.text;
+}
+
+function flagged(claim) {
+  if (!claim.rests_on_flagged) return null;
+  return el(
+    "p",
+    { class: "note warn small" },
+    icon("warning", 15),
+    el("span", {}, el("strong", {}, "Rests only on a flagged passage"), ": one that reads like an instruction to a model."),
+  );
+}
+
+/** Sources by key and by number: the quotations that statements cite. */
+function sourcesOf(review) {
+  const found = new Map();
+  for (const each of review.answer?.citations ?? []) found.set(each.key, each).set(each.number, each);
+  let number = Math.max(0, ...(review.answer?.citations ?? []).map((each) => each.number));
+  for (const piece of review.evidence) if (!found.has(piece.key)) found.set(piece.key, { ...piece, number: 0, next: () => ++number });
+  return found;
+}
+
+function cites(claim, sources, desk) {
+  return claim.cites.filter((cite) => sources.has(cite)).map((cite) => {
+    const source = sources.get(cite);
+    source.number ||= source.next();
+    return citeButton(source, desk.openDocument);
+  });
+}
+
+function headingsOf(review) {
+  const all = (review.answer?.blocks ?? []).flatMap((block) => block.claims.map((claim) => [claim.text, block.heading]));
+  return new Map(all);
+}

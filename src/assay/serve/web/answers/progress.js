@@ -1,0 +1,322 @@
+// A run while it works: the plan filling in, searches, evidence and checked statements as they happen.
+
+import { citeButton, flaggedNote, verdictMark } from "./citations.js";
+import { count, el, fill, money, oneLine, plural, seconds } from "../lib/dom.js";
+import { score } from "./evidence.js";
+import { button, icon } from "../lib/ui.js";
+import { keptOf, rounds, stepWords } from "../runs/story.js";
+
+const ROUTES = {
+  direct: "No search needed: answered directly",
+  lookup: "One search should do",
+  research: "Research: searches until there is enough, or nothing new",
+};
+const MOVES = { recall: "Earlier turns", hop: "Followed up", seek: "To support a statement", round: "" };
+const LATEST = 3; // pieces of evidence that are shown while it goes on
+const SEARCHES = 4; // and searches; the others on demand
+
+/**
+ * `draw(story)` shows how things stand; `stop`, where given, is the button's work. `spent(seconds)` moves the clock. Where the
+ * answer is `delivered`, only what it does not show itself is shown.
+ */
+export function workingView(desk, { stop = null, openEvidence = null, delivered = false } = {}) {
+  const phase = el("p", { class: "phase" });
+  const figures = el("p", { class: "spent figures" });
+  const spinner = el("span", { class: "spinner small", "aria-hidden": "true" });
+  const stopper = stop ? button(
+    "Stop",
+    { kind: "small", icon: "stop", class: "button small stop", on: () => stop(stopper) },
+  ) : null;
+  const line = el("div", { class: "connection", role: "status" });
+  const parts = el("div", { class: "working-parts" });
+  const sections = {};
+  for (const name of ["claims", "understood", "plan", "moves", "evidence"]) {
+    sections[name] = el("section", { class: `working-${name}`, hidden: true });
+    parts.append(sections[name]);
+  }
+  const head = el("div", { class: "working-head" }, spinner, phase, figures, stopper);
+  const node = el("div", { class: "working" }, head, line, parts);
+  let usage = null;
+  let time = 0;
+  let told = 0;
+
+  function draw(story) {
+    usage = story.usage;
+    told = rounds(story);
+    phase.textContent = story.phase === "Searching" && told > 1 ? `Searching, round ${told}` : story.phase;
+    spent(time);
+    understood(sections.understood, story);
+    plan(sections.plan, story);
+    moves(sections.moves, story);
+    if (!delivered) evidence(sections.evidence, story, desk, openEvidence);
+    claims(sections.claims, story, desk, delivered);
+  }
+
+  function spent(now) {
+    time = now;
+    const tokens = usage ? usage.tokens_in + usage.tokens_out : 0;
+    figures.textContent = [
+      seconds(Math.max(0, now)),
+      told ? plural(told, "round") : "",
+      usage?.calls ? plural(usage.calls, "call") : "",
+      tokens ? plural(tokens, "token") : "",
+      usage?.money ? money(usage.money) : "",
+    ].filter(Boolean).join(" · ");
+  }
+
+  /** The run is not under way any more: the same, without what moves. */
+  function still() {
+    head.remove();
+    line.remove();
+    node.classList.add("still");
+  }
+
+  function connection(words, kind = "warn") {
+    fill(line, words ? el("p", { class: `note ${kind}` }, icon("again"), el("span", {}, words)) : null);
+  }
+
+  return { node, draw, spent, still, connection };
+}
+
+/** Lists keep their nodes: what is new appears, what has changed is drawn anew, nothing else moves. */
+function keyed(list, items, key, look) {
+  const before = new Map([...list.children].map((child) => [child.dataset.key, child]));
+  items.forEach((item, place) => {
+    const name = String(key(item));
+    const { sign, ...drawn } = look(item);
+    let own = before.get(name);
+    if (!own) own = el("li", { dataset: { key: name } });
+    before.delete(name);
+    if (own.dataset.sign !== sign) {
+      own.className = drawn.class ?? "";
+      fill(own, ...drawn.children());
+      own.dataset.sign = sign;
+    }
+    if (list.children[place] !== own) list.insertBefore(own, list.children[place] ?? null);
+  });
+  for (const gone of before.values()) gone.remove();
+}
+
+function sectionOf(node, title, items, key, look, after = null) {
+  node.hidden = !items.length;
+  if (node.hidden) return;
+  let list = node.querySelector(":scope > ol");
+  if (!list) {
+    list = el("ol", { class: "working-list" });
+    node.append(el("h3", {}), list, el("div", { class: "working-after" }));
+  }
+  node.firstElementChild.textContent = title;
+  keyed(list, items, key, look);
+  const foot = [after].flat().filter(Boolean);
+  const sign = foot.map((each) => each.textContent).join("|");
+  if (node.lastElementChild.dataset.sign !== sign) fill(
+    node.lastElementChild,
+    ...foot,
+  ); // else what has the focus keeps it
+  node.lastElementChild.dataset.sign = sign;
+}
+
+function understood(node, story) {
+  const route = story.route;
+  const lines = [
+    story.understood ? ["Understood as", story.understood] : null,
+    route ? [
+      "Route",
+      [ROUTES[route.route] ?? route.route, route.every ? "the whole set is asked for" : ""].filter(Boolean).join("; "),
+    ] : null,
+    route && (route.since || route.until) ? ["Dates", `${route.since ?? "…"} to ${route.until ?? "…"}`] : null,
+    route?.readings?.length ? ["May mean", route.readings.join("; ")] : null,
+    story.gap ? ["Gap in the draft", story.gap] : null,
+  ].filter(Boolean);
+  node.hidden = !lines.length;
+  fill(node, el("dl", {}, ...lines.map(([name, words]) => el("div", {}, el("dt", {}, name), el("dd", {}, words)))));
+}
+
+function plan(node, story) {
+  if (story.steps.length < 2 && !story.steps.some((step) => step.value)) {
+    node.hidden = true; // a plan of one step is the question again
+    return;
+  }
+  sectionOf(
+    node,
+    "Plan",
+    story.steps,
+    (step) => step.id,
+    (step) => {
+      const words = stepWords(story, step);
+      return {
+        sign: `${words}|${step.value}`,
+        class: `plan-step ${step.value ? "found" : ""}`,
+        children: () => [
+          el("span", { class: "bullet", "aria-hidden": "true" }, step.value ? icon("check", 14) : null),
+          el(
+            "div",
+            {},
+            el("p", {}, words),
+            step.value ? el(
+              "p",
+              { class: "value" },
+              el("span", { class: "visually-hidden" }, "Found: "),
+              step.value,
+            ) : null,
+          ),
+        ],
+      };
+    },
+  );
+}
+
+function moves(node, story) {
+  const calls = story.moves.flatMap((move) => move.calls.map((call) => ({
+    ...call,
+    kind: move.kind,
+    kept: keptOf(story, call),
+  })));
+  const all = node.dataset.all === "yes" || calls.length <= SEARCHES + 1;
+  const earlier = calls.length - SEARCHES;
+  const after = [
+    all
+      ? null
+      : button(`${plural(earlier, "earlier search", "earlier searches")}`, {
+          kind: "quiet small",
+          icon: "up",
+          on: () => {
+            node.dataset.all = "yes";
+            moves(node, story);
+          },
+        }),
+    story.missing.length ? el("p", { class: "small muted" }, `Still missing: ${story.missing.join("; ")}`) : null,
+  ];
+  sectionOf(
+    node,
+    `Searches (${count(calls.length)})`,
+    all ? calls : calls.slice(-SEARCHES),
+    (call) => call.id,
+    (call) => ({
+      sign: `${call.done}|${call.found}|${call.kept}|${call.error}`,
+      class: `move ${call.done ? "done" : "open"}`,
+      children: () => [
+        icon(call.error ? "warning" : "search", 15),
+        el(
+          "div",
+          { class: "grow" },
+          el(
+            "p",
+            {},
+            MOVES[call.kind] ? el("span", { class: "badge" }, MOVES[call.kind]) : null,
+            MOVES[call.kind] ? " " : null,
+            call.words || toolWords(call),
+          ),
+          call.rest.length && call.words ? el("p", { class: "small muted" }, call.rest.join(" · ")) : null,
+          call.error ? el("p", { class: "small muted" }, call.error) : null,
+        ),
+        el(
+          "span",
+          { class: "outcome figures small" },
+          call.error ? "not done" : call.done ? `${count(call.found)} found, ${count(call.kept)} kept` : "…",
+        ),
+      ],
+    }),
+    after,
+  );
+}
+
+function toolWords(call) {
+  if (call.kind === "recall") return "What earlier turns found";
+  return [call.tool.replaceAll("_", " "), ...call.rest].join(" · ");
+}
+
+function evidence(node, story, desk, openEvidence) {
+  const all = [...story.evidence.values()];
+  const documents = new Set(all.map((piece) => piece.document)).size;
+  const latest = all.sort((a, b) => b.order - a.order || b.score - a.score).slice(0, LATEST);
+  sectionOf(
+    node,
+    `Evidence: ${plural(all.length, "piece")} from ${plural(documents, "document")}`,
+    latest,
+    (piece) => piece.key,
+    (piece) => ({
+      sign: String(piece.score),
+      class: "found-piece",
+      children: () => [
+        score(piece.score),
+        el(
+          "div",
+          { class: "grow" },
+          el("p", { class: "quote clamp" }, `“${oneLine(piece.quote)}”`),
+          el(
+            "button",
+            { type: "button", class: "source-link", on: { click: (event) => desk.openDocument(piece, event.currentTarget) } },
+            [piece.title, piece.page ? `page ${piece.page}` : ""].filter(Boolean).join(" · "),
+          ),
+          piece.flagged ? flaggedNote() : null,
+        ),
+      ],
+    }),
+    openEvidence && all.length ? button(
+      all.length > LATEST ? `See all ${count(all.length)}` : "Open the evidence",
+      { kind: "quiet small", icon: "list", on: (event) => openEvidence(event.currentTarget) },
+    ) : null,
+  );
+}
+
+const ENDS = { dropped: "Left out", revised: "Rewritten, being checked" };
+
+function claims(node, story, desk, delivered) {
+  const all = [...story.claims.values()].filter(
+    (claim) => !delivered || claim.was || claim.state === "dropped",
+  ).sort((a, b) => a.place - b.place);
+  const done = all.filter((claim) => claim.state !== "waiting");
+  const waiting = all.length - done.length;
+  const numbers = new Map();
+  for (const key of all.flatMap((claim) => claim.cites)) {
+    if (story.evidence.has(key) && !numbers.has(key)) numbers.set(key, numbers.size + 1);
+  }
+  const shown = done.length || waiting ? [...done, ...(waiting ? [{ place: "waiting", state: "waiting" }] : [])] : [];
+  sectionOf(
+    node,
+    delivered ? "Statements that failed the check" : `Statements: ${count(done.length)} of ${count(all.length)} checked`,
+    shown,
+    (claim) => claim.place,
+    (claim) =>
+      claim.state === "waiting"
+        ? {
+            sign: "waiting",
+            class: "claim waiting",
+            children: () => [
+              el("span", { class: "spinner small", "aria-hidden": "true" }),
+              el("p", { class: "muted" }, "Checking the next one against its quotation…"),
+            ],
+          }
+        : {
+            sign: `${claim.state}|${claim.words}|${claim.verdict}|${claim.why}`,
+            class: `claim ${claim.state} ${claim.verdict ?? ""}`,
+            children: () => [
+              claim.was ? el("p", { class: "was" }, el("s", {}, claim.was)) : null,
+              el(
+                "p",
+                {},
+                el(
+                  claim.state === "dropped" ? "s" : "span",
+                  { class: "claim-words" },
+                  claim.quotation ? `“${oneLine(claim.words)}”` : claim.words,
+                ),
+                el(
+                  "span",
+                  { class: "marks" },
+                  ...claim.cites.filter((key) => numbers.has(key)).map((key) => citeButton(
+                    { ...story.evidence.get(key), number: numbers.get(key) },
+                    desk.openDocument,
+                  )),
+                  claim.state === "checked" ? verdictMark(claim, true) : null,
+                ),
+              ),
+              ENDS[claim.state] ? el(
+                "p",
+                { class: "small muted fate" },
+                [ENDS[claim.state], claim.why].filter(Boolean).join(": "),
+              ) : null,
+            ],
+          },
+  );
+}

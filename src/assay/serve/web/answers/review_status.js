@@ -1,0 +1,108 @@
+// What whoever asked sees of a review: that it waits, was not approved, or by whom it was. The draft is no part of it.
+
+import { ago, el, plural } from "../lib/dom.js";
+import { badge, icon } from "../lib/ui.js";
+
+export function heldView(run) {
+  const reasons = run.held?.reasons ?? [];
+  return el(
+    "section",
+    { class: "halted card held", "aria-label": "Waits for a reviewer" },
+    el(
+      "div",
+      { class: "note warn" },
+      icon("shield"),
+      el(
+        "div",
+        {},
+        el("strong", {}, "Waits for a reviewer"),
+        el("p", {}, "The answer is ready. A person looks at it first; it appears here once they have approved it. You can leave meanwhile."),
+      ),
+    ),
+    reasons.length
+      ? el("div", {}, el("p", { class: "legend" }, "Because"), el("ul", { class: "bullets" }, ...reasons.map((words) => el("li", {}, words))))
+      : null,
+    foot(run, run.held?.since ? `Held ${ago(run.held.since)}` : ""),
+  );
+}
+
+export function rejectedView(run) {
+  const { by = "", note = "" } = run.rejected ?? {};
+  return el(
+    "section",
+    { class: "halted card rejected", "aria-label": "Not approved" },
+    el(
+      "div",
+      { class: "note bad" },
+      icon("close"),
+      el(
+        "div",
+        {},
+        el("strong", {}, by ? `Not approved by ${by}` : "Not approved"),
+        el("p", {}, "A reviewer looked at the answer and did not let it through."),
+      ),
+    ),
+    note ? el("figure", { class: "said-why" }, el("figcaption", { class: "legend" }, by ? `What ${by} says` : "What was said"), el("blockquote", { dir: "auto" }, note)) : null,
+    foot(run),
+  );
+}
+
+/** An answer that was delivered once, and that this person may not read any more. */
+export function withheldView(run) {
+  return el(
+    "section",
+    { class: "halted card", "aria-label": "Withheld" },
+    el("p", { class: "note" }, icon("lock"), el("span", {}, run.withheld || "The answer is withheld.")),
+    foot(run),
+  );
+}
+
+/** That a person stands between this run and whoever asked. */
+export function reviewNote(run) {
+  const { held, rejected } = run;
+  if (held) return el(
+    "div",
+    { class: "note warn" },
+    icon("shield"),
+    el("div", {}, el("strong", {}, "Waits for a reviewer"), held.reasons.length ? el("ul", { class: "bullets" }, ...held.reasons.map((words) => el("li", {}, words))) : null),
+  );
+  if (rejected) return el(
+    "p",
+    { class: "note bad" },
+    icon("close"),
+    el("span", {}, el("strong", {}, `Not approved by ${rejected.by}`), rejected.note ? `: ${rejected.note}` : ""),
+  );
+  return null;
+}
+
+/** That a person has approved it, and who. */
+export function reviewedBy(run) {
+  if (!run.reviewed?.by) return null;
+  const edited = (run.answer?.blocks ?? []).flatMap((block) => block.claims).filter((claim) => claim.edited).length;
+  return el(
+    "p",
+    { class: "reviewed small" },
+    icon("shield", 15),
+    el(
+      "span",
+      {},
+      `Reviewed by ${run.reviewed.by}`,
+      edited ? `, who wrote ${plural(edited, "statement")} anew` : "",
+      run.reviewed.note ? `: ${run.reviewed.note}` : "",
+    ),
+  );
+}
+
+/** That a reviewer wrote a statement anew. */
+export function editedMark(by) {
+  return badge([icon("pencil", 12), `edited by ${by}`], "info", { title: "Rewritten in review and checked again" });
+}
+
+function foot(run, words = "") {
+  return el(
+    "div",
+    { class: "actions" },
+    el("a", { class: "button quiet small", href: `#/run/${encodeURIComponent(run.id)}` }, icon("trace"), el("span", {}, "Trace")),
+    words ? el("span", { class: "small muted" }, words) : null,
+  );
+}

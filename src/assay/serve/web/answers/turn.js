@@ -1,0 +1,296 @@
+// One turn of a conversation: the question, the run while it works, and what became of it.
+
+import { at, follow, get, post, query } from "../lib/api.js";
+import { answerView } from "./answer.js";
+import { checkpointView } from "./checkpoint.js";
+import { heldView, rejectedView, withheldView } from "./review_status.js";
+import { el, fill } from "../lib/dom.js";
+import { button, failed, icon, loading } from "../lib/ui.js";
+import * as tale from "../runs/story.js";
+import { workingView } from "./progress.js";
+
+/**
+ * `run` is a `RunWhole`, or `{id, asked, state: "running"}` of one that has just begun. `desk.changed(turn)` hears whenever the
+ * run begins, ends or waits. The turn looks after its own stream; `close` ends it.
+ */
+export function turnView(run, desk) {
+  const app = desk.app;
+  const path = at("api", "runs", run.id);
+  const body = el("div", { class: "turn-body" });
+  const heading = el("h2", { class: "question", tabindex: "-1" }, run.asked);
+  const node = el(
+    "article",
+    { class: "turn", dataset: { run: run.id }, "aria-label": "Question and answer" },
+    heading,
+    body,
+  );
+  const turn = { id: run.id, node, heading, run, pieces, close, stop };
+  let story = tale.begin();
+  let stream = null;
+  let clock = 0;
+  let view = null;
+  let frame = 0;
+  let waiting = 0;
+  let closed = false;
+
+  function close() {
+    closed = true;
+    quiet();
+  }
+
+  function quiet() {
+    stream?.close();
+    stream = null;
+    clearInterval(clock);
+    clearInterval(waiting);
+    cancelAnimationFrame(frame);
+    frame = 0;
+  }
+
+  /** The evidence as it stands: of the delivered run, or of the story so far. */
+  function pieces() {
+    return turn.run.state === "delivered" ? turn.run.evidence : [...story.evidence.values()];
+  }
+
+  // While it works
+
+  function watch() {
+    quiet();
+    story = tale.begin();
+    view = workingView(desk, { stop, openEvidence: (from) => desk.openEvidence(run.id, from) });
+    fill(body, view.node);
+    const from = performance.now() - (turn.run.seconds ?? 0) * 1000;
+    const tick = () => view.spent((performance.now() - from) / 1000);
+    clock = setInterval(tick, 500);
+    tick();
+    view.draw(story);
+    stream = follow(`${path}/events`, {
+      event: (_, shape) => {
+        const phase = story.phase;
+        tale.take(story, shape);
+        if (story.phase !== phase) app.announce(story.phase);
+        frame ||= requestAnimationFrame(drawn);
+      },
+      end: () => settle(),
+      broken: () => view.connection("The connection was lost. Trying again; nothing of the run is lost."),
+      back: () => view.connection(""),
+      parked: () => view.connection("The server is closing. The run is kept, and goes on when the server is back."),
+    });
+  }
+
+  function drawn() {
+    frame = 0;
+    if (closed) return;
+    view.draw(story);
+    desk.gathered(turn);
+  }
+
+  async function stop(button_ = null) {
+    if (button_) {
+      button_.disabled = true;
+      button_.querySelector("span").textContent = "Stopping…";
+    }
+    try {
+      await post(`${path}/cancel`);
+      if (turn.run.state === "running") await settle();
+    } catch (problem) {
+      app.toast(problem.detail, "bad");
+      if (button_) {
+        button_.disabled = false;
+        button_.querySelector("span").textContent = "Stop";
+      }
+    }
+  }
+
+  // What became of it
+
+  async function settle(tries = 0) {
+    try {
+      const now = await get(path);
+      if (closed) return;
+      if (now.state === "running" && turn.run.state === "running" && stream && tries === 0) {
+        // its stream has ended, and somebody has carried it on meanwhile
+        turn.run = now;
+        watch();
+        return;
+      }
+      if (now.state === "parked" && tries < 4) {
+        setTimeout(() => closed || settle(tries + 1), 700); // a server that has just started takes its runs up again
+        return;
+      }
+      if (now.state === turn.run.state && now.events === turn.run.events) return; // as it is shown already
+      show(now);
+      app.announce(SAID[now.state] ?? "");
+    } catch (problem) {
+      if (closed || problem.status === 401) return;
+      quiet();
+      fill(body, failed(problem, () => settle()));
+    }
+  }
+
+  async function show(now) {
+    quiet();
+    turn.run = now;
+    heading.textContent = now.asked || now.question;
+    if (now.state === "running") {
+      watch();
+    } else if (now.state === "delivered" && !now.answer) {
+      fill(body, withheldView(now));
+    } else if (now.state === "delivered") {
+      fill(body, understoodAs(now), answerView(now, desk, how()));
+    } else {
+      const story_ = el("div", { class: "so-far" });
+      const rest = { waiting: waitingView, held: heldView, rejected: rejectedView }[now.state]?.(now) ?? haltedView(now);
+      fill(body, rest, story_);
+      if (now.state === "held") {
+        waiting = setInterval(() => document.hidden || settle(9), LOOK); // somebody else decides; nothing is streamed meanwhile
+        app.reviewsChanged();
+      }
+      desk.changed(turn); // before the record is read, which may take a moment
+      await soFar(story_);
+    }
+    desk.changed(turn);
+  }
+
+  function waitingView(now) {
+    const extra = now.waiting.at === "sources" && now.evidence.length ? sourcesSoFar(now) : null;
+    return checkpointView(now.waiting, (choice, words) => carryOn("choice", { choice, words }), extra);
+  }
+
+  function sourcesSoFar(now) {
+    const titles = [...new Map(now.evidence.map((piece) => [piece.document, piece])).values()];
+    return el(
+      "div",
+      { class: "sources-so-far" },
+      el(
+        "ul",
+        { class: "chips" },
+        ...titles.slice(0, 12).map((piece) => el(
+          "li",
+          {},
+          el(
+            "button",
+            { type: "button", class: "chip", on: { click: (event) => desk.openDocument(piece, event.currentTarget) } },
+            icon("document", 14),
+            el("span", { class: "clip" }, piece.title),
+          ),
+        )),
+      ),
+      button(
+        `See the evidence (${now.evidence.length})`,
+        { kind: "quiet small", icon: "list", on: (event) => desk.openEvidence(run.id, event.currentTarget) },
+      ),
+    );
+  }
+
+  function haltedView(now) {
+    const [title, words, kind] = {
+      cancelled: ["Stopped", "You stopped this run. What it did is kept.", ""],
+      failed: ["This run could not go on", now.failure?.detail || "Something went wrong.", "bad"],
+      parked: [
+        "This run was cut off",
+        "The server or the terminal that carried it stopped. What it did is kept.",
+        "warn",
+      ],
+    }[now.state] ?? ["This run has ended", "", ""];
+    return el(
+      "section",
+      { class: "halted card" },
+      el(
+        "p",
+        { class: `note ${kind}`, role: now.state === "failed" ? "alert" : null },
+        icon(now.state === "cancelled" ? "stop" : "warning"),
+        el("span", {}, el("strong", {}, title), el("br"), words),
+      ),
+      el(
+        "div",
+        { class: "actions" },
+        button(
+          "Carry on",
+          { kind: "primary", icon: "again", on: (event) => carryOn("resume", undefined, event.currentTarget) },
+        ),
+        el(
+          "a",
+          { class: "button quiet", href: `#/run/${encodeURIComponent(run.id)}` },
+          icon("trace"),
+          el("span", {}, "Trace"),
+        ),
+      ),
+    );
+  }
+
+  /** Send a choice or a wish to go on, and follow again; true if that worked. */
+  async function carryOn(what, given, button_ = null) {
+    if (button_) button_.disabled = true;
+    try {
+      await post(`${path}/${what}`, given);
+    } catch (problem) {
+      app.toast(problem.detail, "bad");
+      if (button_) button_.disabled = false;
+      settle(9); // how it really stands
+      return false;
+    }
+    turn.run = { ...turn.run, state: "running", waiting: null, failure: null };
+    watch();
+    desk.changed(turn);
+    heading.focus({ preventScroll: true });
+    return true;
+  }
+
+  /** How far it got, from its record. */
+  async function soFar(root, delivered = false) {
+    try {
+      const told = await get(query(`${path}/events`, { format: "json" }));
+      if (closed) return;
+      story = tale.begin();
+      const reviewed = turn.run.state === "held" || turn.run.state === "rejected"; // its statements are the reviewer's to see
+      for (const shape of told.events) if (!reviewed || !tale.STATEMENTS.has(shape.kind)) tale.take(story, shape);
+      const past = workingView(desk, { delivered, openEvidence: (from) => desk.openEvidence(run.id, from) });
+      past.still();
+      past.draw(story);
+      fill(root, past.node);
+    } catch (problem) {
+      if (!closed && problem.status !== 401) fill(root, failed(problem, () => soFar(root, delivered)));
+    }
+  }
+
+  function how() {
+    const inside = el("div", { class: "fold-body" });
+    let opened = false;
+    return el(
+      "details",
+      {
+        class: "fold how",
+        on: {
+          toggle: () => {
+            if (opened) return;
+            opened = true;
+            fill(inside, loading("Reading the record…"));
+            soFar(inside, true);
+          },
+        },
+      },
+      el("summary", {}, "How this was found"),
+      inside,
+    );
+  }
+
+  function understoodAs(now) {
+    const same = !now.question || now.question.trim() === now.asked.trim();
+    return same ? null : el("p", { class: "understood" }, "Understood as: ", el("q", {}, now.question));
+  }
+
+  show(run);
+  return turn;
+}
+
+const LOOK = 8000; // milliseconds between looks whether a review was decided
+const SAID = {
+  held: "The answer is ready and waits for a reviewer.",
+  rejected: "The answer was not approved.",
+  delivered: "The answer is ready.",
+  waiting: "The run waits for you.",
+  failed: "The run could not go on.",
+  cancelled: "Stopped.",
+  parked: "The run was cut off.",
+};

@@ -1,0 +1,152 @@
+// The list of documents: searched, filtered, paged while one scrolls, opened, and removed.
+
+import { get, query } from "../lib/api.js";
+import { clear, count, el, plural } from "../lib/dom.js";
+import { erase } from "./erase_dialog.js";
+import { paged } from "../lib/paged_list.js";
+import { badge, button, icon, iconButton } from "../lib/ui.js";
+
+const PAGE = 60;
+const PAUSE = 220; // milliseconds after the last key before the list is asked for
+const STATES = [
+  ["", "All"],
+  ["ready", "Ready"],
+  ["pending", "Waiting"],
+  ["unreadable", "Could not be read"],
+];
+const KINDS = { markdown: "Markdown", text: "Text", email: "E-mail", docx: "Word", pptx: "Slides", xlsx: "Excel", "": "" };
+const LOOKS = { ready: ["check", "ready", "good"], pending: ["clock", "waiting", ""], unreadable: ["close", "unreadable", "bad"] };
+
+/** The list, for one base or for all; `alone` says that there is but one. `none()` is what an empty one shows; `changed()` hears of removals. */
+export function library(holder, app, { base = "", alone = false, mayRemove = () => false, none, changed }) {
+  const chosen = new Map(); // id → title
+  const search = el("input", { type: "search", placeholder: "Title, file name or author", "aria-label": "Search documents" });
+  const state = el("select", { "aria-label": "Which documents" }, ...STATES.map(([value, words]) => el("option", { value }, words)));
+  const told = el("p", { class: "library-count small muted", role: "status" });
+  const picked = el("div", { class: "picked", hidden: true });
+  const holds = el("div", { class: "library-list" });
+  const bar = el("div", { class: "library-bar" }, search, state, told);
+  holder.append(bar, picked, holds);
+
+  const pages = paged(holds, {
+    label: "Documents",
+    fetch: async (after) => {
+      const found = await get(query("/api/documents", { base, q: search.value.trim(), state: state.value, after, limit: PAGE }));
+      return { items: found.documents, next: found.next, total: found.total };
+    },
+    row,
+    none: () => {
+      if (search.value.trim() || state.value) return el(
+        "p",
+        { class: "state slim" },
+        "No document fits. ",
+        el("button", { type: "button", class: "link", on: { click: everything } }, "Show all"),
+      );
+      return none();
+    },
+    told: (total) => {
+      const all = !search.value.trim() && !state.value;
+      bar.hidden = all && total === 0;
+      told.textContent = all ? plural(total, "document") : `${count(total)} found`;
+    },
+  });
+
+  function everything() {
+    search.value = state.value = "";
+    search.focus();
+    pages.restart();
+  }
+
+  function row(document) {
+    const title = document.title || document.name;
+    const mine = mayRemove(document.base);
+    const box = mine ? el("input", { type: "checkbox", checked: chosen.has(document.id), "aria-label": `Select ${title}` }) : null;
+    box?.addEventListener("change", () => pick(document.id, title, box.checked));
+    const [sign, words, kind] = LOOKS[document.state] ?? ["info", document.state, ""];
+    return el(
+      "li",
+      { class: ["row document-row", !mine && "read-only"], dataset: { id: document.id } },
+      el("label", { class: "document-pick" }, box),
+      el(
+        "div",
+        { class: "grow" },
+        document.state === "ready"
+          ? el("a", { class: "row-title", href: `#/document/${encodeURIComponent(document.id)}`, dir: "auto" }, title)
+          : el("span", { class: "row-title", dir: "auto" }, title),
+        el("p", { class: "row-more", dir: "auto" }, under(document, base || alone)),
+        document.state === "unreadable" && document.why ? el("p", { class: "row-more bad" }, document.why) : null,
+        ...(document.state === "ready" ? document.warnings.map((said) => el("p", { class: "row-more warn" }, said)) : []),
+      ),
+      el(
+        "span",
+        { class: "document-facts small muted figures" },
+        el("span", {}, KINDS[document.kind] ?? document.kind.toUpperCase()),
+        el("span", {}, document.date ?? ""),
+        el("span", {}, document.pages > 1 ? plural(document.pages, "page") : ""),
+      ),
+      el("span", { class: "document-state" }, badge([icon(sign, 13), words], kind)),
+      mine ? iconButton("trash", `Remove ${title}`, () => remove(new Map([[document.id, title]]))) : null,
+    );
+  }
+
+  function pick(id, title, on) {
+    if (on) chosen.set(id, title);
+    else chosen.delete(id);
+    showPicked();
+  }
+
+  function showPicked() {
+    picked.hidden = !chosen.size;
+    clear(picked);
+    if (!chosen.size) return;
+    picked.append(
+      el("span", { role: "status" }, `${plural(chosen.size, "document")} selected`),
+      button("Remove…", { kind: "danger small", on: () => remove(new Map(chosen)) }),
+      button(`Select all ${count(pages.shown)} shown`, { kind: "quiet small", on: () => all(true) }),
+      button("Select none", { kind: "quiet small", on: () => all(false) }),
+    );
+  }
+
+  function all(on) {
+    chosen.clear();
+    if (on) for (const each of pages.items) if (mayRemove(each.base)) chosen.set(each.id, each.title || each.name);
+    pages.redraw();
+    showPicked();
+  }
+
+  async function remove(wanted) {
+    const gone = await erase(app, wanted);
+    if (!gone) return;
+    for (const id of wanted.keys()) chosen.delete(id);
+    showPicked();
+    pages.restart();
+    changed();
+  }
+
+  let typing = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => pages.restart(), PAUSE);
+  });
+  state.addEventListener("change", () => pages.restart());
+  pages.restart();
+  return {
+    refresh: () => pages.restart(),
+    /** Whether nobody is in it, so that it may change by itself. */
+    get free() {
+      return pages.shown <= PAGE && !chosen.size && !holds.contains(document.activeElement);
+    },
+    close() {
+      clearTimeout(typing);
+      pages.close();
+    },
+  };
+}
+
+function under(document, known) {
+  return [
+    document.title && document.title !== document.name ? document.name : "",
+    document.authors.join(", "),
+    known ? "" : `in ${document.base}`,
+  ].filter(Boolean).join(" · ");
+}

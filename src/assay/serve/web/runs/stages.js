@@ -1,0 +1,162 @@
+// How far a synthesis is, from its events. `grow` takes one event in; `stagesOf` says it as a person would. Pure.
+
+import { plural } from "../lib/dom.js";
+
+export const IDLE = 600_000; // milliseconds without any event, after which nobody was at work
+const EXPERT = "expert"; // the account itself; every other audience is a telling of it
+
+export function begun() {
+  return {
+    brief: null, titles: {}, described: new Set(), questioned: new Set(), questions: new Map(), looked: new Set(), weighed: new Set(),
+    evidence: new Map(), covered: [], drew: new Set(), insights: new Map(), paired: null, relations: [], spun: null, drafted: false,
+    written: new Set(), checked: new Map(), told: new Set(), usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 }, last: null, active: 0,
+    answered: false, failed: null,
+  };
+}
+
+/** Take in one event, as the API gives it. */
+export function grow(so, { kind, event, at, documents }) {
+  const when = Date.parse(at);
+  const gone = so.last === null || so.failed ? 0 : when - so.last; // what it waited for does not count
+  so.active += gone < IDLE ? gone : 0;
+  so.last = when;
+  so.failed = null;
+  Object.assign(so.titles, documents);
+  if (Object.keys(event).length) GROWTH[kind]?.(so, event); // of what is withheld nothing is told
+  return so;
+}
+
+const GROWTH = {
+  Asked: (so, event) => {
+    so.brief = event.brief ?? null;
+  },
+  Described: (so, { portrait }) => {
+    so.described.add(portrait.doc_id);
+    so.titles[portrait.doc_id] = portrait.title || so.titles[portrait.doc_id];
+  },
+  Questioned: (so, event) => {
+    if (event.doc_id && (event.pass_ ?? 1) === 1) so.questioned.add(event.doc_id);
+  },
+  Merged: (so, event) => event.questions.forEach((each) => so.questions.set(each.id, each.text)),
+  PassagesChosen: (so, event) => so.looked.add(event.question),
+  Gathered: (so, event) => {
+    if (event.question) so.weighed.add(event.question);
+    for (const each of event.evidence) so.evidence.set(each.key, each.quote.doc_id);
+  },
+  Covered: (so, event) => so.covered.push(event),
+  InsightsDrawn: (so, event) => {
+    so.drew.add(event.question);
+    for (const each of event.insights) so.insights.set(each.id, each.doc_id);
+  },
+  Paired: (so, event) => {
+    so.paired = event;
+  },
+  Related: (so, event) => so.relations.push(...event.relations),
+  SpineWritten: (so, event) => {
+    so.spun = event;
+  },
+  Drafted: (so, event) => {
+    so.drafted = true;
+    so.checked.clear();
+    so.written = new Set(event.blocks.flatMap((block) => block.claims).keys());
+  },
+  Checked: (so, event) => so.checked.set(event.place, event.claim.verdict),
+  Revised: (so, event) => {
+    so.checked.delete(event.place);
+    if (!event.claim) so.written.delete(event.place);
+  },
+  Translated: (so, event) => so.told.add(event.translation.audience),
+  Answered: (so) => {
+    so.answered = true;
+  },
+  Failed: (so, event) => {
+    so.failed = event;
+  },
+  ModelReplied: (so, { usage }) => {
+    for (const each of Object.keys(so.usage)) so.usage[each] += usage?.[each] ?? 0;
+  },
+};
+
+/** The whole way: each stage with its name, what is done of it (0 to 1), and how far it is in words. */
+export function stagesOf(so) {
+  if (!so.brief) return [];
+  const all = [...asking(so), ...(so.brief.pipeline === "synthesis" ? relating(so) : []), ...telling(so)];
+  const now = so.answered ? -1 : all.findIndex((stage) => stage.done < 1);
+  return all.map((stage, place) => ({ ...stage, state: stage.done >= 1 || so.answered ? "done" : place === now ? "now" : "later" }));
+}
+
+function asking(so) {
+  const documents = so.brief.documents.length;
+  const asked = so.questions.size;
+  const again = so.covered[0]?.thin.length ?? 0;
+  const whole = asked > 0 && so.weighed.size >= asked && so.covered.length > 0 && (so.covered.length > 1 || !again);
+  const searched = asked ? (so.looked.size + so.weighed.size) / (2 * asked) : 0;
+  return [
+    stage("Describe", so.described.size / documents, `${so.described.size} of ${plural(documents, "document")}`, so.described.size),
+    stage(
+      "Ask questions",
+      asked ? 1 : (0.95 * so.questioned.size) / documents,
+      asked ? plural(asked, "question") : `${so.questioned.size} of ${plural(documents, "document")}`,
+      so.questioned.size || asked,
+    ),
+    stage(
+      "Gather evidence",
+      whole ? 1 : Math.min(0.98, searched),
+      [
+        so.weighed.size ? `${so.weighed.size} of ${asked} answered` : `${so.looked.size} of ${asked} searched for`,
+        plural(so.evidence.size, "quotation"),
+        again ? `${plural(again, "document")} asked about again` : "",
+      ].filter(Boolean).join(" · "),
+      asked,
+    ),
+  ];
+}
+
+function relating(so) {
+  const types = new Map();
+  for (const { type } of so.relations) types.set(type, (types.get(type) ?? 0) + 1);
+  const named = [...types].sort((a, b) => b[1] - a[1]).map(([type, number]) => `${number} ${type}`);
+  const drawn = so.questions.size ? Math.min(0.95, so.drew.size / so.questions.size) : 0;
+  return [
+    stage("Draw insights", so.paired ? 1 : drawn, plural(so.insights.size, "insight"), so.drew.size),
+    stage(
+      "Relate documents",
+      so.spun ? 1 : so.paired ? 0.5 : 0,
+      named.length ? named.join(", ") : so.paired ? `${plural(so.paired.pairs.length, "pair")} to compare` : "",
+      so.paired,
+    ),
+    stage("Find the thread", so.spun ? 1 : 0, so.spun?.theme ?? "", so.spun),
+  ];
+}
+
+function telling(so) {
+  const wanted = so.brief.audiences.filter((each) => each !== EXPERT);
+  const hold = [...so.checked.values()].filter((verdict) => verdict === "supported").length;
+  const checked = so.drafted ? (so.written.size ? so.checked.size / so.written.size : 1) : 0;
+  const stages = [
+    stage("Write", so.drafted ? 1 : 0, plural(so.written.size, "claim"), so.drafted),
+    stage("Check every claim", checked, `${hold} of ${so.written.size} hold`, so.drafted),
+  ];
+  if (wanted.length) stages.push(stage("Write for other readers", so.told.size / wanted.length, [...so.told].join(", "), so.told.size));
+  return stages;
+}
+
+function stage(name, done, far, has) {
+  return { name, done, far: has ? far : "" };
+}
+
+/** What has come of each document so far: 0 not looked at, 1 described, 2 quoted, 3 with insights. */
+export function documentsOf(so) {
+  const quoted = new Map();
+  for (const doc of so.evidence.values()) quoted.set(doc, (quoted.get(doc) ?? 0) + 1);
+  const drawn = new Map();
+  for (const doc of so.insights.values()) drawn.set(doc, (drawn.get(doc) ?? 0) + 1);
+  return (so.brief?.documents ?? []).map((id, place) => ({
+    id,
+    label: `D${place + 1}`,
+    title: so.titles[id] ?? "",
+    quotations: quoted.get(id) ?? 0,
+    insights: drawn.get(id) ?? 0,
+    level: drawn.has(id) ? 3 : quoted.has(id) ? 2 : so.described.has(id) ? 1 : 0,
+  }));
+}

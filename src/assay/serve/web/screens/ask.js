@@ -1,0 +1,187 @@
+// The Ask screen: a conversation in the middle, the question box under it, evidence and documents at the right.
+
+import { at, get, post } from "../lib/api.js";
+import { basesOf, composer } from "../answers/composer.js";
+import { el, fill, plural } from "../lib/dom.js";
+import { icon } from "../lib/ui.js";
+import { deskPanel } from "../answers/panel.js";
+import { turnView } from "../answers/turn.js";
+
+export async function show(root, params, app) {
+  const [bases, thread] = await Promise.all([
+    basesOf(),
+    params.thread ? get(at("api", "threads", params.thread)) : null,
+  ]);
+  const turns = [];
+  const list = el("div", { class: "turns" });
+  const name = el("h1", { class: "visually-hidden" }, thread?.title ?? "");
+  const welcome = el("div", { class: "welcome" });
+  const talk = el("section", { class: "talk", "aria-label": "Conversation" });
+  const screen = el("div", { class: "desk" }, talk);
+  const panel = deskPanel(app, screen);
+  let current = thread?.id ?? "";
+
+  const desk = {
+    app,
+    openDocument: panel.openDocument,
+    openEvidence: (id, from) => panel.openEvidence(turns.find((turn) => turn.id === id), from),
+    gathered: panel.gathered,
+    changed: (turn) => {
+      panel.gathered(turn);
+      box.setRunning(turns.some((each) => each.run.state === "running"));
+    },
+  };
+
+  const box = composer(app, bases, {
+    stop: () => turns.filter((turn) => turn.run.state === "running").forEach((turn) => turn.stop()),
+    ask: async (wish) => {
+      const waiting = el(
+        "article",
+        { class: "turn" },
+        el("h2", { class: "question" }, wish.question),
+        el(
+          "div",
+          { class: "working" },
+          el(
+            "div",
+            { class: "working-head" },
+            el("span", { class: "spinner small", "aria-hidden": "true" }),
+            el("p", { class: "phase" }, "Starting"),
+          ),
+        ),
+      );
+      list.append(waiting);
+      arrange(true);
+      waiting.scrollIntoView({ block: "start", behavior: "smooth" });
+      try {
+        const begun = await post("/api/runs", current ? { ...wish, thread: current } : { ...wish, talk: true });
+        waiting.remove();
+        began(begun, wish);
+        return true;
+      } catch (problem) {
+        waiting.remove();
+        arrange();
+        if (problem.status !== 401) app.toast(problem.detail, "bad");
+        return false;
+      }
+    },
+  });
+
+  function began(begun, wish) {
+    const first = !current;
+    current = begun.thread;
+    const turn = add({
+      id: begun.run,
+      asked: wish.question,
+      question: wish.question,
+      state: "running",
+      seconds: 0,
+      evidence: [],
+    });
+    if (first) {
+      app.title(wish.question);
+      name.textContent = wish.question;
+      app.settle(`#/thread/${encodeURIComponent(current)}`);
+    }
+    arrange();
+    app.threadsChanged();
+    turn.node.scrollIntoView({ block: "start" });
+  }
+
+  function add(run) {
+    const turn = turnView(run, desk);
+    turns.push(turn);
+    list.append(turn.node);
+    box.setRunning(turns.some((each) => each.run.state === "running"));
+    return turn;
+  }
+
+  function arrange(asking = false) {
+    const talking = asking || turns.length > 0;
+    talk.classList.toggle("fresh", !talking);
+    welcome.hidden = talking;
+    name.hidden = !talking;
+    box.follow(talking);
+  }
+
+  const documents = bases.reduce((sum, base) => sum + base.documents, 0);
+  const pending = bases.reduce((sum, base) => sum + base.pending, 0);
+  fill(welcome, ...greeting(app, bases, documents, pending));
+  fill(talk, name, welcome, list, el("div", { class: "composer-dock" }, quietLines(app), box.node));
+  thread?.runs.forEach(add);
+  arrange();
+  app.title(thread?.title ?? "Ask");
+  fill(root, screen);
+  if (thread) {
+    const last = turns.at(-1)?.node;
+    requestAnimationFrame(() => last && turns.length > 1 && last.scrollIntoView({ block: "start" }));
+  }
+  if (matchMedia("(hover: hover)").matches) box.focus(); // on a phone the keyboard would cover half the page
+
+  return () => {
+    turns.forEach((turn) => turn.close());
+    panel.close();
+  };
+}
+
+function greeting(app, bases, documents, pending) {
+  if (!documents) {
+    return [
+      el("h1", {}, "Start with your documents"),
+      el(
+        "p",
+        { class: "muted" },
+        pending
+          ? `${plural(pending, "file")} still to be read. You can ask as soon as the first is done.`
+          : "Add PDFs, Word files, web pages, mails, tables or notes. Then ask: every statement shows its source.",
+      ),
+      el(
+        "p",
+        {},
+        el(
+          "a",
+          { class: "button primary", href: "#/documents" },
+          icon("upload"),
+          el("span", {}, pending ? "See how far they are" : "Add documents"),
+        ),
+      ),
+    ];
+  }
+  const within = bases.length > 1 ? ` in ${plural(bases.length, "knowledge base")}` : "";
+  return [
+    el("h1", {}, "What would you like to know?"),
+    el(
+      "p",
+      { class: "muted" },
+      `Answers come from ${plural(documents, "document")}${within}, with the page behind every statement.`,
+    ),
+  ];
+}
+
+/** What has to be known before asking, said once and quietly. */
+function quietLines(app) {
+  if (app.me.leaves.length) {
+    const host = app.me.leaves.join(", ");
+    return el(
+      "p",
+      { class: "quiet-line" },
+      icon("info", 15),
+      el(
+        "span",
+        {},
+        `With the model, questions and passages would be sent to ${host}. Nobody has agreed to that yet: `,
+        el("code", {}, `assay config agree ${app.me.leaves[0]}`),
+        ". Until then, ask without a model (under Options).",
+      ),
+    );
+  }
+  if (!app.me.model) {
+    return el(
+      "p",
+      { class: "quiet-line" },
+      icon("info", 15),
+      el("span", {}, "No model is set up: answers are quotations from your documents."),
+    );
+  }
+  return null;
+}

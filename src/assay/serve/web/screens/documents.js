@@ -1,0 +1,211 @@
+// The documents: knowledge bases, what is in them, and how files get there.
+
+import { baseAccess } from "../documents/access.js";
+import { get } from "../lib/api.js";
+import { adding } from "../documents/upload_panel.js";
+import { baseCard, baseFor, deleteBase, describeBase, newBase, placeOf } from "../documents/bases.js";
+import { add, el, fill, plural } from "../lib/dom.js";
+import { carriesFiles, chosen, dropped } from "../documents/dropped_files.js";
+import { library } from "../documents/document_list.js";
+import { button, empty, icon } from "../lib/ui.js";
+import { readiness } from "../documents/readiness.js";
+import { send, standing, takeUp, watch, whenOver } from "../documents/uploads.js";
+
+const REFRESH = 4000; // milliseconds between looks at the list while files come in
+let voice = null; // the end is told wherever the person is by then
+
+whenOver((now) => {
+  if (!now.count.ready && !now.count.unreadable) return;
+  const bad = now.count.unreadable ? `, ${now.count.unreadable} could not be read` : "";
+  voice?.toast(`${plural(now.count.ready, "file")} ready to be asked about${bad}.`, now.count.ready ? "good" : "bad");
+});
+
+export async function show(root, params, app) {
+  voice = app;
+  const name = params.base ?? "";
+  app.title(name || "Documents");
+  const bases = await get("/api/bases"); // what goes wrong here is told by the frame
+  const base = bases.find((each) => each.name === name);
+  if (name && !base) {
+    const words = `There is none called “${name}”, or it is not shared with you.`;
+    fill(
+      root,
+      el(
+        "div",
+        { class: "state" },
+        el("h1", {}, "No such knowledge base"),
+        el("p", {}, words),
+        el("div", { class: "actions" }, el("a", { class: "button", href: "#/documents" }, "See all documents")),
+      ),
+    );
+    return undefined;
+  }
+  const screen = el("div", { class: "page documents" });
+  fill(root, screen);
+  return drawn(screen, app, bases, base);
+}
+
+function drawn(screen, app, bases, base) {
+  const closers = [];
+  const may = (which) => bases.some((each) => each.name === which && each.yours);
+  const fillable = base ? base.yours : true;
+  const put = async (files) => {
+    if (!files.length) return app.toast("There is no file in what you chose.", "bad");
+    try {
+      const into = await baseFor(base?.name);
+      if (!into) return undefined;
+      send(files, into, app.me.upload_megabytes);
+      if (!bases.some((each) => each.name === into)) app.go("#/documents"); // it was made for them
+    } catch (problem) {
+      app.toast(problem.detail ?? problem.message, "bad");
+    }
+    return undefined;
+  };
+  const holder = base ? el("div", { class: "readiness-holder" }) : null;
+  const cards = el("ul", { class: "cards", "aria-label": "Knowledge bases", hidden: !bases.length }, ...bases.map(baseCard));
+  const report = base ? readiness(holder, base.name) : { refresh: () => counted(cards) };
+  const shelf = el("section", { class: "library", "aria-label": base ? `Documents of ${base.name}` : "All documents" });
+  add(screen, base ? baseHead(app, base, fillable ? put : null) : overview(app, cards, put));
+  closers.push(adding(screen, app));
+  add(screen, holder, !base && bases.length ? el("h2", {}, "All documents") : null, shelf);
+  const list = library(shelf, app, {
+    base: base?.name,
+    alone: bases.length === 1,
+    mayRemove: may,
+    none: () => invitation(fillable ? put : null, base),
+    changed: report.refresh,
+  });
+  closers.push(list.close);
+  if (base) report.refresh();
+  if (fillable) closers.push(dropTarget(screen, base, put));
+  closers.push(keptUp(list, report));
+  takeUp().catch(() => {}); // the list says what is wrong, if the server is
+  return () => closers.forEach((close) => close());
+}
+
+/** The cards with what is in the bases now; they stay as they are when nobody can say. */
+async function counted(cards) {
+  try {
+    fill(cards, ...(await get("/api/bases")).map(baseCard));
+  } catch {
+    // the next look may tell
+  }
+}
+
+/** While files come in, the list follows; but not under the hands of somebody who has scrolled down in it. */
+function keptUp(list, report) {
+  let seen = standing().done;
+  let last = 0;
+  const done = (now) => now.done + now.earlier.reduce((sum, job) => sum + job.done, 0);
+  return watch((now) => {
+    if (done(now) === seen || (now.busy && performance.now() - last < REFRESH)) return;
+    seen = done(now);
+    last = performance.now();
+    if (list.free) list.refresh();
+    report.refresh();
+  });
+}
+
+function overview(app, cards, put) {
+  const make = async () => {
+    const made = await newBase(app);
+    if (made) app.go(placeOf(made));
+  };
+  return [
+    el(
+      "header",
+      { class: "page-head" },
+      el("h1", {}, "Documents"),
+      el("div", { class: "actions" }, button("New knowledge base", { icon: "plus", on: make }), ...pickers(put)),
+    ),
+    cards,
+  ];
+}
+
+function baseHead(app, base, put) {
+  const describe = async () => {
+    if (await describeBase(base)) app.go(placeOf(base.name));
+  };
+  const remove = async () => {
+    if (!(await deleteBase(base))) return;
+    app.toast(`“${base.name}” is deleted.`);
+    app.go("#/documents");
+  };
+  return el(
+    "header",
+    { class: "base-head" },
+    el("a", { class: "crumb small", href: "#/documents" }, icon("left", 14), "All documents"),
+    el("div", { class: "page-head" }, el("h1", { dir: "auto" }, base.name), put ? el("div", { class: "actions" }, ...pickers(put)) : null),
+    el("p", { class: ["muted", "base-lead"], dir: "auto" }, base.description || (put ? "No description yet. One helps to decide where to look." : "")),
+    put
+      ? el(
+          "p",
+          { class: "actions base-tools" },
+          button(base.description ? "Change the description" : "Describe it", { kind: "quiet small", icon: "pencil", on: describe }),
+          button("Who may read it", { kind: "quiet small", icon: "people", on: () => baseAccess(app, base) }),
+          button("Delete it", { kind: "quiet small", icon: "trash", on: remove, "aria-label": `Delete it: the knowledge base ${base.name}` }),
+        )
+      : el("p", { class: "muted small" }, `From ${base.owner}; you can read it and ask about it.`),
+  );
+}
+
+/** Buttons for those who do not drop: a file picker and a folder picker. */
+function pickers(put) {
+  return [
+    picker("Add folder", "", { webkitdirectory: true }, put),
+    picker("Add files", "primary", {}, put),
+  ];
+}
+
+function picker(words, kind, more, put) {
+  const input = el("input", { type: "file", multiple: true, hidden: true, ...more });
+  input.addEventListener("change", () => {
+    const files = chosen(input.files);
+    input.value = "";
+    put(files);
+  });
+  return [button(words, { kind, icon: "upload", on: () => input.click() }), input];
+}
+
+function invitation(put, base) {
+  if (!put) return empty("Nothing in here yet");
+  return el(
+    "div",
+    { class: "state invite" },
+    icon("upload", 32),
+    el("h2", {}, base ? "Nothing in here yet" : "Begin with your documents"),
+    el("p", {}, "Drop files or whole folders anywhere on this page: PDF, Word, PowerPoint, Excel, HTML, e-mail, EPUB, Markdown, plain text."),
+    el("p", { class: "small" }, "Each file is read once. Files that cannot be read are listed with the reason."),
+    el("div", { class: "actions" }, ...pickers(put)),
+  );
+}
+
+/** The whole screen takes files that are dropped on it. */
+function dropTarget(screen, base, put) {
+  const words = base ? `Drop to add to ${base.name}` : "Drop to add";
+  const veil = el("div", { class: "drop-veil", hidden: true, "aria-hidden": "true" }, el("p", {}, words));
+  screen.append(veil);
+  let leaving = 0;
+  const over = (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+    veil.hidden = false;
+    clearTimeout(leaving);
+    leaving = setTimeout(() => (veil.hidden = true), 400); // drags tell that they are there, not that they have gone
+  };
+  const drop = async (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    clearTimeout(leaving);
+    veil.hidden = true;
+    put(await dropped(event));
+  };
+  window.addEventListener("dragover", over);
+  window.addEventListener("drop", drop);
+  return () => {
+    clearTimeout(leaving);
+    window.removeEventListener("dragover", over);
+    window.removeEventListener("drop", drop);
+  };
+}

@@ -1,0 +1,124 @@
+// The people of this workspace: who signs in, in which groups, who looks after the others. For admins.
+
+import { at, del, get, patch, post } from "../lib/api.js";
+import { ago, el, fill, plural } from "../lib/dom.js";
+import { badge, button, confirm, dialog, empty, field } from "../lib/ui.js";
+
+const SHORTEST = 10; // characters of a password
+
+export async function show(root, params, app) {
+  app.title("People");
+  if (!app.me.admin) {
+    fill(root, el("div", { class: "state" }, el("h1", {}, "Only for admins"), el("p", {}, "Whoever looks after this server can change who signs in.")));
+    return;
+  }
+  const list = el("div", {});
+  fill(
+    root,
+    el(
+      "div",
+      { class: "page people" },
+      el(
+        "header",
+        { class: "page-head" },
+        el("div", {}, el("h1", {}, "People"), el("p", { class: "muted" }, "Who signs in here, and the groups that documents are shared with.")),
+        el("div", { class: "actions" }, button("Add a person", { kind: "primary", icon: "plus", on: () => edit(null) })),
+      ),
+      list,
+    ),
+  );
+  await refresh();
+
+  async function refresh() {
+    const { people } = await get("/api/people");
+    fill(list, people.length ? el("ul", { class: "list", "aria-label": "People" }, ...people.map(row)) : empty("Nobody yet", "Add the first person, and give them a password or have them make an API key."));
+  }
+
+  function row(person) {
+    const self = person.name === app.me.name;
+    const groups = person.groups.length ? `In ${person.groups.join(", ")}` : "In no group";
+    return el(
+      "li",
+      { class: "row person-row" },
+      el(
+        "div",
+        { class: "grow" },
+        el("p", { class: "person-name" }, el("span", { class: "row-title" }, person.name), person.admin ? badge("admin", "info") : null, self ? badge("you") : null),
+        el("p", { class: "row-more" }, `${groups} · since ${ago(person.created)}`),
+      ),
+      el(
+        "div",
+        { class: "actions" },
+        button("Change", { kind: "quiet small", icon: "pencil", "aria-label": `Change ${person.name}`, on: () => edit(person) }),
+        self ? null : button("Remove", { kind: "quiet small", icon: "trash", "aria-label": `Remove ${person.name}`, on: () => remove(person) }),
+      ),
+    );
+  }
+
+  /** Somebody new, or somebody changed. */
+  async function edit(person) {
+    const done = await dialog(person ? `Change ${person.name}` : "Add a person", (close) => form(person, close));
+    if (!done) return;
+    app.toast(person ? `${done} is changed.` : `${done} is added.`, "good");
+    await refresh();
+  }
+
+  async function remove(person) {
+    const agreed = await confirm(
+      `Remove ${person.name}?`,
+      "Their sessions and keys end at once, and what others let them read is closed to them. What they own stays, and so do the records of their runs.",
+      "Remove",
+    );
+    if (!agreed) return;
+    try {
+      await del(at("api", "people", person.name));
+      app.toast(`${person.name} is removed.`);
+    } catch (problem) {
+      app.toast(problem.detail, "bad");
+    }
+    await refresh();
+  }
+}
+
+function form(person, close) {
+  const name = el("input", { type: "text", maxlength: "100", required: true, autocomplete: "off", autocapitalize: "none", spellcheck: "false", autofocus: true });
+  const groups = el("input", { type: "text", maxlength: "1000", autocomplete: "off", value: person?.groups.join(", ") ?? "" });
+  const admin = el("input", { type: "checkbox", checked: person?.admin ?? false });
+  const password = el("input", { type: "password", minlength: String(SHORTEST), maxlength: "1000", autocomplete: "new-password" });
+  const wrong = el("p", { class: "note bad", role: "alert", hidden: true });
+  const go = el("button", { type: "submit", class: "button primary" }, person ? "Save" : "Add");
+
+  async function submit(event) {
+    event.preventDefault();
+    const given = {
+      groups: [...new Set(groups.value.split(",").map((each) => each.trim()).filter(Boolean))],
+      admin: admin.checked,
+      ...(password.value ? { password: password.value } : {}),
+    };
+    go.disabled = true;
+    try {
+      if (person) await patch(at("api", "people", person.name), given);
+      else await post("/api/people", { name: name.value.trim(), ...given });
+      close(person?.name ?? name.value.trim());
+    } catch (problem) {
+      wrong.textContent = problem.detail ?? problem.message;
+      wrong.hidden = false;
+      go.disabled = false;
+    }
+  }
+
+  return el(
+    "form",
+    { on: { submit } },
+    person ? null : field("Name", name),
+    field("Groups", groups, "With commas between them. A group is there as soon as somebody is in it."),
+    field(
+      person ? "New password" : "Password",
+      password,
+      `${plural(SHORTEST, "character")} or more. ${person ? "Empty: it stays as it is. A new one signs them out everywhere." : "Empty: they come in with an API key only."}`,
+    ),
+    el("label", { class: "check" }, admin, el("span", {}, "Admin: sees reports about everybody, and changes who signs in")),
+    wrong,
+    el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), go),
+  );
+}

@@ -1,0 +1,183 @@
+// Reports computed from the records: what was asked, which tools were used, where people overruled, how long it took.
+
+import { at, get, query } from "../lib/api.js";
+import { count, el, fill, plural } from "../lib/dom.js";
+import { button, empty, failed, field, icon, loading } from "../lib/ui.js";
+import { plot } from "../runs/plot.js";
+
+const REPORTS = {
+  runs: "Runs",
+  tools: "Tools",
+  overrides: "Overrides",
+  iterations: "Iterations",
+  forecasts: "Forecasts",
+};
+const FAULTS = 20; // that are listed
+const SHORT = 24; // characters that stay on one line
+const SOME = 200; // rows at first
+let range = { since: "", until: "" }; // as it was left
+
+export async function show(root, params, app) {
+  const name = params.report in REPORTS ? params.report : "runs";
+  app.title(`Report: ${REPORTS[name]}`);
+  const since = el("input", { type: "date", value: range.since });
+  const until = el("input", { type: "date", value: range.until });
+  const save = el("a", { class: "button small", download: `assay-${name}.csv` }, icon("download"), el("span", {}, "CSV"));
+  const body = el("div", { class: "report-body" });
+  const checked = el("div", { role: "status" });
+  let turn = 0;
+  fill(
+    root,
+    el(
+      "div",
+      { class: "page reports" },
+      el(
+        "header",
+        { class: "page-head" },
+        el(
+          "div",
+          {},
+          el("h1", {}, "Reports"),
+          el("p", { class: "muted" }, `Computed from the records of ${app.me.admin ? "everybody" : "your own runs"}.`),
+        ),
+        app.me.admin ? button("Verify all records", { icon: "shield", on: verify }) : null,
+      ),
+      el(
+        "div",
+        { class: "report-bar" },
+        el(
+          "nav",
+          { class: "segments links", "aria-label": "Which report" },
+          ...Object.entries(REPORTS).map(([each, words]) => el("a", { href: `#/reports/${each}`, "aria-current": each === name ? "page" : null }, words)),
+        ),
+        el("div", { class: "report-range" }, field("From", since), field("To", until), save),
+      ),
+      checked,
+      body,
+    ),
+  );
+
+  /** Whether anything that was recorded was changed since. */
+  async function verify(event) {
+    const pressed = event.currentTarget;
+    pressed.disabled = true;
+    fill(checked, el("p", { class: "note" }, el("span", { class: "spinner small", "aria-hidden": "true" }), "Checking every record…"));
+    try {
+      fill(checked, verified(await get("/api/verify")));
+    } catch (problem) {
+      fill(checked, el("p", { class: "note bad" }, icon("warning"), el("span", {}, problem.detail ?? problem.message)));
+    }
+    pressed.disabled = false;
+  }
+
+  async function load() {
+    const own = ++turn;
+    range = { since: since.value, until: until.value };
+    const path = at("api", "reports", name);
+    save.setAttribute("href", query(path, { ...range, format: "csv" }));
+    if (range.since && range.until && range.since > range.until) {
+      fill(body, empty("The first day is after the last", "Choose them the other way round."));
+      return;
+    }
+    if (!body.childElementCount) fill(body, loading("Counting…"));
+    try {
+      const report = await get(query(path, range));
+      if (own === turn) fill(body, ...drawn(report));
+    } catch (problem) {
+      if (own === turn && problem.status !== 401) fill(body, failed(problem, load));
+      if (!("status" in problem)) console.error(problem);
+    }
+  }
+
+  for (const each of [since, until]) each.addEventListener("change", load);
+  await load();
+  return () => {
+    turn += 1;
+  };
+}
+
+function verified(found) {
+  const sealed = found.sealed ? ` The last signed head is at entry ${count(found.sealed.n)}.` : " No head was signed yet.";
+  if (found.whole) return el(
+    "p",
+    { class: "note good" },
+    icon("check"),
+    el("span", {}, `The record is whole: ${plural(found.records, "entry", "entries")}, each linked to the one before it.${sealed}`),
+  );
+  return el(
+    "div",
+    { class: "note bad" },
+    icon("warning"),
+    el(
+      "div",
+      {},
+      el("strong", {}, "The records were changed after they were written."),
+      el("ul", { class: "bullets" }, ...found.faults.slice(0, FAULTS).map((each) => el("li", {}, `${each.record}: ${each.what}`))),
+      found.faults.length > FAULTS ? el("p", { class: "small" }, `And ${plural(found.faults.length - FAULTS, "more fault")}: \`assay verify\` lists them.`) : null,
+    ),
+  );
+}
+
+function drawn(report) {
+  return [
+    el("div", { class: "report-lead" }, el("h2", {}, report.title), report.about ? el("p", { class: "muted" }, report.about) : null),
+    ...(report.rows.length
+      ? [
+        report.charts.length ? el("div", { class: "plots" }, ...report.charts.map(plot)) : null,
+        table(report),
+        meanings(report.columns),
+      ]
+      : [empty("Nothing in this time", "Choose other days, or ask something first.")]),
+  ];
+}
+
+function table({ title, columns, rows }) {
+  const numeric = columns.map((_, place) => rows.some((row) => typeof row[place] === "number") && rows.every((row) => row[place] === null || typeof row[place] === "number"));
+  const body = el("tbody", {}, ...rows.slice(0, SOME).map(line));
+  const more = rows.length > SOME ? el("button", { type: "button", class: "link small" }, `Show all ${count(rows.length)} rows`) : null;
+  more?.addEventListener("click", () => {
+    body.append(...rows.slice(SOME).map(line));
+    more.remove();
+  });
+  return el(
+    "div",
+    {},
+    el(
+      "div",
+      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": `Table: ${title}` },
+      el(
+        "table",
+        { class: "report-table" },
+        el("thead", {}, el("tr", {}, ...columns.map((column, place) => el("th", { scope: "col", class: numeric[place] ? "figure" : null, title: column.about || null }, column.name)))),
+        body,
+      ),
+    ),
+    more,
+  );
+
+  function line(row) {
+    return el("tr", {}, ...row.map((value, place) => cell(value, place)));
+  }
+
+  function cell(value, place) {
+    const words = value === null ? "–" : typeof value === "number" ? figure(value) : value;
+    const look = numeric[place] ? "figure" : String(words).length < SHORT ? "nowrap" : null;
+    return el(place ? "td" : "th", { scope: place ? null : "row", class: look, dir: place ? null : "auto" }, words);
+  }
+}
+
+function figure(value) {
+  if (Number.isInteger(value)) return count(value);
+  return Math.abs(value) >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(4)));
+}
+
+function meanings(columns) {
+  const told = columns.filter((column) => column.about);
+  if (!told.length) return null;
+  return el(
+    "details",
+    { class: "fold" },
+    el("summary", {}, "What the columns mean"),
+    el("dl", { class: "meanings" }, ...told.flatMap((column) => [el("dt", {}, column.name), el("dd", {}, column.about)])),
+  );
+}

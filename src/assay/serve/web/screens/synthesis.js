@@ -1,0 +1,216 @@
+// Synthesis: choose documents, see what it will take, start; and the syntheses there are. With a run: that one.
+
+import { get, post, query } from "../lib/api.js";
+import { showAccount } from "./account.js";
+import { el, fill } from "../lib/dom.js";
+import { forecasting } from "../runs/synthesis_forecast.js";
+import { button, empty, failed, field, icon, loading } from "../lib/ui.js";
+import { picking } from "../documents/document_picker.js";
+import { runRow } from "./runs.js";
+
+const PAUSE = 500; // milliseconds after the last change before the forecast is asked for
+const PIPELINES = [
+  [
+    "synthesis",
+    "Compare in depth",
+    "How do they work, how do they relate, where do they disagree? Insights, relations with quotations on both sides, and a text built on them.",
+  ],
+  ["summary", "Sum up", "What do they say? A quick factual digest in one text. Also of a single document."],
+];
+const APPROACHES = [
+  ["search", "One search a question", "Enough for most."],
+  ["agent", "A short research run a question", "Digs deeper, and takes several times as long."],
+];
+const READERS = [
+  ["plain", "In plain words"],
+  ["executive", "For somebody in a hurry"],
+];
+
+export async function show(root, params, app) {
+  if (params.run) return showAccount(root, params.run, app);
+  app.title("Synthesis");
+  const bases = await get("/api/bases");
+  const screen = el(
+    "div",
+    { class: "page synthesis" },
+    el(
+      "header",
+      { class: "page-head" },
+      el(
+        "div",
+        {},
+        el("h1", {}, "Synthesis"),
+        el(
+          "p",
+          { class: "muted" },
+          "Many documents, one account: what each contributes, how they relate, where they contradict each other. Every statement cites its source.",
+        ),
+      ),
+    ),
+  );
+  fill(root, screen);
+  if (!bases.some((base) => base.documents)) {
+    screen.append(empty(
+      "There are no documents yet",
+      "Add some, and come back: two are enough to compare.",
+      el("a", { class: "button primary", href: "#/documents" }, "Add documents"),
+    ));
+    return earlier(screen);
+  }
+  const leave = starting(screen, app, bases);
+  const done = earlier(screen);
+  return () => {
+    leave();
+    done();
+  };
+}
+
+function starting(screen, app, bases) {
+  let timer = 0;
+  const changed = () => {
+    clearTimeout(timer);
+    expected.stale();
+    timer = setTimeout(() => expected.ask(wish(), documents.size), PAUSE);
+  };
+  const documents = picking(bases, changed);
+  const focus = el("textarea", { rows: "2", maxlength: "2000", placeholder: "How is drift of the probes corrected?" });
+  const questions = el("input", { type: "number", min: "1", max: "20", value: "3", inputmode: "numeric" });
+  const other = el("input", { type: "text", maxlength: "100", placeholder: "nurses on a night shift" });
+  const model = el("input", { type: "checkbox", checked: !app.me.leaves.length });
+  const form = el(
+    "form",
+    { class: "wish", "aria-label": "A new synthesis", on: { submit: (event) => event.preventDefault() } },
+    step("Which documents", documents.node),
+    step("What to make of them", choices("pipeline", PIPELINES), field("Focus", focus, "What you want to know, in a sentence. Leave it empty for all of it.")),
+    step(
+      "For whom",
+      el("p", { class: "hint" }, "The account itself is for somebody who knows the field. The same claims can also be written for other readers:"),
+      el(
+        "div",
+        { class: "readers" },
+        ...READERS.map(([value, words]) => el(
+          "label",
+          { class: "check" },
+          el("input", { type: "checkbox", name: "reader", value }),
+          words,
+        )),
+      ),
+      field("For other readers", other, "Describe them in a few words."),
+    ),
+    el(
+      "details",
+      { class: "fold card more-wishes" },
+      el("summary", {}, "How thoroughly"),
+      el(
+        "div",
+        { class: "more-wishes-inside" },
+        el("div", { class: "fields" }, field("Questions for each document", questions, "1 to 20; 3 is usual.")),
+        el("p", { class: "legend" }, "How each is answered"),
+        choices("approach", APPROACHES),
+        app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, quotations are chosen by rule`) : null,
+        app.me.model && app.me.leaves.length
+          ? el(
+            "p",
+            { class: "note" },
+            icon("info"),
+            el(
+              "span",
+              {},
+              `With the model, passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet: `,
+              el("code", {}, `assay config agree ${app.me.leaves[0]}`),
+              ".",
+            ),
+          )
+          : null,
+      ),
+    ),
+  );
+  const expected = forecasting(app, start);
+
+  function wish() {
+    const said = new FormData(form);
+    const readers = [...said.getAll("reader"), other.value.trim()].filter(Boolean);
+    const asked = Math.min(20, Math.max(1, Number(questions.value) || 3));
+    return {
+      ...documents.chosen(),
+      pipeline: said.get("pipeline"),
+      focus: focus.value.trim(),
+      questions: asked,
+      audiences: readers,
+      approach: said.get("approach"),
+      model: Boolean(app.me.model) && model.checked,
+    };
+  }
+
+  async function start() {
+    const begun = await post("/api/synthesis", wish());
+    app.go(`#/synthesis/${encodeURIComponent(begun.run)}`);
+  }
+
+  form.addEventListener("input", (event) => {
+    if (!event.target.closest(".picking-search")) changed();
+  });
+  screen.append(el("div", { class: "wish-and-forecast" }, form, expected.node));
+  changed();
+  return () => {
+    clearTimeout(timer);
+    expected.close();
+    documents.close();
+  };
+}
+
+function step(title, ...parts) {
+  return el("fieldset", { class: "card wish-part" }, el("legend", { class: "visually-hidden" }, title), el("h2", { "aria-hidden": "true" }, title), ...parts);
+}
+
+/** A choice of few, each with a sentence on when to take it. */
+function choices(name, options) {
+  return el(
+    "div",
+    { class: "choices" },
+    ...options.map(([value, title, when], place) =>
+      el(
+        "label",
+        { class: "choice" },
+        el("input", { type: "radio", name, value, checked: place === 0 }),
+        el("span", {}, el("strong", {}, title), el("span", { class: "small muted" }, when)),
+      ),
+    ),
+  );
+}
+
+/** Syntheses that were made before, some at a time. */
+function earlier(screen) {
+  const list = el("ul", { class: "list", hidden: true });
+  const foot = el("div", { class: "paged-foot" }, loading());
+  screen.append(el("section", { class: "earlier" }, el("h2", {}, "Made before"), list, foot));
+  let after = "";
+  let left = false;
+
+  async function more() {
+    try {
+      const found = await get(query("/api/runs", { after, limit: 20, kind: "synthesis" }));
+      if (left) return;
+      list.append(...found.runs.map(row));
+      after = found.next;
+      list.hidden = !list.childElementCount;
+      fill(foot, after ? button("Look further back", { on: more }) : list.hidden ? el("p", { class: "muted" }, "None yet.") : null);
+    } catch (problem) {
+      if (!left) fill(foot, failed(problem, more));
+    }
+  }
+
+  more();
+  return () => {
+    left = true;
+  };
+}
+
+function row(run) {
+  const made = runRow(run);
+  const title = made.querySelector(".row-title");
+  title.setAttribute("href", `#/synthesis/${encodeURIComponent(run.id)}`);
+  const links = made.querySelector(".row-more a");
+  links?.replaceWith(el("a", { href: `#/run/${encodeURIComponent(run.id)}` }, icon("trace", 13), "its trace"));
+  return made;
+}

@@ -1,0 +1,200 @@
+// A document at the words that were cited: pages as pictures with the words marked, or its text. Also a screen of its own.
+
+import { documentAccess } from "../documents/access.js";
+import { at, get, query } from "../lib/api.js";
+import { el, fill, oneLine, plural } from "../lib/dom.js";
+import { erase } from "../documents/erase_dialog.js";
+import { pagesView } from "../documents/page_images.js";
+import { button, failed, icon, loading } from "../lib/ui.js";
+import { textView } from "../documents/document_text.js";
+
+/** The viewer for a place in a document; `source` has `document`, and `start`, `end` and `page` where a place is meant. */
+export function documentView(source, app, { whole = false } = {}) {
+  const stage = el("div", { class: "viewer-stage" });
+  const bar = el("div", { class: "viewer-bar" });
+  const node = el("div", { class: ["viewer", whole && "whole"] }, bar, stage);
+  const path = at("api", "documents", source.document);
+  const place = { start: number(source.start), end: number(source.end), page: number(source.page) };
+  let shown = null;
+  let closed = false;
+  let pictures = true;
+
+  async function start() {
+    fill(stage, loading("Opening the document…"));
+    try {
+      const document_ = await get(path);
+      if (closed) return null;
+      pictures = document_.pictures;
+      draw(document_);
+      return document_;
+    } catch (problem) {
+      if (!closed && problem.status !== 401) {
+        const gone = problem.status === 404;
+        fill(
+          stage,
+          failed(
+            gone ? { detail: "The document was removed, or you may not read it any more." } : problem,
+            gone ? null : start,
+            "The document cannot be shown",
+          ),
+        );
+      }
+      return null;
+    }
+  }
+
+  function draw(document_) {
+    shown?.close();
+    shown = pictures ? pagesView(document_, path, place) : textView(document_, path, place);
+    const original = `${path}/original`;
+    fill(
+      bar,
+      shown.controls,
+      document_.pictures ? toggle(document_) : null,
+      el(
+        "span",
+        { class: "viewer-links" },
+        whole ? null : el(
+          "a",
+          { class: "icon-button out-link", href: query(
+            `#/document/${encodeURIComponent(document_.id)}`,
+            { start: place.start, end: place.end },
+          ), "aria-label": "Open on a page of its own", title: "Open on a page of its own" },
+          icon("out_of"),
+        ),
+        el(
+          "a",
+          { class: "icon-button", href: original, download: true, "aria-label": "Download the file", title: `Download ${document_.name}` },
+          icon("download"),
+        ),
+      ),
+    );
+    fill(stage, shown.node);
+    shown.begin();
+  }
+
+  function toggle(document_) {
+    const pick = (name, on, value) => {
+      const input = el("input", { type: "radio", name: `view-${document_.id}-${whole}`, checked: on });
+      input.addEventListener("change", () => {
+        pictures = value;
+        draw(document_);
+      });
+      return el("label", {}, input, el("span", {}, name));
+    };
+    return el(
+      "div",
+      { class: "segments", role: "radiogroup", "aria-label": "Show the document as" },
+      pick("Pages", pictures, true),
+      pick("Text", !pictures, false),
+    );
+  }
+
+  const ready = start();
+  return {
+    node,
+    ready,
+    go: (offset) => shown?.go(offset),
+    close: () => {
+      closed = true;
+      shown?.close();
+    },
+  };
+}
+
+function number(value) {
+  return value === undefined || value === null || value === "" || Number.isNaN(Number(value)) ? null : Number(value);
+}
+
+/** The screen `#/document/{id}?start=&end=`. */
+export async function show(root, params, app) {
+  const view = documentView({ document: params.document, start: params.start, end: params.end }, app, { whole: true });
+  const about = el("div", { class: "document-about" });
+  const screen = el("div", { class: "document-screen" }, about, view.node);
+  fill(root, screen);
+  const document_ = await view.ready;
+  if (document_) {
+    app.title(document_.title);
+    fill(about, ...details(document_, view));
+    await owned(about, document_, app);
+  } else app.title("Document");
+  return view.close;
+}
+
+/** What only those may do who fill the base it is in. */
+async function owned(about, document_, app) {
+  const bases = await get("/api/bases").catch(() => []);
+  if (!bases.some((base) => base.name === document_.base && base.yours)) return;
+  const remove = async () => {
+    if (!(await erase(app, new Map([[document_.id, document_.title || document_.name]])))?.length) return;
+    app.go(`#/documents/${encodeURIComponent(document_.base)}`);
+  };
+  about.append(el(
+    "div",
+    { class: "actions doc-tools" },
+    button("Who may read it", { kind: "small", icon: "people", on: () => documentAccess(app, document_) }),
+    button("Remove", { kind: "quiet small", icon: "trash", on: remove }),
+  ));
+}
+
+function details(document_, view) {
+  const facts = [
+    ["By", document_.authors.join(", ")],
+    ["Dated", document_.date],
+    [
+      "Length",
+      [
+        document_.pages ? plural(document_.pages, "page") : "",
+        plural(document_.characters, "character"),
+      ].filter(Boolean).join(", "),
+    ],
+    ["In", document_.base],
+    ["File", document_.name],
+  ].filter(([, words]) => words);
+  const wide = matchMedia("(min-width: 68rem)").matches;
+  return [
+    el("p", { class: "small" }, el("a", { href: `#/documents/${encodeURIComponent(document_.base)}` }, "Documents")),
+    el("h1", {}, document_.title || document_.name),
+    el(
+      "details",
+      { class: "fold", open: wide },
+      el("summary", {}, "About this document"),
+      el(
+        "dl",
+        { class: "doc-facts" },
+        ...facts.map(([name, words]) => el("div", {}, el("dt", {}, name), el("dd", {}, words))),
+      ),
+    ),
+    ...document_.warnings.map((words) => el("p", { class: "note warn" }, icon("warning"), el("span", {}, words))),
+    document_.abstract ? el(
+      "details",
+      { class: "fold", open: wide },
+      el("summary", {}, "Abstract"),
+      el("p", { class: "abstract" }, oneLine(document_.abstract)),
+    ) : null,
+    document_.sections.length
+      ? el(
+          "details",
+          { class: "fold", open: wide },
+          el("summary", {}, "Contents"),
+          el(
+            "nav",
+            { "aria-label": "Contents of the document" },
+            el(
+              "ol",
+              { class: "contents" },
+              ...document_.sections.map((section) => el(
+                "li",
+                { style: { "--level": String(Math.max(0, Math.min(section.level, 5) - 1)) } },
+                el(
+                  "button",
+                  { type: "button", class: "contents-entry", on: { click: () => view.go(section.start) } },
+                  section.title,
+                ),
+              )),
+            ),
+          ),
+        )
+      : null,
+  ];
+}
