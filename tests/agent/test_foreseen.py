@@ -17,7 +17,7 @@ from assay.core.events import Mode, RoleModel
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store.runs import forecasts
-from assay.store.runs.forecasts import Amount, Kind, Past, Range
+from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkKind
 from assay.store.schema import forecasts as table
 from assay.testing import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
@@ -37,11 +37,11 @@ def test_a_further_mode_takes_more_and_a_small_model_is_asked_more_often():
 
 def test_with_few_runs_the_range_is_wide_and_with_many_it_is_their_own():
     prior = (0.4, 1.0, 2.5)
-    assert spread(100, [], prior) == Range(40, 100, 250)
+    assert spread(100, [], prior) == EstimateRange(40, 100, 250)
     few, many = spread(100, [1.4, 1.5, 1.6], prior), spread(100, [1.4, 1.5, 1.6] * 20, prior)
     assert (few.low, few.high) == (40, 250) and few.low < few.likely < few.high
     assert (many.low, many.likely, many.high) == (140, 150, 160)
-    assert spread(0, [], prior) == Range(0, 0, 0)
+    assert spread(0, [], prior) == EstimateRange(0, 0, 0)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 50])
@@ -50,9 +50,9 @@ def test_low_is_never_above_likely_nor_likely_above_high(count: int):
     assert found.low <= found.likely <= found.high
 
 
-def came(tokens: float) -> Past:
+def came(tokens: float) -> PastWork:
     guess = Amount(10, 1_000, 0.01, 10.0)
-    return Past(forecast.foreseen(guess, ()), Amount(10, tokens, 0.01, 10.0))
+    return PastWork(forecast.foreseen(guess, ()), Amount(10, tokens, 0.01, 10.0))
 
 
 def test_the_error_is_the_share_inside_the_range_and_the_middle_of_how_far_off_it_was():
@@ -136,7 +136,9 @@ async def test_what_others_asked_changes_nothing_in_a_forecast(folder: Path):
         other = workspace.for_principal(Principal("somebody"))
         before = other.forecast_question(how)
         expected = forecast.foreseen(Amount(seconds=1.0), ())
-        forecasts.begun(workspace.store, "r-x", Kind.ask, "local", before.alike, expected, Amount(seconds=50.0))
+        forecasts.add_forecast(
+            workspace.store, "r-x", WorkKind.ask, "local", before.alike, expected, Amount(seconds=50.0)
+        )
         assert other.forecast_question(how) == before
 
 
@@ -175,9 +177,11 @@ def test_files_that_are_there_cost_nothing_and_new_ones_are_counted(folder: Path
 def test_a_forecast_survives_being_written_down(folder: Path):
     expected = forecast.foreseen(Amount(3, 400, None, 2.0), (), {"documents": 2})
     with opened(folder) as workspace:
-        forecasts.begun(workspace.store, "r-y", Kind.ask, "me", "x", expected, Amount(3, 380, None, 1.5))
-        assert forecasts.past(workspace.store, Kind.ask, "me", "x") == (Past(expected, Amount(3, 380, None, 1.5)),)
+        forecasts.add_forecast(workspace.store, "r-y", WorkKind.ask, "me", "x", expected, Amount(3, 380, None, 1.5))
+        assert forecasts.past_work(workspace.store, WorkKind.ask, "me", "x") == (
+            PastWork(expected, Amount(3, 380, None, 1.5)),
+        )
         with workspace.store.write() as connection:
-            forecasts.ended(connection, "r-y", Amount(9, 9, 9.0, 9.0))  # it has ended: what it came to stays
-        assert forecasts.past(workspace.store, Kind.ask, "me", "x")[0].came.calls == 3
+            forecasts.add_outcome(connection, "r-y", Amount(9, 9, 9.0, 9.0))  # it has ended: what it came to stays
+        assert forecasts.past_work(workspace.store, WorkKind.ask, "me", "x")[0].came.calls == 3
     assert json.dumps(expected.counts)

@@ -46,7 +46,7 @@ class Library:
     indexes: dict[str, MemoryIndex] = field(default_factory=dict)
 
     def base(self, name: str, owner: Principal, description: str = "") -> Base:
-        made = people.base_named(self.store, name, owner, description)
+        made = people.get_or_create_base(self.store, name, owner, description)
         self.indexes.setdefault(made.id, MemoryIndex())
         return made
 

@@ -36,7 +36,7 @@ from assay.governance.reports.report import (
 )
 from assay.store.database import open_store
 from assay.store.runs import figures as store_figures
-from assay.store.runs.figures import Foreseen, Spent
+from assay.store.runs.figures import ForecastOutcome, Spent
 
 
 def column(made: Report, name: str) -> list[object]:
@@ -147,9 +147,9 @@ def test_the_report_on_iterations_has_mean_and_p99_by_week_and_the_most_expensiv
 def test_the_report_on_forecasts_says_how_far_off_they_were():
     told = {"calls": {"low": 2, "likely": 4, "high": 8}, "tokens": {"low": 10, "likely": 20, "high": 30}}
     rows = [
-        Foreseen("r1", "ask", "2026-03-02", told, {"calls": 4, "tokens": 40}),
-        Foreseen("r2", "ask", "2026-03-02", told, {"calls": 8, "tokens": 30}),
-        Foreseen("r3", "ask", "2026-03-02", told, None),
+        ForecastOutcome("r1", "ask", "2026-03-02", told, {"calls": 4, "tokens": 40}),
+        ForecastOutcome("r2", "ask", "2026-03-02", told, {"calls": 8, "tokens": 30}),
+        ForecastOutcome("r3", "ask", "2026-03-02", told, None),
     ]
     made = forecasts_report(rows)
     assert made.rows[0] == ("ask", "calls", 2, 1.0, 0.25, 1.5, 1)
@@ -201,7 +201,7 @@ async def test_reports_are_computed_from_the_records_of_real_runs(tmp_path: Path
         account = dict(build_run_account(store, runs[0]).rows)
         assert account["question"] == "How tall is the tower?" and account["record"] == "whole"
         new = [run async for run, _ in workspace.branch(runs[0], len(runs[0].events) - 1)][-1]
-        assert next(figures(store_figures.of_run(store, new.id))).calls == 0, "those were the other run's"
+        assert next(figures(store_figures.facts_of_run(store, new.id))).calls == 0, "those were the other run's"
         assert dict(build_run_account(store, new).rows)["goes on from"].startswith(runs[0].id)
 
 
@@ -212,7 +212,7 @@ def test_the_pseudo_run_of_the_workspace_is_in_no_report(tmp_path: Path):
     store = open_store(tmp_path / "state.db", create=True)
     with store.write() as connection:
         records.note(connection, store, Granted("base", "user:reader", True, "local"))
-    assert list(store_figures.facts(store)) == [] == store_figures.after(store, 0)
+    assert list(store_figures.facts(store)) == [] == store_figures.facts_after(store, 0)
     store.close()
 
 

@@ -93,7 +93,7 @@ def test_a_key_is_printed_once_and_alone(typed: Typed, store: Store):
     members.add(store, "reader")
     done = typed("key", "add", "reader", "-l", "note\x1b[31mbook")
     key = done.out.removesuffix("\n")
-    owner = tokens.who_has(store, key)
+    owner = tokens.member_with_key(store, key)
     assert owner is not None and owner.name == "reader"
     listed = typed("key", "list")
     assert "reader, note" in listed.out and "\x1b" not in listed.out and key not in listed.out
@@ -101,7 +101,7 @@ def test_a_key_is_printed_once_and_alone(typed: Typed, store: Store):
     assert set(entry) == {"id", "who", "label", "created", "used"} and entry["used"]
     assert typed("key", "remove", key).code == 2, "a key is named by its id"
     assert typed("key", "remove", entry["id"]).code == 0
-    assert tokens.who_has(store, key) is None
+    assert tokens.member_with_key(store, key) is None
 
 
 def test_who_becomes_one_of_several_takes_along_what_they_had(typed: Typed, noted: Workspace):
@@ -117,7 +117,7 @@ def test_who_becomes_one_of_several_takes_along_what_they_had(typed: Typed, note
 def test_who_is_removed_can_leave_things_to_somebody(typed: Typed, store: Store):
     for name in ("editor", "reader"):
         members.add(store, name)
-        grants.base_named(store, "notes", Principal(name))
+        grants.get_or_create_base(store, "notes", Principal(name))
     for heir in ("nobody", "reader"):
         assert typed("user", "remove", "reader", "--give-to", heir, "--yes").code == 2
     assert members.named(store, "reader") is not None
@@ -129,7 +129,7 @@ def test_who_is_removed_can_leave_things_to_somebody(typed: Typed, store: Store)
 
 
 def test_a_base_is_shared_and_shared_no_longer(typed: Typed, store: Store):
-    grants.base_named(store, "notes", LOCAL)
+    grants.get_or_create_base(store, "notes", LOCAL)
     members.add(store, "reader", ["desk"])
     done = typed("base", "share", "notes", "--with", "user:reader", "--with", "group:dsek")
     assert done.out.splitlines() == ["user:local (owner)", "group:dsek", "user:reader"]
@@ -140,8 +140,8 @@ def test_a_base_is_shared_and_shared_no_longer(typed: Typed, store: Store):
 
 
 def test_what_cannot_be_shared_is_said_in_a_line(typed: Typed, store: Store):
-    grants.base_named(store, "notes", LOCAL)
-    theirs = grants.base_named(store, "theirs", Principal("editor"))
+    grants.get_or_create_base(store, "notes", LOCAL)
+    theirs = grants.get_or_create_base(store, "theirs", Principal("editor"))
     grants.share(store, theirs, "user:local")
     for words, said in (
         (("notes", "--with", "reader"), "user:NAME or group:NAME"),
@@ -155,6 +155,6 @@ def test_what_cannot_be_shared_is_said_in_a_line(typed: Typed, store: Store):
 
 
 def test_a_groups_base_is_shared_by_naming_the_group(typed: Typed, store: Store):
-    grants.make(store, "handbook", Principal("reader", frozenset({"desk"})), group="desk")
+    grants.create_base(store, "handbook", Principal("reader", frozenset({"desk"})), group="desk")
     done = typed("base", "share", "handbook", "--owner", "group:desk", "--with", "user:local")
     assert done.out.splitlines() == ["group:desk (owner)", "user:local"]

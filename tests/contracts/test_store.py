@@ -14,7 +14,7 @@ from assay.core.events import Answered, Asked, AwaitingReview, Decision, Reviewe
 from assay.core.types import Answer, Outcome, Usage
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets, records, reviews
-from assay.store.runs.budgets import Ceilings, Over, Place
+from assay.store.runs.budgets import CeilingReached, Ceilings, SpendingReservation
 
 STORES: dict[str, Callable[[Path], Store]] = {"file": lambda folder: open_store(folder / "state.db", create=True)}
 ASKED = Asked("Why?", "ann", "2026-01-01")
@@ -59,16 +59,20 @@ def test_a_run_is_there_only_for_whoever_asked(store: Store):
 
 
 def test_what_is_reserved_counts_until_it_is_settled_or_released(store: Store):
-    def reserve() -> Place | Over:
+    def reserve() -> SpendingReservation | CeilingReached:
         return budgets.reserve(store, "ann", "r1", "weigh", "m", 100, 0.0, Ceilings(run_tokens=200), "2026-01-01", 0.0)
 
     first, second = reserve(), reserve()
-    assert isinstance(first, Place) and isinstance(second, Place) and isinstance(reserve(), Over)
+    assert (
+        isinstance(first, SpendingReservation)
+        and isinstance(second, SpendingReservation)
+        and isinstance(reserve(), CeilingReached)
+    )
     budgets.settle(store, first.id, Usage(1, 10, 5))
     budgets.release(store, second.id)
     assert budgets.spent_by_run(store, "r1").tokens_in == 10
     assert (
-        isinstance(reserve(), Place) and budgets.spent_by_run(store, "r1").tokens_in == 110
+        isinstance(reserve(), SpendingReservation) and budgets.spent_by_run(store, "r1").tokens_in == 110
     )  # what is reserved counts
 
 
@@ -80,7 +84,7 @@ def test_an_answer_that_waits_is_delivered_only_with_an_approval_of_exactly_that
     with pytest.raises(UserError):
         records.append(store, run, 2, Reviewed(Decision.approve, "another", "ben"))
     records.append(store, run, 2, Reviewed(Decision.approve, "s1", "ben"))
-    assert reviews.cleared(store, run, "s1")
+    assert reviews.is_approved(store, run, "s1")
     records.append(store, run, 3, Answered(ANSWER, "s1"))
     assert reviews.is_delivered(store, run)
 

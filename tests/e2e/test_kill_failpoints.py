@@ -152,7 +152,7 @@ async def carried_on(workspace: Workspace, run: Run) -> Run:
     """To its end, whatever stands between, as somebody would who knows nothing of what happened."""
     while not run.delivered:
         waiting = reviews.latest(workspace.store, run.id)
-        held = waiting is not None and waiting.state is reviews.State.waiting
+        held = waiting is not None and waiting.state is reviews.ReviewState.waiting
         steps = [step async for step, _ in (approved if held else Workspace.resume)(workspace, run.id)]
         assert steps, f"nothing goes on after {run.kinds[-1]}"
         run = steps[-1]

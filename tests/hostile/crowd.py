@@ -12,7 +12,7 @@ from sqlalchemy import case, event, func, select
 from assay.core.types import Usage
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets
-from assay.store.runs.budgets import Ceilings, Place, State
+from assay.store.runs.budgets import Ceilings, SpendingReservation, SpendingState
 from assay.store.schema import spending
 
 # Each ceiling has a day of its own, so that it is the one that is met there.
@@ -37,7 +37,7 @@ def opened(path: Path) -> Store:
 
 def passed(store: Store, whole: bool = False) -> list[str]:
     """The ceilings that what is spent and reserved has passed; empty, or something is wrong."""
-    settled = spending.c.state == State.settled.value
+    settled = spending.c.state == SpendingState.settled.value
     sums = (
         func.sum(spending.c.calls),
         func.sum(case((settled, spending.c.tokens_in + spending.c.tokens_out), else_=spending.c.reserved_tokens)),
@@ -54,7 +54,7 @@ def passed(store: Store, whole: bool = False) -> list[str]:
             for row in connection.execute(select(spending.c.day, *sums, *by).group_by(spending.c.day, *by)):
                 for what, used in zip(("calls", "tokens", "money", "seconds"), row[1:5], strict=True):
                     most = getattr(DAYS[row[0]], f"{kind}_{what}", 0)
-                    if most and used > most + budgets.CENT:
+                    if most and used > most + budgets.ROUNDING:
                         found.append(f"{row[0]} {whose} {what}: {used} of {most}")
     return found
 
@@ -77,7 +77,7 @@ def use_up(store: Store) -> None:
     """One person asks until they are refused, on every day that has a ceiling."""
     for day, most in list(DAYS.items())[:6]:
         asked = (LIKELY["tokens"], LIKELY["money"], most, day, LIKELY["seconds"])
-        while isinstance(budgets.reserve(store, "ann", "last", "weigh", "m", *asked), Place):
+        while isinstance(budgets.reserve(store, "ann", "last", "weigh", "m", *asked), SpendingReservation):
             pass
 
 
@@ -102,7 +102,7 @@ def spend(store: Store, name: str, runs: int) -> Iterator[tuple[int, list[str]]]
                     day,
                     LIKELY["seconds"],
                 )
-                if isinstance(made, Place):
+                if isinstance(made, SpendingReservation):
                     granted += 1
                     if (n + call) % 5:
                         budgets.settle(store, made.id, Usage(1, 60, 40, 0.01, min(0.3, made.seconds)))

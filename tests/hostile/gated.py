@@ -238,7 +238,7 @@ class Attack:
             meter=meter,
             titled=lambda ids: dict.fromkeys(ids, ""),
             oversees=review_requirement(store, self.settings),
-            cleared=lambda seal: reviews.cleared(store, self.run, seal),
+            cleared=lambda seal: reviews.is_approved(store, self.run, seal),
             four_eyes=self.settings.review_four_eyes,
         )
 
@@ -390,7 +390,7 @@ class Attack:
     def ended(self) -> bool:
         """Whether it was delivered or rejected."""
         last = reviews.latest(self.world.processes[0], self.run)
-        return last is not None and last.state in (reviews.State.delivered, reviews.State.rejected)
+        return last is not None and last.state in (reviews.ReviewState.delivered, reviews.ReviewState.rejected)
 
     def length(self) -> int:
         with self.world.processes[0].read() as connection:

@@ -192,7 +192,7 @@ GUARDS = (
     Guard(
         "four eyes",
         "workspace/review.py",
-        "return four_eyes and review.who == self.context.principal.id and review.state is not State.delivered",
+        "return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
     ),

@@ -63,7 +63,7 @@ def test_200_runs_in_threads_and_processes_pass_no_ceiling_though_a_process_is_k
         assert crowd.passed(store, whole=True) == []
     with store.read() as connection:
         states = Counter(connection.execute(select(spending.c.state)).scalars())
-    assert states[budgets.State.settled] > 100 and states[budgets.State.reserved] > 20
+    assert states[budgets.SpendingState.settled] > 100 and states[budgets.SpendingState.reserved] > 20
     crowd.use_up(store)
     spare = {day: crowd.left_over(store, day) for day in list(crowd.DAYS)[:6]}
     assert all(share + 1e-9 >= 0 and share < 0.1 for share in spare.values()), spare  # nobody was refused for nothing
@@ -153,7 +153,7 @@ def held(workspace: Workspace) -> dict[str, float]:
     """What is spent, reserved or set aside."""
     total: Counter[str] = Counter()
     for row in rows(workspace):
-        settled = row.state == budgets.State.settled
+        settled = row.state == budgets.SpendingState.settled
         total["calls"] += row.calls
         total["tokens"] += row.tokens_in + row.tokens_out if settled else row.reserved_tokens
         total["money"] += row.money if settled else row.reserved_money
@@ -191,8 +191,10 @@ async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answe
     spent = budgets.spent(workspace.store, workspace.principal.id, workspace.store.now()[:10])
 
     # What is reserved counts as spent, so nothing is passed at any time, not even by what is in flight.
-    assert most * 0.5 < max(highest) <= most + budgets.CENT
-    assert not endpoint.problems and states.keys() == {budgets.State.settled}  # nothing is left reserved or set aside
+    assert most * 0.5 < max(highest) <= most + budgets.ROUNDING
+    assert not endpoint.problems and states.keys() == {
+        budgets.SpendingState.settled
+    }  # nothing is left reserved or set aside
     assert spent.calls == sum(endpoint.counts.values()) - endpoint.counts[""] == final["calls"]
     assert (final["tokens"], final["money"]) == (spent.tokens_in + spent.tokens_out, pytest.approx(spent.money))
 
@@ -216,7 +218,7 @@ async def test_the_price_of_the_draft_is_set_aside_before_anything_is_asked(tool
     steps = workspace.ask(QUESTION, mode=Mode.quick, route=Route.research)
     await anext(steps)
     await anext(steps)  # the route was said: nobody was asked yet
-    assert [(row.state, row.reserved_tokens) for row in rows(workspace)] == [(budgets.State.aside, ASIDE)]
+    assert [(row.state, row.reserved_tokens) for row in rows(workspace)] == [(budgets.SpendingState.aside, ASIDE)]
     assert rows(workspace)[0].reserved_money == pytest.approx((4096 * 2 + 1500 * 8) / 1e6)
     run = [run async for run, _ in steps][-1]
     spent = budgets.spent_by_run(workspace.store, run.id)

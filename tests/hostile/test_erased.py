@@ -153,7 +153,7 @@ async def test_an_erasure_that_was_cut_off_is_finished_when_the_workspace_is_nex
     made.workspace.store.engine.dispose()
     made.workspace.cache.dispose()
     with opened(made.workspace.path) as again:
-        assert not erasure.unfinished(again.store)
+        assert not erasure.is_unfinished(again.store)
         again.store.engine.dispose()
         assert left(made.workspace.path, MARK) == []
 

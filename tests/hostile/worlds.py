@@ -113,7 +113,7 @@ class World:
         (entry,) = documents.entries_of(store, select(*documents.LINE).where(documents.documents.c.id == document))
         base = next(base for base in grants.every_base(store) if base.id == entry.base)
         if (name in document_access.readers(store, base, entry)) != may:
-            document_access.change(store, base, entry, name, may, "editor")
+            document_access.set_access(store, base, entry, name, may, "editor")
 
 
 def _marked(texts: Mapping[str, str], tag: str) -> Iterator[tuple[str, str, str]]:

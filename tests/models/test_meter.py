@@ -22,7 +22,7 @@ from assay.models.meter import (
 )
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets
-from assay.store.runs.budgets import Ceilings, Place
+from assay.store.runs.budgets import Ceilings, SpendingReservation
 
 
 @dataclass
@@ -241,7 +241,9 @@ async def test_a_model_that_does_not_keep_to_the_deadline_is_left():
 
 
 class NothingLeft(FreeLedger):
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
+    def reserve(
+        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
+    ) -> SpendingReservation | NoReply:
         return NoReply(Fallback.money, "nothing is left")
 
 
@@ -294,7 +296,7 @@ async def test_a_request_in_flight_when_the_run_is_interrupted_is_counted_as_los
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not kept.replies
-    assert budgets.lost(store, "r1") == 1
+    assert budgets.mark_lost(store, "r1") == 1
     assert budgets.spent_by_run(store, "r1").calls == 1
 
 

@@ -118,4 +118,4 @@ def test_a_knowledge_base_is_marked_and_no_longer(typed: Any, stocked: Path):
     assert typed("base", "review", "default", "off").exit_code == 0
     assert typed("ask", QUESTION).exit_code == 0
     with opened(stocked) as whole:
-        assert reviews.marks(whole.store) == {}
+        assert reviews.bases_with_review(whole.store) == {}

@@ -101,7 +101,7 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
         assert isinstance(told, Answered) and told.seal == second.seal
         assert [claim.words for claim in told.answer.claims] == ["The tower is 31 metres tall and leans."]
         assert told.answer.claims[0].edited == "reviewer"
-        assert [each.state for each in (reviews.latest(mine.store, run.id),) if each] == [reviews.State.delivered]
+        assert [each.state for each in (reviews.latest(mine.store, run.id),) if each] == [reviews.ReviewState.delivered]
 
 
 async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_delivered(stocked: Path):
@@ -294,17 +294,17 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
 
 
 async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):
-    from assay.store.access import handover
+    from assay.store.access import transfer
 
     with team(stocked, review_four_eyes=True, reviewers="user:second, user:reviewer") as mine:
         run = await asked(mine)
-        handover.hand_over(mine.store, mine.cache, "asker", "second")
+        transfer.transfer_ownership(mine.store, mine.cache, "asker", "second")
         try:
             with pytest.raises(UserError, match="somebody else has to look"):
                 bench(mine, SECOND).decide(run.id, Decision.approve, run.held.seal)  # pyright: ignore
             assert bench(mine).sheet(run.id).line.may_decide
         finally:
-            handover.hand_over(mine.store, mine.cache, "second", "asker")
+            transfer.transfer_ownership(mine.store, mine.cache, "second", "asker")
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:second")
 

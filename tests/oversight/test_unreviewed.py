@@ -26,7 +26,7 @@ from assay.serve.app import make_app
 from assay.serve.state import ServeOptions, Server
 from assay.store.access import grants, tokens
 from assay.store.runs import records, reviews
-from assay.store.runs.visibility import GONE
+from assay.store.runs.visibility import ERASED
 from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
 from assay.workspace.facade import Workspace
@@ -192,7 +192,7 @@ async def test_an_answer_that_waited_until_it_was_too_old_waits_no_more(folder: 
 async def test_a_reviewer_learns_nothing_of_the_knowledge_bases_and_records_of_others_from_a_trace(folder: Path):
     with team(folder) as seen:
         for who, about in ((ASKER, "zqplans of the asker"), (REVIEWER, "my own")):
-            grants.make(seen.store, "plans", who, about)
+            grants.create_base(seen.store, "plans", who, about)
         run = await asked(seen)
         reviewer = Principal("reviewer")
         with seen.store.write() as connection:
@@ -213,6 +213,6 @@ def test_an_answer_that_comes_to_wait_while_its_document_is_erased_waits_for_nob
         run = records.begin(seen.store, ASKER.id)
         records.append(seen.store, run, 0, Asked(QUESTION, ASKER.id, "2026-03-01"))
         with seen.store.write() as connection:
-            connection.execute(insert(facts).values(name=GONE + run, value=""))
+            connection.execute(insert(facts).values(name=ERASED + run, value=""))
         records.append(seen.store, run, 1, AwaitingReview(Answer(QUESTION, (), Outcome.abstained), "a seal", ("why",)))
         assert states(seen, run) == ["superseded"]

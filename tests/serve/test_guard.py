@@ -348,7 +348,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     app.state.server = server
     app.include_router(auth.router)
     app.add_middleware(RequestGuard, server=server)
-    monkeypatch.setattr(tokens, "who_has", locked)
+    monkeypatch.setattr(tokens, "member_with_key", locked)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         reply = await client.get("/api/me", headers={"Authorization": "Bearer x"})
     assert (reply.status_code, reply.json()["error"], reply.headers["Retry-After"]) == (503, "store", "1")

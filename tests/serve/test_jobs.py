@@ -28,7 +28,7 @@ from assay.serve.uploading.ingest_job import JobStopped, StoppableReader
 from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
-from assay.store.jobs import File
+from assay.store.jobs import JobFile
 from assay.store.schema import bases
 from assay.workspace.facade import open_workspace
 
@@ -180,7 +180,7 @@ def test_a_job_whose_process_was_killed_is_done_by_the_next_one(folder: Path):
         place = opened.path / "uploads" / "j1"
         place.mkdir(parents=True)
         (place / "0").write_bytes(b"Sent before the power went.")
-        jobs.begin(opened.store, "j1", LOCAL, "default", [File(0, "note.txt", 27)])
+        jobs.begin(opened.store, "j1", LOCAL, "default", [JobFile(0, "note.txt", 27)])
         jobs.start(opened.store, "j1")
         stray = opened.path / "uploads" / "j2"  # killed while the files arrived
         stray.mkdir()
@@ -368,7 +368,7 @@ def test_a_form_is_written_piece_by_piece_however_it_is_cut(tmp_path: Path):
         b'--b\r\nContent-Disposition: form-data; name="files"; filename="large"\r\n\r\n' + b"z" * 50 + b"\r\n--b--\r\n"
     )
 
-    def taken(size: int) -> tuple[list[File], bytes]:
+    def taken(size: int) -> tuple[list[JobFile], bytes]:
         folder = tmp_path / str(size)
         folder.mkdir()
         form = multipart.UploadForm(b"b", folder, 40)

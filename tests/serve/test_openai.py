@@ -73,7 +73,7 @@ async def test_modes_and_knowledge_bases_are_models(folder: Path, serve: Serve):
     strange = ["field notes", "a/b", "50% & more? #1", "..", "größe"]
     with opened(folder) as workspace:
         for name in strange:
-            grants.base_named(workspace.store, name, workspace.principal)
+            grants.get_or_create_base(workspace.store, name, workspace.principal)
     with serve() as at:
         listed = {each.id for each in client(at).models.list()}
         assert {"assay", "assay-quick", "assay-thorough", "assay/default", "assay-quick/default"} <= listed

@@ -202,7 +202,7 @@ def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_o
         with served(tmp_path / "workspace", None, **flags) as at, at.client() as client:
             run = ask(client)["id"]
             store = at.server.workspace.store
-            until(lambda: not reviews.untold(store))
+            until(lambda: not reviews.not_notified(store))
             assert asyncio.run(at.server.workspace.notify_reviewers(5.0)) == 0
     assert len(heard) == 2  # it was refused once, and not forgotten
     headers, body = heard[-1]

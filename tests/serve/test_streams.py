@@ -222,7 +222,7 @@ def test_an_event_that_was_erased_with_a_document_keeps_its_place_in_the_stream(
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_((3, 4))))
         again = followed(client, run)
         assert [each.id for each in again] == [each.id for each in whole]
-        assert [each.data["line"] for each in again[3:5]] == [visibility.WHY] * 2
+        assert [each.data["line"] for each in again[3:5]] == [visibility.WITHHELD_REASON] * 2
         assert again[3].data["event"] == {} and again[5:] == whole[5:]
 
 

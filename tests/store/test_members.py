@@ -96,16 +96,16 @@ def test_a_short_password_is_refused_and_an_empty_one_is_not_taken_for_none(stor
 
 
 def test_a_new_password_ends_what_was_begun_with_the_old_one(store: Store, reader: members.Member):
-    token, _ = tokens.begin(store, "reader", 60)
+    token, _ = tokens.begin_session(store, "reader", 60)
     members.set_password(store, "reader", "another lamp altogether")
-    assert tokens.find(store, token) is None
+    assert tokens.find_session(store, token) is None
     assert members.check_password(store, "reader", PASSWORD) is None
     assert members.check_password(store, "reader", "another lamp altogether") == reader
 
 
 def test_what_is_on_disk_tells_neither_password_nor_key_nor_session(store: Store, reader: members.Member):
     members.add(store, "editor", password=PASSWORD)
-    key, (token, _) = tokens.new_key(store, "reader"), tokens.begin(store, "reader", 60)
+    key, (token, _) = tokens.new_key(store, "reader"), tokens.begin_session(store, "reader", 60)
     with store.read() as connection:
         held = [
             str(cell)
@@ -137,11 +137,11 @@ def test_a_name_that_nobody_has_takes_as_long_as_one_that_somebody_has(store: St
 def test_a_key_is_its_owners_until_it_is_taken_back(store: Store, reader: members.Member):
     key, other = tokens.new_key(store, "reader", "laptop"), tokens.new_key(store, "reader")
     assert key.startswith("assay_") and len(key) >= 48 and key != other
-    assert tokens.who_has(store, key) == reader
+    assert tokens.member_with_key(store, key) == reader
     (gone,) = [each for each in tokens.listing(store, "reader") if each.label == "laptop"]
     assert tokens.revoke(store, gone.id).who == "reader"
-    assert tokens.who_has(store, key) is None
-    assert tokens.who_has(store, other) == reader
+    assert tokens.member_with_key(store, key) is None
+    assert tokens.member_with_key(store, other) == reader
     with pytest.raises(Missing, match="no API key"):
         tokens.revoke(store, gone.id)
 
@@ -149,7 +149,7 @@ def test_a_key_is_its_owners_until_it_is_taken_back(store: Store, reader: member
 @pytest.mark.parametrize("key", ["", "assay_", "assay_" + "A" * 43, "\ud800", "%", "' OR 1=1 --"])
 def test_what_is_no_key_is_nobodys(store: Store, reader: members.Member, key: str):
     tokens.new_key(store, "reader")
-    assert tokens.who_has(store, key) is None
+    assert tokens.member_with_key(store, key) is None
 
 
 def test_a_digest_read_from_the_store_is_no_key(store: Store, reader: members.Member):
@@ -158,14 +158,14 @@ def test_a_digest_read_from_the_store_is_no_key(store: Store, reader: members.Me
     tokens.new_key(store, "reader")
     with store.read() as connection:
         digest = connection.scalar(select(keys.c.digest))
-    assert digest and tokens.who_has(store, digest) is None
+    assert digest and tokens.member_with_key(store, digest) is None
 
 
 def test_when_a_key_was_used_is_written_down_once_a_minute_at_most(store: Store, reader: members.Member):
     key = tokens.new_key(store, "reader")
     seen = []
     for moment in ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:59.000Z", "2026-01-01T00:01:00.000Z"):
-        tokens.who_has(at(store, moment), key)
+        tokens.member_with_key(at(store, moment), key)
         seen.append(tokens.listing(store)[0].used)
     assert seen == ["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z", "2026-01-01T00:01:00.000Z"]
 
@@ -173,7 +173,7 @@ def test_when_a_key_was_used_is_written_down_once_a_minute_at_most(store: Store,
 def test_a_keys_owner_is_told_as_they_are_now(store: Store, reader: members.Member):
     key = tokens.new_key(store, "reader")
     members.set_groups(store, "reader", ["day"])
-    found = tokens.who_has(store, key)
+    found = tokens.member_with_key(store, key)
     assert found is not None and found.groups == ("day",)
 
 
@@ -182,26 +182,26 @@ def test_a_keys_owner_is_told_as_they_are_now(store: Store, reader: members.Memb
 
 def test_a_session_lasts_until_it_ends_or_runs_out(store: Store, reader: members.Member):
     early = at(store, "2026-01-01T00:00:00.000Z")
-    token, csrf = tokens.begin(early, "reader", 3600)
-    found = tokens.find(at(store, "2026-01-01T00:59:59.999Z"), token)
+    token, csrf = tokens.begin_session(early, "reader", 3600)
+    found = tokens.find_session(at(store, "2026-01-01T00:59:59.999Z"), token)
     assert found is not None and (found.member, found.csrf) == (reader, csrf)
-    assert tokens.find(at(store, "2026-01-01T01:00:00.000Z"), token) is None
-    tokens.end(store, token)
-    assert tokens.find(early, token) is None
+    assert tokens.find_session(at(store, "2026-01-01T01:00:00.000Z"), token) is None
+    tokens.end_session(store, token)
+    assert tokens.find_session(early, token) is None
 
 
 def test_sessions_that_have_run_out_are_swept_away(store: Store, reader: members.Member):
-    tokens.begin(at(store, "2026-01-01T00:00:00.000Z"), "reader", 3600)
-    tokens.begin(at(store, "2026-01-02T00:00:00.000Z"), "reader", 3600)
+    tokens.begin_session(at(store, "2026-01-01T00:00:00.000Z"), "reader", 3600)
+    tokens.begin_session(at(store, "2026-01-02T00:00:00.000Z"), "reader", 3600)
     with store.read() as connection:
         assert connection.scalar(text("SELECT count(*) FROM sessions")) == 1
 
 
 def test_every_session_of_a_member_can_be_ended_and_nobody_elses(store: Store, reader: members.Member):
     members.add(store, "editor")
-    own, other = tokens.begin(store, "reader", 60)[0], tokens.begin(store, "editor", 60)[0]
-    tokens.end_all(store, "reader")
-    assert tokens.find(store, own) is None and tokens.find(store, other) is not None
+    own, other = tokens.begin_session(store, "reader", 60)[0], tokens.begin_session(store, "editor", 60)[0]
+    tokens.end_all_sessions(store, "reader")
+    assert tokens.find_session(store, own) is None and tokens.find_session(store, other) is not None
 
 
 # --- leaving --------------------------------------------------------------------------------------------------------
@@ -210,12 +210,12 @@ def test_every_session_of_a_member_can_be_ended_and_nobody_elses(store: Store, r
 def test_a_member_who_is_removed_has_no_key_no_session_and_no_share_of_others_any_more(
     store: Store, reader: members.Member
 ):
-    key, (token, _) = tokens.new_key(store, "reader"), tokens.begin(store, "reader", 60)
-    own = grants.base_named(store, "own", reader.principal)
-    shared = grants.base_named(store, "shared", Principal("editor"))
+    key, (token, _) = tokens.new_key(store, "reader"), tokens.begin_session(store, "reader", 60)
+    own = grants.get_or_create_base(store, "own", reader.principal)
+    shared = grants.get_or_create_base(store, "shared", Principal("editor"))
     grants.share(store, shared, "user:reader")
     assert len(grants.scope_of(store, Principal("reader")).bases) == 2
     members.remove(store, "reader")
-    assert tokens.who_has(store, key) is None and tokens.find(store, token) is None
+    assert tokens.member_with_key(store, key) is None and tokens.find_session(store, token) is None
     assert tokens.listing(store) == []
     assert grants.scope_of(store, Principal("reader")).bases == (own,)

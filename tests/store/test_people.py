@@ -10,7 +10,7 @@ from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Asked
 from assay.store import embedding_cache, threads
-from assay.store.access import grants, handover
+from assay.store.access import grants, transfer
 from assay.store.database import Store, open_cache, open_store
 from assay.store.runs import records
 
@@ -33,79 +33,79 @@ def seen(store: Store, who: Principal) -> list[str]:
 
 
 def test_two_people_may_have_a_base_of_one_name_and_neither_learns_of_the_others(store: Store):
-    mine, theirs = (grants.base_named(store, "default", who) for who in (READER, EDITOR))
+    mine, theirs = (grants.get_or_create_base(store, "default", who) for who in (READER, EDITOR))
     assert mine.id != theirs.id
-    assert grants.base_named(store, "default", READER).id == mine.id
+    assert grants.get_or_create_base(store, "default", READER).id == mine.id
     assert grants.scope_of(store, READER).bases == (mine,)
     assert grants.scope_of(store, EDITOR).bases == (theirs,)
 
 
 def test_a_groups_base_is_read_and_filled_by_its_members_and_by_nobody_else(store: Store):
-    base = grants.make(store, "handbook", READER, group="desk")
+    base = grants.create_base(store, "handbook", READER, group="desk")
     assert base.owner == "group:desk"
-    assert grants.base_named(store, "handbook", EDITOR).id == base.id
+    assert grants.get_or_create_base(store, "handbook", EDITOR).id == base.id
     assert EDITOR.owns(base) and not STRANGER.owns(base)
     assert seen(store, STRANGER) == []
-    assert grants.base_named(store, "handbook", STRANGER).id != base.id
+    assert grants.get_or_create_base(store, "handbook", STRANGER).id != base.id
 
 
 def test_nobody_makes_a_base_for_a_group_they_are_not_in(store: Store):
     with pytest.raises(UserError, match="not in a group called 'press'"):
-        grants.make(store, "releases", READER, group="press")
+        grants.create_base(store, "releases", READER, group="press")
     assert seen(store, EDITOR) == []
 
 
 def test_a_person_cannot_pass_for_a_group_by_their_name(store: Store):
-    grants.make(store, "handbook", READER, group="desk")
+    grants.create_base(store, "handbook", READER, group="desk")
     assert seen(store, Principal("group:desk")) == []
     assert not Principal("desk").owns(grants.scope_of(store, READER).bases[0])
 
 
 def test_who_leaves_a_group_sees_what_it_owns_no_longer(store: Store):
-    grants.make(store, "handbook", READER, group="desk")
+    grants.create_base(store, "handbook", READER, group="desk")
     assert seen(store, EDITOR) == ["handbook"]
     assert seen(store, Principal("editor", frozenset({"press"}))) == []
 
 
 def test_nobody_makes_a_second_base_of_a_name_they_know(store: Store):
-    grants.make(store, "handbook", EDITOR, group="desk")
-    with pytest.raises(grants.Taken, match="already"):
-        grants.make(store, "handbook", EDITOR, group="press")
+    grants.create_base(store, "handbook", EDITOR, group="desk")
+    with pytest.raises(grants.NameTaken, match="already"):
+        grants.create_base(store, "handbook", EDITOR, group="press")
 
 
 def test_a_name_that_others_use_out_of_sight_is_free(store: Store):
-    grants.make(store, "secrets", EDITOR)
-    assert grants.make(store, "secrets", READER).owner == "reader"
+    grants.create_base(store, "secrets", EDITOR)
+    assert grants.create_base(store, "secrets", READER).owner == "reader"
 
 
 def test_a_group_has_one_base_of_a_name_also_where_a_member_calls_it_otherwise(store: Store):
-    grants.make(store, "notes", EDITOR, group="desk")
+    grants.create_base(store, "notes", EDITOR, group="desk")
     outside = Principal("reader")
-    grants.base_named(store, "notes", outside)
-    with pytest.raises(grants.Taken, match="already"):
-        grants.make(store, "notes", READER, group="desk")
+    grants.get_or_create_base(store, "notes", outside)
+    with pytest.raises(grants.NameTaken, match="already"):
+        grants.create_base(store, "notes", READER, group="desk")
 
 
 # --- sharing --------------------------------------------------------------------------------------------------------
 
 
 def test_a_shared_base_is_read_and_not_filled(store: Store):
-    base = grants.base_named(store, "notes", EDITOR)
+    base = grants.get_or_create_base(store, "notes", EDITOR)
     grants.share(store, base, "user:reader")
     assert seen(store, READER) == ["notes"]
     with pytest.raises(UserError, match="not yours to change"):
-        grants.base_named(store, "notes", READER, "mine now")
+        grants.get_or_create_base(store, "notes", READER, "mine now")
     assert grants.scope_of(store, EDITOR).bases[0].description == ""
 
 
 def test_a_base_shared_with_a_group_is_seen_by_who_is_in_it_now(store: Store):
-    base = grants.base_named(store, "notes", STRANGER)
+    base = grants.get_or_create_base(store, "notes", STRANGER)
     grants.share(store, base, "group:press")
     assert (seen(store, EDITOR), seen(store, READER)) == (["notes"], [])
 
 
 def test_sharing_that_has_stopped_has_stopped_at_the_next_look(store: Store):
-    base = grants.base_named(store, "notes", EDITOR)
+    base = grants.get_or_create_base(store, "notes", EDITOR)
     for _ in range(2):  # sharing twice is sharing once
         grants.share(store, base, "user:reader")
     assert grants.shared_with(store, base) == ["user:editor", "user:reader"]
@@ -117,8 +117,8 @@ def test_sharing_that_has_stopped_has_stopped_at_the_next_look(store: Store):
 
 def test_an_owner_cannot_be_shut_out_of_their_own_base(store: Store):
     for base, owner in (
-        (grants.base_named(store, "own", READER), "user:reader"),
-        (grants.make(store, "ours", READER, group="desk"), "group:desk"),
+        (grants.get_or_create_base(store, "own", READER), "user:reader"),
+        (grants.create_base(store, "ours", READER, group="desk"), "group:desk"),
     ):
         with pytest.raises(UserError, match="belongs to"):
             grants.stop_sharing(store, base, owner)
@@ -127,15 +127,15 @@ def test_an_owner_cannot_be_shut_out_of_their_own_base(store: Store):
 
 @pytest.mark.parametrize("who", ["reader", "user:", "group:", "everybody", ""])
 def test_a_base_is_shared_with_somebody_or_some_group_and_nothing_vaguer(store: Store, who: str):
-    base = grants.base_named(store, "notes", EDITOR)
+    base = grants.get_or_create_base(store, "notes", EDITOR)
     with pytest.raises(UserError, match="user:NAME or group:NAME"):
         grants.share(store, base, who)
 
 
 def test_a_base_that_is_called_like_anothers_with_its_owner_is_told_apart_from_it(store: Store):
-    own = grants.make(store, "notes (editor)", READER)
-    grants.make(store, "notes", READER)
-    shared = grants.make(store, "notes", Principal("editor"))
+    own = grants.create_base(store, "notes (editor)", READER)
+    grants.create_base(store, "notes", READER)
+    shared = grants.create_base(store, "notes", Principal("editor"))
     grants.share(store, shared, "user:reader")
     scope = grants.scope_of(store, READER)
     assert scope.named("notes (editor)").id == own.id
@@ -143,15 +143,15 @@ def test_a_base_that_is_called_like_anothers_with_its_owner_is_told_apart_from_i
 
 
 def test_two_readable_bases_of_one_name_are_told_apart_by_their_owners(store: Store):
-    own = grants.base_named(store, "notes", READER)
-    shared = grants.base_named(store, "notes", EDITOR)
+    own = grants.get_or_create_base(store, "notes", READER)
+    shared = grants.get_or_create_base(store, "notes", EDITOR)
     grants.share(store, shared, "user:reader")
     scope = grants.scope_of(store, READER)
     assert scope.named("notes").id == own.id
     assert scope.named("notes (editor)").id == shared.id
-    assert grants.base_named(store, "notes", READER).id == own.id
+    assert grants.get_or_create_base(store, "notes", READER).id == own.id
     with pytest.raises(UserError, match="not yours"):
-        grants.base_named(store, "notes (editor)", READER)
+        grants.get_or_create_base(store, "notes (editor)", READER)
 
 
 # --- changing hands -------------------------------------------------------------------------------------------------
@@ -159,12 +159,12 @@ def test_two_readable_bases_of_one_name_are_told_apart_by_their_owners(store: St
 
 def test_everything_of_one_person_becomes_anothers(store: Store, tmp_path: Path):
     cache = open_cache(tmp_path / "cache.db")
-    base = grants.base_named(store, "default", LOCAL)
+    base = grants.get_or_create_base(store, "default", LOCAL)
     run = records.begin(store, "local")
     records.append(store, run, 0, Asked("Why?", "local", "2026-01-01"))
     thread = threads.begin(store, "local", "Why?")
     embedding_cache.remember(cache, "local", "words", {"d": np.ones(3, dtype=np.float32)})
-    assert handover.hand_over(store, cache, "local", "editor") == 1
+    assert transfer.transfer_ownership(store, cache, "local", "editor") == 1
     assert seen(store, LOCAL) == [] and seen(store, EDITOR) == ["default"]
     (now,) = grants.scope_of(store, EDITOR).bases
     assert (now.id, now.owner) == (base.id, "editor")
@@ -177,6 +177,6 @@ def test_everything_of_one_person_becomes_anothers(store: Store, tmp_path: Path)
 
 def test_a_base_that_changes_hands_takes_no_name_that_is_taken(store: Store, tmp_path: Path):
     for who in (LOCAL, EDITOR):
-        grants.base_named(store, "default", who)
-    handover.hand_over(store, open_cache(tmp_path / "cache.db"), "local", "editor")
+        grants.get_or_create_base(store, "default", who)
+    transfer.transfer_ownership(store, open_cache(tmp_path / "cache.db"), "local", "editor")
     assert seen(store, EDITOR) == ["default", "default (local)"]

@@ -13,7 +13,7 @@ from assay.core.access import Base, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.types import Document
 from assay.store import documents
-from assay.store.access import document_access, handover, members
+from assay.store.access import document_access, members, transfer
 from assay.store.access import grants as people
 from assay.store.database import Store, open_cache, open_store
 from assay.store.documents import Entry
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def base(store: Store) -> Base:
-    made = people.make(store, "reports", OWNER)
+    made = people.create_base(store, "reports", OWNER)
     people.share(store, made, "user:reader", "owner")
     return made
 
@@ -65,7 +65,7 @@ def noted(store: Store) -> list[tuple[str, bool, str]]:
 def test_one_person_is_kept_from_one_document_and_reads_the_others(store: Store, base: Base, put: Callable[..., Entry]):
     first, second = put("d1"), put("d2", "notes/b.txt")
     assert may(store, READER, "d1") and may(store, READER, "d2")
-    document_access.change(store, base, first, "user:reader", False, "owner")
+    document_access.set_access(store, base, first, "user:reader", False, "owner")
     assert not may(store, READER, "d1") and may(store, READER, "d2") and may(store, OWNER, "d1")
     assert document_access.readers(store, base, entry(store, base, "d1")) == ["user:owner"]
     assert document_access.has_own_list(entry(store, base, "d1")) and not document_access.has_own_list(second)
@@ -76,7 +76,7 @@ def test_one_document_is_shown_to_somebody_who_reads_nothing_else_there(
     store: Store, base: Base, put: Callable[..., Entry]
 ):
     first, _ = put("d1"), put("d2", "notes/b.txt")
-    document_access.change(store, base, first, "group:press", True, "owner")
+    document_access.set_access(store, base, first, "group:press", True, "owner")
     assert may(store, GUEST, "d1") and not may(store, GUEST, "d2") and may(store, READER, "d1")
     assert [each.name for each in people.scope_of(store, GUEST).bases] == ["reports"]
 
@@ -84,7 +84,7 @@ def test_one_document_is_shown_to_somebody_who_reads_nothing_else_there(
 def test_a_new_version_and_a_file_that_breaks_keep_the_list_of_the_old_one(
     store: Store, base: Base, put: Callable[..., Entry]
 ):
-    document_access.change(store, base, put("d1"), "user:reader", False, "owner")
+    document_access.set_access(store, base, put("d1"), "user:reader", False, "owner")
     put("d2")
     assert not may(store, READER, "d2") and not may(store, READER, "d1") and may(store, OWNER, "d2")
     documents.put_unreadable(store, base, "notes/a.txt", digest="x", size=1, status="unreadable", why="broken")
@@ -94,15 +94,15 @@ def test_a_new_version_and_a_file_that_breaks_keep_the_list_of_the_old_one(
 
 
 def test_a_pending_document_that_is_read_again_keeps_its_list(store: Store, base: Base, put: Callable[..., Entry]):
-    document_access.change(store, base, put("d1", ready=False), "user:reader", False, "owner")
+    document_access.set_access(store, base, put("d1", ready=False), "user:reader", False, "owner")
     put("d2")
     assert not may(store, READER, "d2")
 
 
 def test_going_back_to_the_bases_list_leaves_nothing_of_the_other(store: Store, base: Base, put: Callable[..., Entry]):
     first = put("d1")
-    document_access.change(store, base, first, "user:guest", True, "owner")
-    document_access.change(store, base, first, "user:reader", False, "owner")
+    document_access.set_access(store, base, first, "user:guest", True, "owner")
+    document_access.set_access(store, base, first, "user:reader", False, "owner")
     document_access.reset(store, base, first, "owner")
     assert may(store, READER, "d1") and not may(store, Principal("guest"), "d1")
     assert noted(store)[-2:] == [("user:guest", False, "owner"), ("user:reader", True, "owner")]
@@ -112,11 +112,11 @@ def test_going_back_to_the_bases_list_leaves_nothing_of_the_other(store: Store, 
 
 def test_who_owns_a_document_is_never_kept_from_it(store: Store, base: Base, put: Callable[..., Entry]):
     with pytest.raises(UserError, match="go on seeing it"):
-        document_access.change(store, base, put("d1"), "user:owner", False, "owner")
+        document_access.set_access(store, base, put("d1"), "user:owner", False, "owner")
     with pytest.raises(Missing, match="not shared with"):
-        document_access.change(store, base, entry(store, base, "d1"), "user:nobody", False, "owner")
+        document_access.set_access(store, base, entry(store, base, "d1"), "user:nobody", False, "owner")
     with pytest.raises(UserError, match="Access is given to"):
-        document_access.change(store, base, entry(store, base, "d1"), "reader", True, "owner")
+        document_access.set_access(store, base, entry(store, base, "d1"), "reader", True, "owner")
 
 
 def test_lists_go_along_when_a_person_leaves_or_hands_over(
@@ -124,10 +124,10 @@ def test_lists_go_along_when_a_person_leaves_or_hands_over(
 ):
     first = put("d1")
     members.add(store, "owner")
-    document_access.change(store, base, first, "user:reader", False, "owner")
+    document_access.set_access(store, base, first, "user:reader", False, "owner")
     members.remove(store, "owner")
     assert may(store, OWNER, "d1"), "what one owns stays"
-    handover.hand_over(store, open_cache(tmp_path / "cache.db"), "owner", "heir")
+    transfer.transfer_ownership(store, open_cache(tmp_path / "cache.db"), "owner", "heir")
     assert may(store, Principal("heir"), "d1") and not may(store, OWNER, "d1") and not may(store, READER, "d1")
 
 
@@ -135,14 +135,14 @@ def test_the_index_is_told_until_it_has_the_label_that_the_store_has(
     store: Store, base: Base, put: Callable[..., Entry]
 ):
     first = put("d1")
-    document_access.change(store, base, first, "user:reader", False, "owner")
-    (due,) = document_access.owed(store, base).items()
+    document_access.set_access(store, base, first, "user:reader", False, "owner")
+    (due,) = document_access.outdated_labels(store, base).items()
     assert due == ("d1", entry(store, base, "d1").label)
     document_access.reset(store, base, first, "owner")
-    document_access.settled(store, [due])  # what was put into the index meanwhile is old already
-    assert document_access.owed(store, base) == {"d1": base.id}
-    document_access.settled(store, [("d1", base.id)])
-    assert document_access.owed(store, base) == {}
+    document_access.mark_labels_written(store, [due])  # what was put into the index meanwhile is old already
+    assert document_access.outdated_labels(store, base) == {"d1": base.id}
+    document_access.mark_labels_written(store, [("d1", base.id)])
+    assert document_access.outdated_labels(store, base) == {}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from assay.core.types import Outcome
 from assay.governance.replay import _refusal
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.store.runs.budgets import Place
+from assay.store.runs.budgets import SpendingReservation
 from assay.synthesis import progress
 from assay.synthesis.output import account
 from assay.synthesis.stages import insights, narrative
@@ -33,9 +33,11 @@ class Once:
 
     left = 1
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
+    def reserve(
+        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
+    ) -> SpendingReservation | NoReply:
         self.left -= 1
-        return Place(0, seconds) if self.left >= 0 else NoReply(Fallback.money, "")
+        return SpendingReservation(0, seconds) if self.left >= 0 else NoReply(Fallback.money, "")
 
     def settle(self, id: int, model: str, usage: Any) -> Any:
         return usage

@@ -10,7 +10,7 @@ from statistics import median
 
 from assay.core.events import Mode, RoleModel
 from assay.core.types import Usage
-from assay.store.runs.forecasts import Amount, Foreseen, Past, Range
+from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkEstimate
 
 # Rounds of searching that a question of each mode takes, as a rule.
 ROUNDS = {Mode.quick: 1.0, Mode.balanced: 1.5, Mode.thorough: 2.5}
@@ -78,15 +78,15 @@ def question(mode: Mode, seats: Sequence[RoleModel]) -> Work:
     return Work(ceil(sum(many for many, _ in asked)) + weighings, ceil(tokens_in), ceil(tokens_out))
 
 
-def foreseen(guess: Amount, past: Sequence[Past], counts: Mapping[str, int] | None = None) -> Foreseen:
+def foreseen(guess: Amount, past: Sequence[PastWork], counts: Mapping[str, int] | None = None) -> WorkEstimate:
     """The guess as ranges: times what earlier guesses were off by, the last of such work weighing as much as the first."""
 
-    def ranged(name: str, prior: tuple[float, float, float]) -> Range:
+    def ranged(name: str, prior: tuple[float, float, float]) -> EstimateRange:
         guesses = [(getattr(each.foreseen.guess, name), getattr(each.came, name)) for each in past]
         off = [came / guessed for guessed, came in guesses if guessed and came is not None]
         return spread(getattr(guess, name), off, prior)
 
-    return Foreseen(
+    return WorkEstimate(
         guess=guess,
         calls=ranged("calls", WIDE),
         tokens=ranged("tokens", WIDE),
@@ -97,14 +97,14 @@ def foreseen(guess: Amount, past: Sequence[Past], counts: Mapping[str, int] | No
     )
 
 
-def spread(guess: float, off: Sequence[float], prior: tuple[float, float, float]) -> Range:
+def spread(guess: float, off: Sequence[float], prior: tuple[float, float, float]) -> EstimateRange:
     """Low, likely and high. The prior counts as three runs more, so that few runs give a wide range and many their own."""
     seen = sorted([*off, *prior])
 
     def rank(share: float) -> float:
         return seen[max(0, ceil(share * len(seen)) - 1)]
 
-    return Range(guess * rank(LEAST), guess * (median(seen) if off else prior[1]), guess * rank(MOST))
+    return EstimateRange(guess * rank(LEAST), guess * (median(seen) if off else prior[1]), guess * rank(MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Error:
     ratio: float
 
 
-def errors(past: Sequence[Past]) -> dict[str, Error]:
+def errors(past: Sequence[PastWork]) -> dict[str, Error]:
     """By what was counted; what was never expected to take any is left out."""
     found: dict[str, Error] = {}
     for name in ("calls", "tokens", "money", "seconds"):
@@ -146,11 +146,11 @@ class Reached:
     probably: bool
 
 
-def reached(expected: Foreseen, ceilings: Sequence[Ceiling]) -> tuple[Reached, ...]:
+def reached(expected: WorkEstimate, ceilings: Sequence[Ceiling]) -> tuple[Reached, ...]:
     """The ceilings in the way, those that will probably be reached first; each in the order given."""
     found: list[Reached] = []
     for each in ceilings:
-        range_: Range | None = getattr(expected, each.what)
+        range_: EstimateRange | None = getattr(expected, each.what)
         if each.most and range_ is not None and range_.high > each.left:
             found.append(Reached(each, range_.likely > each.left))
     return tuple(sorted(found, key=lambda one: not one.probably))

@@ -59,7 +59,7 @@ from assay.core.types import Answer, Document, Usage, Verdict
 from assay.evidence.quotation import stands
 from assay.models.llm import Prompt, Reply, Role, ToolCall
 from assay.models.meter import ConnectedModel, Meter, NoReply
-from assay.store.runs.budgets import Place
+from assay.store.runs.budgets import SpendingReservation
 
 CONCLUDED = (
     Rephrased,
@@ -410,8 +410,10 @@ class _NoBudget:
 
     refusal: NoReply | None
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
-        return self.refusal or Place(0, seconds)
+    def reserve(
+        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
+    ) -> SpendingReservation | NoReply:
+        return self.refusal or SpendingReservation(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         return usage

@@ -418,7 +418,7 @@ async def synchronise_index(store: Store, index: Index, base: Base) -> None:
         part = gone[first : first + 500]
         await index.delete(In("doc", tuple(part)))
         documents.swept(store, part)
-    late = document_access.owed(store, base)
+    late = document_access.outdated_labels(store, base)
     for document, label in late.items():
         await index.relabel(document, label)
-    document_access.settled(store, late.items())
+    document_access.mark_labels_written(store, late.items())

@@ -20,7 +20,7 @@ from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.models.wire.json_extract import LARGEST
 from assay.store.database import Store
 from assay.store.runs import budgets
-from assay.store.runs.budgets import Place
+from assay.store.runs.budgets import SpendingReservation
 
 GRACE = 1.0  # seconds beyond the deadline that a model may take to notice it
 TOO_SHORT = 0.25  # seconds in which nothing can be asked any more
@@ -47,7 +47,9 @@ class ConnectedModel:
 class Ledger(Protocol):
     """Where requests are paid for."""
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
+    def reserve(
+        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
+    ) -> SpendingReservation | NoReply:
         """A place for a request of so many tokens and a reply of at most so many, in so many seconds; or, in words, the
         ceiling that it would pass."""
         ...
@@ -252,15 +254,17 @@ class StoreLedger:
     day: Callable[[], str]  # a long run may see several
     price: Callable[[str, int, int], float | None]  # USD for a model and so many tokens in and out
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
+    def reserve(
+        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
+    ) -> SpendingReservation | NoReply:
         money, both = self.price(model, tokens, max_tokens) or 0.0, tokens + max_tokens
         place = budgets.reserve(
             self.store, self.who, self.run, role.value, model, both, money, self.ceilings, self.day(), seconds
         )
-        if isinstance(place, budgets.Place):
+        if isinstance(place, budgets.SpendingReservation):
             return place
-        why = Fallback.time if place.what is budgets.What.seconds else Fallback(place.what.value)
-        return NoReply(why, budgets.in_words(place, both, money))
+        why = Fallback.time if place.what is budgets.Quantity.seconds else Fallback(place.what.value)
+        return NoReply(why, budgets.describe_ceiling(place, both, money))
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         priced = replace(usage, money=self.price(model, usage.tokens_in, usage.tokens_out) or 0.0)
@@ -273,15 +277,19 @@ class StoreLedger:
     def set_aside(self, model: str, tokens: int, max_tokens: int) -> bool:
         """Keep the price of the final draft; False where there is not even that much."""
         money = self.price(model, tokens, max_tokens) or 0.0
-        return budgets.set_aside(self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day())
+        return budgets.reserve_for_draft(
+            self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day()
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FreeLedger:
     """No ceilings, nothing kept: for tests, and for a model that costs nothing."""
 
-    def reserve(self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float) -> Place | NoReply:
-        return Place(0, seconds)
+    def reserve(
+        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
+    ) -> SpendingReservation | NoReply:
+        return SpendingReservation(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         return usage

@@ -130,7 +130,7 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
         shown = run_views.answer_view(run.answer, run.evidence, workspace.document)
         return RunReply(run, number_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
     if run.withheld is not None:
-        return RunReply(run, error=visibility.ANSWER)
+        return RunReply(run, error=visibility.WITHHELD_ANSWER)
     if run.waiting is not None:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # which cannot be chosen in a chat
         return RunReply(run, "\n".join([run.waiting.question, "", *options]))

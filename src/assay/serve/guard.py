@@ -142,12 +142,12 @@ class RequestGuard:
             return None
         kind, _, key = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and key:
-            member = await self._look_up(tokens.who_has, key.strip())
+            member = await self._look_up(tokens.member_with_key, key.strip())
             if member is None:
                 raise sign_in("That API key opens nothing here. It may have been removed.")
             return Person(member.principal, member.admin)
         token = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        session = await self._look_up(tokens.find, token) if token else None
+        session = await self._look_up(tokens.find_session, token) if token else None
         if session is None:
             raise sign_in("Sign in first.")
         if scope["method"] not in SAFE and not _same(headers.get("x-csrf-token", ""), session.csrf):
@@ -163,7 +163,7 @@ class RequestGuard:
             raise sign_in("Come through the proxy that signs people in.")
         names = headers.getlist(serving.user_header) if serving.user_header else []
         name = decode_header(names[0]).strip() if len(names) == 1 else ""
-        if not members.fits(name):
+        if not members.is_valid_name(name):
             raise sign_in("The proxy has not said who you are.")
         member = await self._look_up(members.named, name)
         if member is None and name == LOCAL.id:  # who works at the command line: nobody becomes them by a name
@@ -175,7 +175,7 @@ class RequestGuard:
                 for line in headers.getlist(serving.groups_header)
                 for group in line.split(",")
             )
-            groups = tuple(group for group in given if members.fits_group(group))
+            groups = tuple(group for group in given if members.is_valid_group_name(group))
         return Person(Principal(name, frozenset(groups)), admin=bool(member and member.admin))
 
 

@@ -201,7 +201,7 @@ class LiveRuns:
     def _failed(self, workspace: Workspace, own: ActiveRun, error: str, detail: str) -> None:
         """The run's ending, on record: what was recorded and not yet given out comes first."""
         try:
-            budgets.lost(workspace.store, own.id)  # what was in flight may have been paid for
+            budgets.mark_lost(workspace.store, own.id)  # what was in flight may have been paid for
             run = workspace.run(own.id)
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
             if not at_rest:  # a question to a person is not taken back
@@ -216,7 +216,7 @@ class LiveRuns:
                 own.frames.clear()  # those at hand follow each other without a gap
             return
         seq = len(run.events) - 1
-        at, watched = records.moment(workspace.store, own.id, seq), workspace.may_need_review(own.id)
+        at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.may_need_review(own.id)
         frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self._lock:
             own.frames.append(frame)
@@ -357,7 +357,7 @@ class LiveRuns:
     def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
         """Whether a run speaks of something that this person may not read any more: then memory shows too much."""
         self._as_now(workspace)
-        return visibility.closed_since(workspace.store, run_id, workspace.scope()) is not None
+        return visibility.hidden_since(workspace.store, run_id, workspace.scope()) is not None
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
         """The frames after this one, if all of them are in memory; none where the store has to be asked."""
@@ -375,7 +375,7 @@ def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200
     """What a watcher has not seen, from the store, in the words that this person may read now."""
     scope = workspace.scope()
     texts = documents.texts_for(workspace.store, scope)
-    found = records.since(workspace.store, run_id, workspace.principal.id, texts, scope, after, most)
+    found = records.events_since(workspace.store, run_id, workspace.principal.id, texts, scope, after, most)
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}

@@ -58,7 +58,7 @@ class ServerMetrics:
     def update(self) -> None:
         """Count what was recorded since the last update."""
         with self._lock:
-            while facts := figures.after(self._store, self._n):
+            while facts := figures.facts_after(self._store, self._n):
                 for fact in facts:
                     self._count(fact)
                 self._n = facts[-1].n
@@ -106,9 +106,9 @@ class ServerMetrics:
         yield tokens
         money = sum(each.money for each in spent.values())
         yield CounterMetricFamily("assay_money_usd", "What models cost, where a price is known.", value=money)
-        waiting = figures.waiting(store)
+        waiting = figures.count_waiting(store)
         yield GaugeMetricFamily("assay_reviews_waiting", "Answers that wait for a reviewer.", value=waiting)
-        under_way = figures.under_way(store)
+        under_way = figures.count_under_way(store)
         yield GaugeMetricFamily("assay_runs_under_way", "Runs that a server carries on now.", value=under_way)
         jobs = GaugeMetricFamily("assay_jobs", "Uploads.", labels=["state"])
         for state, count in sorted(figures.jobs_by_state(store).items()):

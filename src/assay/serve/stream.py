@@ -64,7 +64,7 @@ async def events(live: LiveRuns, workspace: Workspace, run_id: str, after: int =
 def current_state(live: LiveRuns, workspace: Workspace, run_id: str) -> RunState:
     under_way = live.under_way(run_id)  # asked before reading: what has ended by then is on record
     return run_summary(
-        history.standing(workspace.store, run_id, workspace.principal.id, workspace.scope()), under_way
+        history.run_progress(workspace.store, run_id, workspace.principal.id, workspace.scope()), under_way
     ).state
 
 

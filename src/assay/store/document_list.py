@@ -23,7 +23,7 @@ WORDS = 8  # of what was typed, that a document is looked up by
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DocumentPage:
     """A part of a listing; `next` goes on after it, and is empty at the end."""
 
     entries: tuple[Entry, ...]
@@ -64,9 +64,9 @@ class Sums:
 
 def page(
     store: Store, scope: Scope, states: Sequence[str] = SHOWN, words: str = "", after: str = "", limit: int = 50
-) -> Page:
+) -> DocumentPage:
     """The newest first; every one of `words` stands in the title, the place or among the authors."""
-    fits = and_(within(scope), documents.c.state.in_(states), *_said(words))
+    fits = and_(within(scope), documents.c.state.in_(states), *_matches(words))
     # Of all documents only ids and times are looked at, which an index has; whole rows only of those that are shown.
     chosen = select(documents.c.id, documents.c.added).where(fits, _below(after))
     chosen = chosen.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)
@@ -77,7 +77,7 @@ def page(
         found = connection.execute(select(*LINE).where(documents.c.id.in_(ids))).mappings()
         by_id = {row["id"]: entry_of(row) for row in found}
     last = rows[limit - 1] if len(rows) > limit else None
-    return Page(tuple(by_id[each] for each in ids), total, f"{last.added}.{last.id}" if last else "")
+    return DocumentPage(tuple(by_id[each] for each in ids), total, f"{last.added}.{last.id}" if last else "")
 
 
 def _below(after: str) -> ColumnElement[bool]:
@@ -88,7 +88,7 @@ def _below(after: str) -> ColumnElement[bool]:
     return or_(documents.c.added < added, and_(documents.c.added == added, documents.c.id < last))
 
 
-def _said(words: str) -> Iterator[ColumnElement[bool]]:
+def _matches(words: str) -> Iterator[ColumnElement[bool]]:
     for word in words.split()[:WORDS]:
         spelt = {word, word.lower(), word.upper(), word.capitalize()}  # the database folds the letters of ASCII alone
         places = (documents.c.title, documents.c.uri)

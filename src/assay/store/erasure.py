@@ -20,8 +20,8 @@ from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
 from assay.store.documents import Entry
 from assay.store.runs import records, visibility
-from assay.store.runs.reviews import let_go
-from assay.store.runs.visibility import GONE
+from assay.store.runs.reviews import supersede
+from assay.store.runs.visibility import ERASED
 from assay.store.schema import (
     backups,
     facts,
@@ -62,21 +62,21 @@ def erase_documents(
     """Documents, their words, and in every run that mentions one, all that was said from there on. How many payloads went.
     The index and the kept originals follow; that they have to is written down here."""
     ids = [entry.id for entry in entries]
-    chosen = mentioning(connection, ids)
-    for run, places in _naming(connection, base, {entry.uri for entry in entries}).items():
+    chosen = records_mentioning(connection, ids)
+    for run, places in _answers_naming(connection, base, {entry.uri for entry in entries}).items():
         chosen[run] = tuple(sorted({*chosen.get(run, ()), *places}))
     count = erase_payloads(connection, store, chosen, ids, why, by)
     _forget_reports(connection, base, {entry.uri for entry in entries})
     open_ = select(runs.c.id).where(runs.c.id.in_(list(chosen)), runs.c.delivered.is_(False))
-    marks = [GONE + each for each in (*ids, *connection.scalars(open_))]
+    marks = [ERASED + each for each in (*ids, *connection.scalars(open_))]
     marks += [ORIGINAL + entry.digest for entry in entries if entry.digest]
     _mark(connection, [*marks, UNFINISHED])
     documents.drop(connection, ids, base.id)
-    document_access.tidy(connection)
+    document_access.remove_unused_lists(connection)
     return count
 
 
-def mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+def records_mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, ...]]:
     """Of each run that speaks of one of these documents, the records from the first mention on, as far as they knew of it."""
     found: dict[str, list[int]] = {}
     for part in _parts(sorted(ids)):
@@ -87,7 +87,7 @@ def mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[
 
 
 def _after(connection: Connection, run: str, closed: Iterable[int]) -> tuple[int, ...]:
-    spans = visibility.spans_from(sorted(set(closed)), visibility.narrowed(connection, run))
+    spans = visibility.spans_from(sorted(set(closed)), visibility.narrowings(connection, run))
     here = select(payloads.c.seq).where(payloads.c.run == run).order_by(payloads.c.seq)
     kept = set(connection.scalars(select(recorded.c.seq).where(recorded.c.run == run, recorded.c.kind == "Narrowed")))
     return tuple(
@@ -97,7 +97,7 @@ def _after(connection: Connection, run: str, closed: Iterable[int]) -> tuple[int
     )
 
 
-def _naming(connection: Connection, base: Base, uris: Collection[str]) -> dict[str, tuple[int, ...]]:
+def _answers_naming(connection: Connection, base: Base, uris: Collection[str]) -> dict[str, tuple[int, ...]]:
     """Answers to readers of the base that name one of these files among those that could not be read."""
     readers = set(connection.scalars(select(grants.c.name).where(grants.c.label == base.id)))
     people = [Principal(row.name, frozenset(row.groups)) for row in connection.execute(select(members))]
@@ -141,7 +141,7 @@ def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]])
         held = connection.execute(
             last.where(recorded.c.run.in_(part), recorded.c.kind.in_(stored_kinds(AwaitingReview)))
         )
-        let_go(connection, [row.run for row in held if row.seq in chosen[row.run]])
+        supersede(connection, [row.run for row in held if row.seq in chosen[row.run]])
 
 
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
@@ -173,13 +173,13 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
             key=lambda row: row.run,
         )
     }
-    if told := _told_of(connection, name):
+    if told := _access_notes(connection, name):
         chosen[WORKSPACE] = told
     count = erase_payloads(connection, store, chosen, (), why, by)
     for part in _parts(own):
-        let_go(connection, part)
+        supersede(connection, part)
     nobody = NOBODY + store.new_id()
-    _mark(connection, [*(GONE + run for run in own), UNFINISHED])
+    _mark(connection, [*(ERASED + run for run in own), UNFINISHED])
     connection.execute(delete(turns).where(turns.c.thread.in_(select(threads.c.id).where(threads.c.who == name))))
     connection.execute(delete(turns).where(turns.c.run.in_(own)))
     for table in (threads, keys, sessions, underway):
@@ -193,7 +193,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     return count
 
 
-def _told_of(connection: Connection, name: str) -> tuple[int, ...]:
+def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
     """Notes of access that was given to somebody, or by them."""
     said = or_(
         payloads.c.body.contains(f'"name":{dumps(f"user:{name}")}', autoescape=True),
@@ -210,31 +210,31 @@ def _told_of(connection: Connection, name: str) -> tuple[int, ...]:
 # What is still to be done outside the store
 
 
-def unfinished(store: Store) -> bool:
+def is_unfinished(store: Store) -> bool:
     """Whether something was erased and may still lie in files."""
     with store.read() as connection:
         return connection.scalar(select(facts.c.name).where(facts.c.name == UNFINISHED)) is not None
 
 
-def originals_owed(store: Store) -> set[str]:
+def originals_to_delete(store: Store) -> set[str]:
     """Digests of bytes that may have to go: they do, where no document stands on them."""
     with store.read() as connection:
         found = connection.scalars(select(facts.c.name).where(facts.c.name.startswith(ORIGINAL)))
         return {name.removeprefix(ORIGINAL) for name in found}
 
 
-def originals_gone(store: Store, digests: Collection[str]) -> None:
+def mark_originals_deleted(store: Store, digests: Collection[str]) -> None:
     with store.write() as connection:
         for part in _parts(sorted(digests)):
             connection.execute(delete(facts).where(facts.c.name.in_([ORIGINAL + each for each in part])))
 
 
-def finished(store: Store) -> None:
+def mark_finished(store: Store) -> None:
     with store.write() as connection:
         connection.execute(delete(facts).where(facts.c.name == UNFINISHED))
 
 
-def made_backups(store: Store) -> tuple[Backup, ...]:
+def list_backups(store: Store) -> tuple[Backup, ...]:
     """Copies of the workspace that were made with `assay backup`, the newest first."""
     with store.read() as connection:
         return tuple(

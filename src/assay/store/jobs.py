@@ -19,7 +19,7 @@ KEPT = 200  # jobs of a person that have ended and are remembered
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class JobFile:
     """A file of a job, by its number; `outcome` is empty while it waits. `report` says how it ended."""
 
     n: int
@@ -69,7 +69,7 @@ def _job(row: RowMapping) -> Job:
     return Job(**{**values, "groups": tuple(values["groups"])})
 
 
-def begin(store: Store, job: str, principal: Principal, base: str, files: Sequence[File]) -> None:
+def begin(store: Store, job: str, principal: Principal, base: str, files: Sequence[JobFile]) -> None:
     """From now on the files are read, whatever happens to this process. What has ended long ago makes room."""
     now = store.now()
     row = {"id": job, "who": principal.id, "groups": sorted(principal.groups), "base": base, "state": WAITING}
@@ -117,13 +117,13 @@ def unfinished(store: Store) -> list[Job]:
         return [_job(row) for row in connection.execute(oldest).mappings()]
 
 
-def files(store: Store, job: str, limit: int | None = None) -> list[File]:
+def files(store: Store, job: str, limit: int | None = None) -> list[JobFile]:
     """The files of a job in their order; where only some are wanted, those that failed come first."""
     failed_first = (case((job_files.c.outcome == "failed", 0), else_=1), job_files.c.n)
     query = select(job_files.c.n, job_files.c.name, job_files.c.bytes, job_files.c.outcome, job_files.c.report)
     query = query.where(job_files.c.job == job).order_by(*failed_first).limit(limit)
     with store.read() as connection:
-        found = [File(**row) for row in connection.execute(query).mappings()]
+        found = [JobFile(**row) for row in connection.execute(query).mappings()]
     return sorted(found, key=lambda each: each.n)
 
 
@@ -134,7 +134,7 @@ def start(store: Store, job: str) -> bool:
         return connection.execute(waits).rowcount == 1
 
 
-def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[File]) -> None:
+def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[JobFile]) -> None:
     """How far it is, and the files that have ended since."""
     ended = (
         update(job_files)

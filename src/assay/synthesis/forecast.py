@@ -12,7 +12,7 @@ from math import ceil
 from assay.agent.forecast import Speed
 from assay.agent.steps.check import TOGETHER
 from assay.core.account import EXPERT, Approach, Brief, Pipeline
-from assay.store.runs.forecasts import Foreseen
+from assay.store.runs.forecasts import WorkEstimate
 from assay.synthesis.relating import pairs
 from assay.synthesis.stages import answers, insights
 from assay.synthesis.writing import rewrite, themes
@@ -74,7 +74,7 @@ class SynthesisForecast:
     money: float | None  # USD; None where nobody knows the price
     seconds: float
     parts: tuple[StageForecast, ...] = ()
-    foreseen: Foreseen | None = None  # the same as ranges, put right by what earlier ones took
+    foreseen: WorkEstimate | None = None  # the same as ranges, put right by what earlier ones took
     notes: tuple[str, ...] = ()  # the ranges in words, how good forecasts were, what of today's ceilings is in the way
 
 

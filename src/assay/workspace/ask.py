@@ -92,7 +92,7 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
     if run.asked.thread:
         with suppress(Missing):  # the thread was deleted since
             threads.add(context.store, run.asked.thread, who, run.id)  # the process may have died before doing so
-    budgets.lost(context.store, run.id)  # a request that was in flight when a process died may have been paid for
+    budgets.mark_lost(context.store, run.id)  # a request that was in flight when a process died may have been paid for
     if resumed is not None:
         run = record(context, run, resumed)
         yield run, resumed
@@ -208,7 +208,7 @@ async def run_context_for(
         # A short run inside a synthesis has no record of its own.
         current=lambda now: _current(context, now) if bool(now.asked.brief) == bool(asked.brief) else now,
         oversees=review_requirement(context.store, settings),
-        cleared=lambda seal: reviews.cleared(context.store, run.id, seal),
+        cleared=lambda seal: reviews.is_approved(context.store, run.id, seal),
         four_eyes=settings.review_four_eyes,
         tools=_tools(context, tool_context, tools) if roles else TOOLS,
         cutoff=settings.evidence_cutoff,
@@ -222,7 +222,7 @@ def _current(context: WorkspaceContext, run: Run) -> Run:
     hidden = any(isinstance(event, Withheld) for event in run.events)
     if not (run.asked.history or run.asked.brief or run.found or hidden):
         return run
-    closed = visibility.closed_since(context.store, run.id, context.scope())
+    closed = visibility.hidden_since(context.store, run.id, context.scope())
     return run if closed is None else context.run(run.id)
 
 

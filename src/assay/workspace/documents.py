@@ -38,7 +38,7 @@ async def add_sources(
     reader: DocumentReader | None = None,
 ) -> Readiness:
     """Make sources searchable. `reader` replaces the parsers."""
-    into = grants.base_named(context.store, base, context.principal, description)
+    into = grants.get_or_create_base(context.store, base, context.principal, description)
     began, last = time.monotonic(), None
 
     def listen(progress: Progress) -> None:
@@ -93,7 +93,7 @@ async def sync(
     files = await asyncio.to_thread(find_sources, [root])
     here = {source.uri for source in files}
     arriving = await asyncio.to_thread(content_digests, files)
-    grants.base_named(context.store, base, context.principal)
+    grants.get_or_create_base(context.store, base, context.principal)
     removed = [
         entry
         for entry in context.sources([base])

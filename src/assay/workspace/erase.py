@@ -136,16 +136,16 @@ async def _erase_from_index(context: WorkspaceContext, base: Base) -> bool:
 
 async def _finish(context: WorkspaceContext, ids: tuple[str, ...], count: int, purged: bool = True) -> ErasureReport:
     files, whole = await asyncio.to_thread(_erase_files, context, purged)
-    return ErasureReport(ids, count, files, erasure.made_backups(context.store), whole)
+    return ErasureReport(ids, count, files, erasure.list_backups(context.store), whole)
 
 
 def _erase_files(context: WorkspaceContext, purged: bool) -> tuple[tuple[str, ...], bool]:
     """Delete originals that no document needs, states from before a migration, leftovers of killed writers, and write-ahead
     files. Returns the older states, and whether nothing is left to erase, in the indexes too (`purged`)."""
     store = context.store
-    due = erasure.originals_owed(store)
+    due = erasure.originals_to_delete(store)
     forget_originals(store, context.path / ORIGINALS, due)
-    erasure.originals_gone(store, due)
+    erasure.mark_originals_deleted(store, due)
     older = sorted(context.path.glob(OLDER_STATES))
     for path in (*older, *_partial_originals(context)):
         path.unlink(missing_ok=True)
@@ -153,7 +153,7 @@ def _erase_files(context: WorkspaceContext, purged: bool) -> tuple[tuple[str, ..
         purged = purged and connection.scalar(select(leftovers.c.document).limit(1)) is None
     flushed = all([flush(store.engine), flush(context.cache)])  # a list, so that both are flushed
     if flushed and purged:
-        erasure.finished(store)
+        erasure.mark_finished(store)
         flush(store.engine)
     return tuple(str(path) for path in older), flushed and purged
 

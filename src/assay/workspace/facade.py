@@ -66,7 +66,7 @@ def open_workspace(
         claim(folder)
     store = open_store(folder / STATE, create=create)
     context = WorkspaceContext(folder, load_settings(folder, flags), store, PrincipalHolder(principal))
-    if erasure.unfinished(store):
+    if erasure.is_unfinished(store):
         from assay.workspace.erase import finish_pending
 
         finish_pending(context)
@@ -189,7 +189,7 @@ class Workspace:
         from assay.governance.backup import backup, hold_writer_locks
         from assay.index.lease import lease_path
 
-        bases = grants.told_apart(grants.every_base(self.store), self.principal.id)
+        bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
         with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
             return backup(self.path, self.store, to)
 

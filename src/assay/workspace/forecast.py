@@ -13,7 +13,7 @@ from assay.core.formats import format_of_suffix
 from assay.models.factory import has_model, model_hosts, remote_hosts
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
-from assay.store.runs.forecasts import Amount, Foreseen, Kind
+from assay.store.runs.forecasts import Amount, WorkEstimate, WorkKind
 from assay.workspace import model_roles
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.types import AskOptions, WorkForecast
@@ -43,19 +43,19 @@ def forecast_question(context: WorkspaceContext, how: AskOptions) -> WorkForecas
         "passages": sum(each.passages for each in held.values()),
     }
     alike = f"{how.mode} {_writer(models)}"
-    past = forecasts.past(context.store, Kind.ask, context.principal.id, alike)
+    past = forecasts.past_work(context.store, WorkKind.ask, context.principal.id, alike)
     expected = forecast.foreseen(_guess(context, models, how.mode), past, counts)
     reached = reached_limits(context, expected, model_roles.allowance(settings, synthesis=False), "budget_run")
-    return WorkForecast(Kind.ask, alike, expected, reached, forecast.errors(past))
+    return WorkForecast(WorkKind.ask, alike, expected, reached, forecast.errors(past))
 
 
 def record_expected(context: WorkspaceContext, run: Run) -> None:
     """Store what a question that was just asked is expected to take."""
     asked = run.asked
     alike = f"{asked.mode} {_writer(asked.seats)}"
-    past = forecasts.past(context.store, Kind.ask, asked.who, alike)
+    past = forecasts.past_work(context.store, WorkKind.ask, asked.who, alike)
     expected = forecast.foreseen(_guess(context, asked.seats, asked.mode), past)
-    forecasts.begun(context.store, run.id, Kind.ask, asked.who, alike, expected)
+    forecasts.add_forecast(context.store, run.id, WorkKind.ask, asked.who, alike, expected)
 
 
 def record_actual(context: WorkspaceContext, run: Run, limits: Limits) -> None:
@@ -63,8 +63,10 @@ def record_actual(context: WorkspaceContext, run: Run, limits: Limits) -> None:
     used = run.usage
     seconds = round(max(0.0, limits.seconds - limits.seconds_left()), 3)
     with context.store.write() as connection:
-        budgets.give_back(connection, run.id)
-        forecasts.ended(connection, run.id, Amount(used.calls, used.tokens_in + used.tokens_out, used.money, seconds))
+        budgets.release_draft(connection, run.id)
+        forecasts.add_outcome(
+            connection, run.id, Amount(used.calls, used.tokens_in + used.tokens_out, used.money, seconds)
+        )
 
 
 def forecast_files(context: WorkspaceContext, files: Sequence[SourceFile], base: str) -> WorkForecast:
@@ -86,9 +88,9 @@ def forecast_files(context: WorkspaceContext, files: Sequence[SourceFile], base:
         seconds=seconds + SECONDS_PER_PASSAGE * passages if fresh else 0.0,
     )
     counts = {"files": len(sizes), "new": len(fresh), "passages": passages if fresh else 0}
-    past = forecasts.past(context.store, Kind.add, context.principal.id, settings.embedder)
+    past = forecasts.past_work(context.store, WorkKind.add, context.principal.id, settings.embedder)
     expected = forecast.foreseen(guess, past, counts)
-    return WorkForecast(Kind.add, settings.embedder, expected, errors=forecast.errors(past))
+    return WorkForecast(WorkKind.add, settings.embedder, expected, errors=forecast.errors(past))
 
 
 def record_added(context: WorkspaceContext, expected: WorkForecast, report: Readiness) -> None:
@@ -99,17 +101,17 @@ def record_added(context: WorkspaceContext, expected: WorkForecast, report: Read
     actual = Amount(guess.calls, guess.tokens, guess.money, round(report.seconds, 3))
     id = f"add-{context.store.new_id()}"
     who = context.principal.id
-    forecasts.begun(context.store, id, Kind.add, who, expected.alike, expected.foreseen, actual)
+    forecasts.add_forecast(context.store, id, WorkKind.add, who, expected.alike, expected.foreseen, actual)
 
 
 def model_speed(context: WorkspaceContext, model: str) -> forecast.Speed:
     """The speed of a model, as this person has measured it lately, or guessed from where it runs."""
     guess = forecast.REMOTE if model_hosts(context.settings) else forecast.LOCAL
-    return forecast.pace(budgets.paid_to(context.store, model, context.principal.id), guess)
+    return forecast.pace(budgets.recent_usage(context.store, model, context.principal.id), guess)
 
 
 def reached_limits(
-    context: WorkspaceContext, expected: Foreseen, allowed: model_roles.Allowance, prefix: str
+    context: WorkspaceContext, expected: WorkEstimate, allowed: model_roles.Allowance, prefix: str
 ) -> tuple[Reached, ...]:
     """The limits that this work may reach: of the run, of the person today, of everybody today."""
     settings, store, who = context.settings, context.store, context.principal.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from assay.agent.forecast import Reached
-from assay.store.runs.forecasts import Foreseen, Range
+from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.synthesis.forecast import charge, counted, lasting, rounded
 from assay.workspace.types import WorkForecast
 
@@ -26,7 +26,7 @@ def forecast_lines(forecast: WorkForecast) -> list[str]:
     return [*lines, *map(describe_limit, forecast.reached)]
 
 
-def describe_ranges(expected: Foreseen) -> str:
+def describe_ranges(expected: WorkEstimate) -> str:
     """Low, high and likely of everything that is forecast."""
     parts: list[str] = []
     if expected.calls.high:
@@ -52,6 +52,6 @@ def _number(value: float) -> str:
     return f"{rounded(round(value)):,}"
 
 
-def _range(values: Range, render: Callable[[float], str], unit: str = "") -> str:
+def _range(values: EstimateRange, render: Callable[[float], str], unit: str = "") -> str:
     low, likely, high = (render(each) for each in (values.low, values.likely, values.high))
     return f"{likely}{unit}" if low == likely == high else f"{low} to {high}{unit}, likely {likely}"

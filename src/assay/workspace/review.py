@@ -19,7 +19,7 @@ from assay.language.clean import clean_text
 from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
-from assay.store.runs.reviews import Review, State
+from assay.store.runs.reviews import Review, ReviewState
 from assay.workspace.ask import resume
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet, Steps
@@ -92,7 +92,7 @@ class ReviewService:
 
     def _why_not(self, review: Review, draft: _Draft) -> str:
         """Why somebody who may see the review cannot decide on it; empty if they can."""
-        if review.state is not State.waiting:
+        if review.state is not ReviewState.waiting:
             return NOT_WAITING.format(run=review.run)
         if self._is_own(review):
             return gate.OWN
@@ -102,7 +102,7 @@ class ReviewService:
         """Whether somebody else has to review it, since they asked it themselves. Until it is delivered they do not see the
         draft."""
         four_eyes = review.four_eyes or self.context.settings.review_four_eyes
-        return four_eyes and review.who == self.context.principal.id and review.state is not State.delivered
+        return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered
 
     def _latest(self, run: str) -> Review:
         review = reviews.latest(self.context.store, run)
@@ -126,7 +126,7 @@ class ReviewService:
         if held is None:
             raise gate.missing(review.run)  # whoever asked may not see it any more either
         cited = gate.cited_documents(run, held.answer)
-        mentioned = reviews.mentioned(store, review.run) | cited
+        mentioned = reviews.mentioned_documents(store, review.run) | cited
         hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
         if cited & hidden:
             raise gate.missing(review.run)
@@ -198,7 +198,7 @@ class ReviewService:
             )
         except StoreError:
             now = reviews.latest(store, run)
-            if now is not None and (now.id != review.id or now.state is not State.waiting):
+            if now is not None and (now.id != review.id or now.state is not ReviewState.waiting):
                 raise UserError(NOT_WAITING.format(run=run)) from None  # somebody else decided first
             raise
         return made
@@ -276,7 +276,7 @@ def _clean(words: str) -> str:
 def mark_base(context: WorkspaceContext, name: str, *, on: bool) -> None:
     """Decide whether answers that use this base wait for a reviewer. Only its owner may do so."""
     base = context.require_owner(context.scope().named(name))
-    reviews.mark(context.store, base.id, on=on)
+    reviews.set_review_required(context.store, base.id, on=on)
 
 
 async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
@@ -288,8 +288,8 @@ async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
     from assay.governance.review.webhook import Webhook, build_message
 
     hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
-    waiting = reviews.untold(context.store)
+    waiting = reviews.not_notified(context.store)
     for each in waiting:
         await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
-        reviews.told(context.store, each.id)
+        reviews.mark_notified(context.store, each.id)
     return len(waiting)

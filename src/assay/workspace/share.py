@@ -39,7 +39,7 @@ def share_base(context: WorkspaceContext, name: str, who: str, may: bool, by: st
 async def share_document(context: WorkspaceContext, document: str, who: str, may: bool, by: str = "") -> Access:
     """Give somebody access to a document, or take it away. The document has its own list of readers from then on."""
     base, entry = owned_document(context, document)
-    lists.change(context.store, base, entry, who, may, by or context.principal.id)
+    lists.set_access(context.store, base, entry, who, may, by or context.principal.id)
     await update_index(context, base)
     return document_access(context, document)
 
@@ -73,7 +73,7 @@ def owned_document(context: WorkspaceContext, document: str) -> tuple[Base, Entr
 async def update_index(context: WorkspaceContext, base: Base) -> bool:
     """Write the current access labels of documents to their rows in the index; False if that failed. Then the next change
     or the next add does it, and until then a search can only miss such a document."""
-    due = lists.owed(context.store, base)
+    due = lists.outdated_labels(context.store, base)
     if not due:
         return True
     try:
@@ -84,5 +84,5 @@ async def update_index(context: WorkspaceContext, base: Base) -> bool:
     except AssayError as error:
         log.warning("the index of %s does not know yet who may read what: %s", base.id, error)
         return False
-    lists.settled(context.store, due.items())
+    lists.mark_labels_written(context.store, due.items())
     return True

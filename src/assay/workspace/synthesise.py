@@ -15,7 +15,7 @@ from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store.documents import READY
 from assay.store.runs import forecasts, records, visibility
-from assay.store.runs.forecasts import Amount, Foreseen, Kind, Past
+from assay.store.runs.forecasts import Amount, PastWork, WorkEstimate, WorkKind
 from assay.synthesis import forecast as synthesis_forecast
 from assay.synthesis.forecast import SynthesisForecast
 from assay.synthesis.output import account as accounts
@@ -75,13 +75,13 @@ async def plan(context: WorkspaceContext, documents: Sequence[str], request: Syn
     allowed = model_roles.allowance(context.settings, synthesis=True)
     reached = forecast.reached_limits(context, ranges, allowed, "synthesis")
     reached = tuple(each for each in reached if each.ceiling.whose != "run")
-    work = WorkForecast(Kind.synthesise, brief.pipeline, ranges, reached, errors(past))
+    work = WorkForecast(WorkKind.synthesise, brief.pipeline, ranges, reached, errors(past))
     return replace(expected, notes=tuple(forecast_text.forecast_lines(work)))
 
 
 def _forecast(
     context: WorkspaceContext, brief: Brief, writer: RoleModel | None
-) -> tuple[SynthesisForecast, Foreseen, tuple[Past, ...]]:
+) -> tuple[SynthesisForecast, WorkEstimate, tuple[PastWork, ...]]:
     """The forecast, its ranges, and this person's earlier syntheses."""
     lengths = {entry.id: entry.characters for entry in context.sources()}
     price = model_roles.prices(context.settings)
@@ -93,7 +93,7 @@ def _forecast(
         price=lambda tokens_in, tokens_out: price(writer.model, tokens_in, tokens_out) if writer else 0.0,
         speed=forecast.model_speed(context, writer.model if writer else ""),
     )
-    past = forecasts.past(context.store, Kind.synthesise, context.principal.id, _alike(brief, writer))
+    past = forecasts.past_work(context.store, WorkKind.synthesise, context.principal.id, _alike(brief, writer))
     guess = Amount(expected.calls, expected.tokens_in + expected.tokens_out, expected.money, expected.seconds)
     ranges = foreseen(guess, past, {"documents": expected.documents, "questions": expected.questions})
     return replace(expected, foreseen=ranges), ranges, past
@@ -121,7 +121,7 @@ async def synthesise(context: WorkspaceContext, documents: Sequence[str], reques
     run = Run(records.begin(context.store, who, gated=context.settings.review_always), ())
     run = record(context, run, asked)
     _, ranges, _ = _forecast(context, brief, writer)
-    forecasts.begun(context.store, run.id, Kind.synthesise, who, _alike(brief, writer), ranges)
+    forecasts.add_forecast(context.store, run.id, WorkKind.synthesise, who, _alike(brief, writer), ranges)
     yield run, asked
     async for step in continue_run(context, run, roles):
         yield step
@@ -132,7 +132,7 @@ def account(context: WorkspaceContext, run: Run) -> Account:
     if run.asked.brief is None:
         raise UserError(f"Run {run.id} is a question, not a synthesis. `assay replay {run.id}` shows its answer.")
     if run.withheld:
-        raise UserError(visibility.ANSWER)
+        raise UserError(visibility.WITHHELD_ANSWER)
     if run.answer is None:
         raise UserError(f"Run {run.id} was not finished. `assay resume {run.id}` carries it on.")
     return accounts.account(run, context.document)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.core.types import Answer, Claim, Evidence
     from assay.evidence.assess import Assessor
     from assay.store.erasure import Backup
-    from assay.store.runs.forecasts import Foreseen, Kind
+    from assay.store.runs.forecasts import WorkEstimate, WorkKind
     from assay.store.runs.reviews import Review
 
 Steps = AsyncIterator[tuple[Run, Event]]  # each event, after it was recorded, with the run up to it
@@ -90,9 +90,9 @@ class ErasureReport:
 class WorkForecast:
     """What a piece of work is expected to take, which limits it may reach, and how good earlier forecasts were."""
 
-    kind: Kind
+    kind: WorkKind
     alike: str  # names the work it is compared with
-    foreseen: Foreseen
+    foreseen: WorkEstimate
     reached: tuple[Reached, ...] = ()
     errors: Mapping[str, Error] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        marked = reviews.marks(opened.store)
+        marked = reviews.bases_with_review(opened.store)
         rows = [
             {
                 "name": base.name,
@@ -44,12 +44,12 @@ def describe(
     name: Name, description: Annotated[str, typer.Argument(help="A sentence.")], workspace: Workspace = None
 ) -> None:
     """Say what a knowledge base is about."""
-    from assay.store.access.grants import base_named
+    from assay.store.access.grants import get_or_create_base
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
-        base_named(opened.store, name, opened.principal, whole(description))
+        get_or_create_base(opened.store, name, opened.principal, whole(description))
 
 
 class OnOff(StrEnum):

@@ -35,17 +35,17 @@ def add(
 ) -> None:
     """Add a person. Asks for a password, unless one comes on standard input."""
     from assay.core.access import LOCAL
-    from assay.store.access import handover, members
+    from assay.store.access import members, transfer
     from assay.workspace.facade import open_workspace
 
     name, groups = whole(name), list(map(whole, group or ()))
     with open_workspace(workspace, create=True) as opened:
-        members.free(opened.store, name)  # said before anybody types a password
+        members.check_unused(opened.store, name)  # said before anybody types a password
         password = None if no_password else _password(password_stdin)
         members.add(opened.store, name, groups, admin=admin, password=password)
         say(f"Added {name}.")
         if adopt and name != LOCAL.id:
-            count = handover.hand_over(opened.store, opened.cache, LOCAL.id, name)
+            count = transfer.transfer_ownership(opened.store, opened.cache, LOCAL.id, name)
             say(f"Theirs now: {_bases(count)}, with all runs and threads.")
 
 
@@ -114,7 +114,7 @@ def remove(
     yes: Yes = False,
 ) -> None:
     """Remove a person. Their keys and sessions end at once; what they own stays, or goes to somebody else."""
-    from assay.store.access import handover, members
+    from assay.store.access import members, transfer
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -124,7 +124,7 @@ def remove(
             typer.confirm(f"Remove {plain(member.name)!r}?", abort=True, err=True)
         members.remove(opened.store, member.name)
         if heir:
-            count = handover.hand_over(opened.store, opened.cache, member.name, heir)
+            count = transfer.transfer_ownership(opened.store, opened.cache, member.name, heir)
             say(f"{heir} has now: {_bases(count)}, with all runs and threads.")
         elif left := opened.for_principal(member.principal).scope().bases:
             own = [base.name for base in left if base.owner == member.name]

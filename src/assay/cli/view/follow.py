@@ -206,7 +206,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
             _remarks(opened, run)
         return typer.Exit(EXIT[run.answer.outcome])
     if run.withheld:
-        raise UserError(visibility.ANSWER)
+        raise UserError(visibility.WITHHELD_ANSWER)
     if run.held is not None:
         return _print_awaiting_review(opened, run, show)
     if run.rejected is not None:

@@ -29,7 +29,7 @@ from assay.governance.audit.seal import AuditContext, audit_context, seal
 from assay.store import documents
 from assay.store.database import Store
 from assay.store.runs import budgets, seals
-from assay.store.runs.chains import ROWS, Row
+from assay.store.runs.chains import ROWS, RecordRow
 from assay.store.runs.seals import Seal
 
 WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: the records say when things were
@@ -95,20 +95,20 @@ def build_bundle(context: AuditContext, seen: ExportView) -> bytes:
     return _zip_files(files)
 
 
-def _rows(context: AuditContext, run: str) -> list[Row]:
+def _rows(context: AuditContext, run: str) -> list[RecordRow]:
     with context.store.read() as connection:
         found = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
-        rows = [Row(*row) for row in found]
+        rows = [RecordRow(*row) for row in found]
     if not rows:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     return rows
 
 
-def _name(row: Row) -> str:
+def _name(row: RecordRow) -> str:
     return f"payloads/{row.seq:05}-{row.kind}.json"
 
 
-def _files(context: AuditContext, seen: ExportView, rows: list[Row]) -> Iterator[tuple[str, bytes]]:
+def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> Iterator[tuple[str, bytes]]:
     run = seen.run
     told = [row for row in rows if row.seq < len(run.events) and _may_export(row, run.events[row.seq], seen.texts)]
     line = ("run", "seq", "at", "kind", "digest", "prev", "hash", "n")
@@ -129,7 +129,7 @@ def _files(context: AuditContext, seen: ExportView, rows: list[Row]) -> Iterator
     yield "README.txt", README.format(name=run.id, version=__version__).encode()
 
 
-def _may_export(row: Row, event: Event, texts: Texts) -> bool:
+def _may_export(row: RecordRow, event: Event, texts: Texts) -> bool:
     """Whether a payload may go out as it stands: nothing in it was erased, withheld, or blanked for this person."""
     if row.body is None or isinstance(event, Withheld):
         return False
@@ -162,7 +162,7 @@ def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
             yield {"doc_id": document, "start": start, "end": end, "digest": covered, "text": words}
 
 
-def _proof(context: AuditContext, last: Row) -> dict[str, Any]:
+def _proof(context: AuditContext, last: RecordRow) -> dict[str, Any]:
     """The head that was signed soonest after the run's last record, and what leads from one to the other: digests of
     others' records, which tell nothing but how many there are."""
     key = context.signer.public

@@ -14,7 +14,7 @@ from assay.core.events import WORKSPACE, Erased
 from assay.store.database import Store
 from assay.store.dialect import empty_write_ahead
 from assay.store.runs import records
-from assay.store.runs.reviews import let_go
+from assay.store.runs.reviews import supersede
 from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
 from assay.store.schema import records as table
 
@@ -57,7 +57,7 @@ def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Ret
             for part in (payloads, mentions, forecasts):
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
             connection.execute(update(reviews).where(reviews.c.run.in_(batch)).values(note="", reasons=[]))
-            let_go(connection, batch)
+            supersede(connection, batch)
             _clear_titles(connection, batch)
             if gone:
                 records.note(connection, store, Erased(WHY.format(days=days), by, (), gone))

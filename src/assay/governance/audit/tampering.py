@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from assay.governance.audit import witness
 from assay.governance.audit.witness import MARK, WitnessLine
-from assay.store.runs.chains import Fault, What
+from assay.store.runs.chains import FaultKind, RecordFault
 
 
 class StoredRecord(NamedTuple):
@@ -29,25 +29,25 @@ class StoredRecord(NamedTuple):
 
 def classify_difference(
     connection: Connection, here: StoredRecord, line: WitnessLine, place: Path | None, size: int
-) -> Fault:
+) -> RecordFault:
     """The first place where store and witness differ. Everything before it is as it was; so what the witness says and the
     store does not have was removed, and the other way round it was put in. A record is known again by run and payload,
     whatever numbers it got since."""
     if (here.n, here.run, here.seq, here.mark) == (line.n, line.run, line.seq, line.mark):
-        return Fault(line.run, line.seq, What.changed, line.n)
+        return RecordFault(line.run, line.seq, FaultKind.changed, line.n)
     told = _in_witness(place, size, line, here) if place else (1, 0)
     ours = _in_store(connection, line.run, line.mark, line.n) >= told[0]
     theirs = told[1] > 0 and told[1] >= _in_store(connection, here.run, here.mark, line.n)
     if type(here.n) is not int or here.n < line.n:
-        return Fault(str(here.run), _int(here.seq), What.reordered if theirs else What.inserted, line.n)
+        return RecordFault(str(here.run), _int(here.seq), FaultKind.reordered if theirs else FaultKind.inserted, line.n)
     if not ours and not _any_left(connection, line.run):
-        return Fault(line.run, line.seq, What.run_removed, line.n)
+        return RecordFault(line.run, line.seq, FaultKind.run_removed, line.n)
     if not ours:
-        what = What.removed if theirs or here.n != line.n else What.changed
-        return Fault(line.run, line.seq, what, line.n)
+        what = FaultKind.removed if theirs or here.n != line.n else FaultKind.changed
+        return RecordFault(line.run, line.seq, what, line.n)
     if theirs:
-        return Fault(line.run, line.seq, What.reordered, line.n)
-    return Fault(str(here.run), _int(here.seq), What.inserted, line.n)
+        return RecordFault(line.run, line.seq, FaultKind.reordered, line.n)
+    return RecordFault(str(here.run), _int(here.seq), FaultKind.inserted, line.n)
 
 
 def _in_store(connection: Connection, run: str, mark: str, n: int) -> int:

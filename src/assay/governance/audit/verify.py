@@ -23,7 +23,17 @@ from assay.governance.audit.tampering import StoredRecord, classify_difference
 from assay.store.database import DAMAGED, Store
 from assay.store.dialect import DriverError
 from assay.store.runs import seals
-from assay.store.runs.chains import ROWS, Entry, Erasures, Fault, Row, What, erasures, link_of, run_faults
+from assay.store.runs.chains import (
+    ROWS,
+    Erasures,
+    FaultKind,
+    RecordFault,
+    RecordRow,
+    RunFlags,
+    erasures,
+    link_of,
+    run_faults,
+)
 from assay.store.runs.seals import Seal
 
 MOST = 100  # faults that are told; the first is the one that matters
@@ -50,7 +60,7 @@ class Verification:
     records: int
     runs: int
     erased: int  # payloads that are gone, with a note that says why
-    faults: tuple[Fault, ...]
+    faults: tuple[RecordFault, ...]
     sealed: LastSeal | None
     since: int
     witnessed: bool  # against a second place
@@ -86,8 +96,8 @@ def _verify(
     size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
         erased = erasures(connection, run)
-        found: list[Fault] = []
-        parted: Fault | None = None
+        found: list[RecordFault] = []
+        parted: RecordFault | None = None
         if run:
             found += _single_run_faults(connection, run, place, size, erased)
         else:
@@ -108,19 +118,19 @@ def _verify(
     )
 
 
-MISSING = frozenset({What.removed, What.cut_off, What.run_removed, What.payload_removed})
+MISSING = frozenset({FaultKind.removed, FaultKind.cut_off, FaultKind.run_removed, FaultKind.payload_removed})
 
 
-def _sort_faults(found: list[Fault], parted: Fault | None) -> tuple[Fault, ...]:
+def _sort_faults(found: list[RecordFault], parted: RecordFault | None) -> tuple[RecordFault, ...]:
     """One fault for each record, in the order of records. Up to where store and witness part (`parted`) no record is missing;
     and where a note on erasing is in doubt, so is what it may have named: such faults come after what they follow from."""
     doubts = [each.n for each in found if each is parted or each.run == WORKSPACE]
     first = min(doubts, default=0)
-    best: dict[tuple[str, int], Fault] = {}
+    best: dict[tuple[str, int], RecordFault] = {}
     for each in found:
         best.setdefault((each.run, each.seq), each)
 
-    def place(each: Fault) -> tuple[bool, int, bool]:
+    def place(each: RecordFault) -> tuple[bool, int, bool]:
         follows = each.what in MISSING and each is not parted and each.run != WORKSPACE
         return each.run == "", max(each.n, first) if follows else each.n, follows
 
@@ -145,7 +155,7 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
 # --- the chain over all records -------------------------------------------------------------------------------------
 
 
-def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[Fault]:
+def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that is not what the witness says, or, where that says nothing more, not what its link says."""
     told = witness.read_records(place, size) if place else iter(())
     link, before = START, 0
@@ -156,15 +166,17 @@ def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterat
             return
         link = link_of(row.n, row.hash, link) or ""
         if row.n != before + 1:
-            yield Fault(row.run, row.seq, What.reordered, LAST, f"it is number {row.n}, and {before + 1} is missing")
+            yield RecordFault(
+                row.run, row.seq, FaultKind.reordered, LAST, f"it is number {row.n}, and {before + 1} is missing"
+            )
             return
         if row.link != link:
-            yield Fault(row.run, row.seq, What.changed, row.n, "its link does not fit")
+            yield RecordFault(row.run, row.seq, FaultKind.changed, row.n, "its link does not fit")
             return
         before = row.n
     line = next(told, None)
     if line is not None:
-        yield Fault(line.run, line.seq, What.cut_off, line.n)
+        yield RecordFault(line.run, line.seq, FaultKind.cut_off, line.n)
 
 
 def _stored_records(connection: Connection) -> Iterator[StoredRecord]:
@@ -190,13 +202,13 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
 # --- the chain of each run ------------------------------------------------------------------------------------------
 
 
-def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -> Iterator[Fault]:
+def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -> Iterator[RecordFault]:
     listed = _entries(connection)
     listing = next(listed, None)
     every = connection.scalar(text("SELECT count(*) FROM records")) or 0
     done = 0
 
-    def counted(rows: Iterator[Row]) -> Iterator[Row]:
+    def counted(rows: Iterator[RecordRow]) -> Iterator[RecordRow]:
         nonlocal done
         for row in rows:
             done += 1
@@ -204,7 +216,7 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
                 say(done, every)
             yield row
 
-    rows = map(Row._make, _stream(connection, ROWS.format(where="")))
+    rows = map(RecordRow._make, _stream(connection, ROWS.format(where="")))
     for run, own in groupby(rows, key=itemgetter(0)):
         while listing is not None and _before(listing[0], run):
             yield from _without_records(*listing, erased)
@@ -220,7 +232,7 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
         listing = next(listed, None)
 
 
-def _without_records(run: str, entry: Entry, erased: Erasures) -> Iterator[Fault]:
+def _without_records(run: str, entry: Entry, erased: Erasures) -> Iterator[RecordFault]:
     """A run that was begun and got no further is none; one that was delivered must have records."""
     return run_faults(run, (), entry, erased) if entry.delivered else iter(())
 
@@ -234,10 +246,10 @@ def _before(left: Any, right: Any) -> bool:
 
 def _entries(connection: Connection) -> Iterator[tuple[str, Entry]]:
     rows = _stream(connection, "SELECT id, delivered, gated FROM runs ORDER BY id")
-    return ((run, Entry(bool(delivered), bool(gated))) for run, delivered, gated in rows)
+    return ((run, RunFlags(bool(delivered), bool(gated))) for run, delivered, gated in rows)
 
 
-def _stray_payloads(connection: Connection) -> Iterator[Fault]:
+def _stray_payloads(connection: Connection) -> Iterator[RecordFault]:
     """Payloads without a record."""
     found = connection.execute(
         text(
@@ -247,14 +259,14 @@ def _stray_payloads(connection: Connection) -> Iterator[Fault]:
         {"most": MOST},
     ).all()
     for run, seq in found:
-        yield Fault(run, seq, What.payload_inserted, LAST)
+        yield RecordFault(run, seq, FaultKind.payload_inserted, LAST)
 
 
 def _single_run_faults(
     connection: Connection, run: str, place: Path | None, size: int, erased: Erasures
-) -> Iterator[Fault]:
+) -> Iterator[RecordFault]:
     """The same for one run: its chain, and each of its records against the witness."""
-    rows = [Row(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
+    rows = [RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
     entry = connection.execute(text("SELECT delivered, gated FROM runs WHERE id = :run"), {"run": run}).first()
     own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
@@ -263,14 +275,20 @@ def _single_run_faults(
     for line in own:
         row = by_place.get(line.seq)
         if row is None:
-            what = What.run_removed if not rows else What.cut_off if line.seq > max(by_place) else What.removed
-            yield Fault(run, line.seq, what, line.n)
+            what = (
+                FaultKind.run_removed
+                if not rows
+                else FaultKind.cut_off
+                if line.seq > max(by_place)
+                else FaultKind.removed
+            )
+            yield RecordFault(run, line.seq, what, line.n)
             break
         if (row.n, row.hash) != (line.n, line.hash):
             here = StoredRecord(row.n, row.run, row.seq, row.hash, "", row.digest)
             yield classify_difference(connection, here, line, place, size)
             break
-    yield from run_faults(run, rows, Entry(bool(entry[0]), bool(entry[1])) if entry else None, erased)
+    yield from run_faults(run, rows, RunFlags(bool(entry[0]), bool(entry[1])) if entry else None, erased)
 
 
 # --- signed heads ---------------------------------------------------------------------------------------------------
@@ -278,7 +296,7 @@ def _single_run_faults(
 
 def _check_heads(
     connection: Connection, place: Path | None, size: int, key: str
-) -> tuple[LastSeal | None, list[Fault]]:
+) -> tuple[LastSeal | None, list[RecordFault]]:
     """The last signed head, and what is wrong with any of them."""
     wrong: list[str] = []
     workspace = seals.identity(connection)
@@ -319,8 +337,8 @@ def _last_valid_seal(
     return last
 
 
-def _as_faults(wrong: list[str]) -> list[Fault]:
-    return [Fault("", number, What.seal, 0, words) for number, words in enumerate(wrong)]
+def _as_faults(wrong: list[str]) -> list[RecordFault]:
+    return [RecordFault("", number, FaultKind.seal, 0, words) for number, words in enumerate(wrong)]
 
 
 def _counts(connection: Connection, run: str) -> tuple[int, int, int]:

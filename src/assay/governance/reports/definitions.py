@@ -36,7 +36,7 @@ from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, Thres
 from assay.store.database import Store
 from assay.store.runs import figures as store_figures
 from assay.store.runs import records
-from assay.store.runs.figures import Foreseen, Spent
+from assay.store.runs.figures import ForecastOutcome, Spent
 
 # The kinds of records that a report needs; reports that are not listed need every record.
 NEEDS = {ReportKind.tools: ("Asked", "Decided", "ToolRan"), ReportKind.overrides: ("Reviewed",)}
@@ -46,7 +46,7 @@ def build_report(store: Store, kind: ReportKind, since: str = "", until: str = "
     """A report on the runs that began from `since` to `until`, both days included, of everybody or of one person. The
     report on health always covers the last days, as the alert rules do."""
     if kind is ReportKind.forecasts:
-        return forecasts_report(store_figures.foreseen(store, since, until, who))
+        return forecasts_report(store_figures.forecast_outcomes(store, since, until, who))
     if kind is ReportKind.health:
         since, until = (date.fromisoformat(store.now()[:10]) - timedelta(days=DAYS - 1)).isoformat(), ""
     runs = list(figures(store_figures.facts(store, since, until, who, NEEDS.get(kind, ()))))
@@ -65,7 +65,7 @@ def build_report(store: Store, kind: ReportKind, since: str = "", until: str = "
 
 def build_run_account(store: Store, run: Run) -> Report:
     """The account of one run. The caller must have checked that it may be shown."""
-    own = next(iter(figures(store_figures.of_run(store, run.id))), RunFigures(run.id))
+    own = next(iter(figures(store_figures.facts_of_run(store, run.id))), RunFigures(run.id))
     return run_account(run, own, store_figures.spent_by(store, run.id), list(records.faults(store, run.id)))
 
 
@@ -345,7 +345,7 @@ FORECASTS: tuple[ReportField[ForecastAccuracy], ...] = (
 )
 
 
-def forecasts_report(forecasts: Sequence[Foreseen]) -> Report:
+def forecasts_report(forecasts: Sequence[ForecastOutcome]) -> Report:
     """By kind of work and by measure: how often the outcome was within the forecast, and how far off it was."""
     kinds = group_by(forecasts, lambda each: each.kind)
     rows = [ForecastAccuracy(kind, measure, kinds[kind]) for kind in sorted(kinds) for measure in MEASURES]

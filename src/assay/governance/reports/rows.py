@@ -11,7 +11,7 @@ from statistics import mean
 from assay.governance.reports.figures import RunFigures
 from assay.governance.reports.report import find_outliers, group_by, iso_week, iso_weeks, median_or_none, share
 from assay.governance.reports.thresholds import BY_NAME
-from assay.store.runs.figures import Foreseen, Spent
+from assay.store.runs.figures import ForecastOutcome, Spent
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class ForecastAccuracy:
 
     kind: str
     measure: str
-    forecasts: Sequence[Foreseen]
+    forecasts: Sequence[ForecastOutcome]
 
     @cached_property
     def outcomes(self) -> list[tuple[float, float, float, float]]:

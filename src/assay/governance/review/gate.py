@@ -80,7 +80,7 @@ def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answe
     policy = parse_policy(settings)
 
     def reasons(run: Run, answer: Answer) -> tuple[str, ...]:
-        found = review_reasons(run, answer, policy, lambda ids: reviews.marked(store, ids))
+        found = review_reasons(run, answer, policy, lambda ids: reviews.reviewed_bases_of(store, ids))
         return found or ((BEGUN,) if reviews.is_gated(store, run.id) else ())
 
     return reasons
@@ -89,5 +89,6 @@ def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answe
 def may_need_review(store: Store, settings: Settings, run: str) -> bool:
     """Whether the answer of a run waits for a reviewer, or may still have to. Then whoever asked does not see the draft."""
     return reviews.is_gated(store, run) or (
-        not reviews.is_delivered(store, run) and (not parse_policy(settings).idle or bool(reviews.marks(store)))
+        not reviews.is_delivered(store, run)
+        and (not parse_policy(settings).idle or bool(reviews.bases_with_review(store)))
     )

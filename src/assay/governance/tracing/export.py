@@ -34,7 +34,7 @@ async def export_spans(store: Store, settings: Settings, run: Run, since: int) -
 
         import httpx
 
-        times = figures.moments(store, run.id)
+        times = figures.record_times(store, run.id)
         body = to_otlp(build_spans(run, times, since), __version__)
         trusted = ssl.create_default_context(cafile=settings.ca_bundle or None)
         async with httpx.AsyncClient(timeout=PATIENCE, verify=trusted, proxy=settings.proxy or None) as client:

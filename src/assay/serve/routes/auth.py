@@ -70,7 +70,7 @@ async def sign_in(given: LoginRequest, request: Request, response: Response, ser
         raise HTTPException(401, "That name and password do not go together.")
     server.limits.tries.right(given.name, address)
     seconds = server.workspace.settings.serve_session_hours * 3600
-    token, csrf = await asyncio.to_thread(tokens.begin, store, member.name, seconds)
+    token, csrf = await asyncio.to_thread(tokens.begin_session, store, member.name, seconds)
     response.set_cookie(
         COOKIE, token, max_age=int(seconds), path="/", secure=server.serving.secure, httponly=True, samesite="lax"
     )
@@ -81,7 +81,7 @@ async def sign_in(given: LoginRequest, request: Request, response: Response, ser
 def sign_out(request: Request, server: CurrentServer, who: CurrentPerson) -> Response:
     """Sign out: the session ends here and in the browser."""
     if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
-        tokens.end(server.workspace.store, token)
+        tokens.end_session(server.workspace.store, token)
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, path="/", secure=server.serving.secure, httponly=True, samesite="lax")
     return response

@@ -26,7 +26,7 @@ from assay.serve.uploading.multipart import receive_files
 from assay.serve.views.document_views import base_view, document_summary
 from assay.store import document_list, jobs
 from assay.store.access import grants
-from assay.store.access.grants import Taken
+from assay.store.access.grants import NameTaken
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 
 router = APIRouter(
@@ -72,8 +72,8 @@ def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
 def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
-        base = grants.make(workspace.store, new.name, workspace.principal, new.description, new.group)
-    except Taken as taken:
+        base = grants.create_base(workspace.store, new.name, workspace.principal, new.description, new.group)
+    except NameTaken as taken:
         raise HTTPException(409, str(taken)) from taken
     return base_view(base, None, workspace.principal)
 
@@ -162,5 +162,5 @@ def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
 def _into(workspace: Workspace, name: str) -> Base:
     """Where files go: a base that is there and theirs. Only the usual one is made by sending something to it."""
     if name == DEFAULT_BASE:
-        grants.base_named(workspace.store, name, workspace.principal)
+        grants.get_or_create_base(workspace.store, name, workspace.principal)
     return writable_base(workspace, name)

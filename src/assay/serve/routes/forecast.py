@@ -10,7 +10,7 @@ from assay.serve.schemas.document_schemas import RangesView, RangeView
 from assay.serve.schemas.run_schemas import AskRequest, ResponseModel, error_responses
 from assay.serve.state import CurrentWorkspace
 from assay.serve.views.request_options import ask_options
-from assay.store.runs.forecasts import Foreseen, Range
+from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.workspace.forecast_text import forecast_lines
 
 router = APIRouter(
@@ -76,7 +76,7 @@ async def forecast(request: AskRequest, workspace: CurrentWorkspace) -> Forecast
     )
 
 
-def ranges(expected: Foreseen) -> RangesView:
+def ranges(expected: WorkEstimate) -> RangesView:
     return RangesView(
         calls=_range(expected.calls),
         tokens=_range(expected.tokens),
@@ -85,5 +85,5 @@ def ranges(expected: Foreseen) -> RangesView:
     )
 
 
-def _range(found: Range) -> RangeView:
+def _range(found: EstimateRange) -> RangeView:
     return RangeView(low=round(found.low, 6), likely=round(found.likely, 6), high=round(found.high, 6))

@@ -167,7 +167,7 @@ def run_events(
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
     # Says that there is none, while that can still be said.
-    history.standing(workspace.store, run, workspace.principal.id, workspace.scope())
+    history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
         return EventListResponse(events=_events(workspace, run, seen))
@@ -218,7 +218,7 @@ def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = A
     """A delivered answer as a text, a page, data, or a list of what it cites."""
     found = workspace.run(run)
     if found.withheld:
-        raise UserError(visibility.ANSWER)
+        raise UserError(visibility.WITHHELD_ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
     cited = render.citations(found.answer, found.evidence, workspace.document)
@@ -297,7 +297,8 @@ async def _load_view(server: Server, workspace: Workspace, run: str) -> RunView:
 
 async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
     return run_views.run_summary(
-        history.standing(workspace.store, run, workspace.principal.id, workspace.scope()), server.live.under_way(run)
+        history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope()),
+        server.live.under_way(run),
     )
 
 

@@ -18,7 +18,7 @@ from assay.ingest.pipeline import DocumentReader, Progress
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
 from assay.store import documents, jobs
-from assay.store.jobs import File, Job
+from assay.store.jobs import Job, JobFile
 from assay.workspace.context import ORIGINALS
 from assay.workspace.facade import Workspace
 
@@ -44,7 +44,7 @@ class RunningJob:
     cancelled: bool = False
     passages: int = 0
     began: float = field(default_factory=time.monotonic)
-    ended: list[File] = field(default_factory=list)
+    ended: list[JobFile] = field(default_factory=list)
 
     def hear(self, progress: Progress) -> None:
         """Called by the pipeline; nothing is written here."""
@@ -54,7 +54,7 @@ class RunningJob:
             return
         numbers = self.left[told.path]
         report = {"status": told.status, "why": told.why, "title": told.title, "pages": told.pages}
-        self.ended.append(File(numbers.pop(0), told.path, 0, told.outcome, {**report, "passages": told.passages}))
+        self.ended.append(JobFile(numbers.pop(0), told.path, 0, told.outcome, {**report, "passages": told.passages}))
         if not numbers:
             del self.left[told.path]
 

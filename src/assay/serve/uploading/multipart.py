@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from assay.ingest.parsed import Status
 from assay.language.clean import clean_text
 from assay.serve.uploading.ingest_job import FULL
-from assay.store.jobs import File
+from assay.store.jobs import JobFile
 
 FIELD = "files"
 PIECE = 1 << 20  # bytes that are taken from the network before they are written
@@ -32,7 +32,7 @@ class InvalidForm(Exception):
     """What came is not a form with files."""
 
 
-async def receive_files(request: Request, folder: Path, most_bytes: int) -> list[File]:
+async def receive_files(request: Request, folder: Path, most_bytes: int) -> list[JobFile]:
     """Every file of the request, on disk under its number, or the reason why it is not. What is wrong with the request as a
     whole is said, and then nothing of it counts."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
@@ -74,7 +74,7 @@ class UploadForm:
 
     def __init__(self, boundary: bytes, folder: Path, most_bytes: int) -> None:
         self._folder, self._most = folder, most_bytes
-        self._files: list[File] = []
+        self._files: list[JobFile] = []
         self._headers: dict[str, bytes] = {}
         self._header, self._value = b"", b""
         self._open: BinaryIO | None = None
@@ -96,7 +96,7 @@ class UploadForm:
     def take(self, piece: bytes) -> None:
         self._parser.write(piece)
 
-    def finish(self) -> list[File]:
+    def finish(self) -> list[JobFile]:
         """What has arrived, once it is safe on disk."""
         self._parser.finalize()
         if not self._ended:
@@ -155,12 +155,12 @@ class UploadForm:
         number = len(self._files)
         if self._open is None:
             (self._folder / str(number)).unlink(missing_ok=True)
-            self._files.append(File(number, self._name, self._size, "failed", too_large(self._size, self._most)))
+            self._files.append(JobFile(number, self._name, self._size, "failed", too_large(self._size, self._most)))
             return
         self._open.flush()
         os.fsync(self._open.fileno())
         self.close()
-        self._files.append(File(number, self._name, self._size))
+        self._files.append(JobFile(number, self._name, self._size))
 
     def _form_ends(self) -> None:
         self._ended = True

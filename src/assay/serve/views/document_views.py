@@ -9,7 +9,7 @@ from assay.core.types import UPLOAD, Hit
 from assay.serve.schemas.document_schemas import BaseView, DocumentSummary, FileReportView, HitView, JobState, JobView
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
-from assay.store.jobs import File, Job
+from assay.store.jobs import Job, JobFile
 
 FEW = 3  # files that have to be done before anybody can tell how long the others will take
 
@@ -69,7 +69,7 @@ def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
     )
 
 
-def job_view(job: Job, files: Sequence[File]) -> JobView:
+def job_view(job: Job, files: Sequence[JobFile]) -> JobView:
     return JobView(
         id=job.id,
         kind="ingest",
@@ -93,7 +93,7 @@ def _left(job: Job) -> float | None:
     return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
 
 
-def file_report(file: File) -> FileReportView:
+def file_report(file: JobFile) -> FileReportView:
     told = file.report
     return FileReportView(
         name=file.name,

@@ -30,30 +30,30 @@ from assay.serve.schemas.run_schemas import (
     UsageView,
 )
 from assay.store.runs import budgets, history, records, visibility
-from assay.store.runs.history import Standing
+from assay.store.runs.history import RunProgress
 from assay.workspace.facade import Workspace
 
 Library = Callable[[str], Document | None]
 
 
-def run_summary(standing: Standing, under_way: bool) -> RunSummary:
+def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:
     """A run at a glance."""
-    asked = standing.asked
+    asked = progress.asked
     return RunSummary(
-        id=standing.id,
+        id=progress.id,
         kind="synthesis" if asked and asked.brief else "question",
         question=asked.question if asked else "",
-        started=standing.started,
-        state=_state(standing, under_way),
-        outcome=Outcome(standing.outcome) if standing.outcome else None,
+        started=progress.started,
+        state=_state(progress, under_way),
+        outcome=Outcome(progress.outcome) if progress.outcome else None,
         mode=asked.mode if asked else Mode.balanced,
         thread=asked.thread if asked else "",
     )
 
 
-def _state(standing: Standing, under_way: bool) -> RunState:
+def _state(progress: RunProgress, under_way: bool) -> RunState:
     """The same as `live.state_of`, from the last record alone."""
-    match standing.last:
+    match progress.last:
         case "Answered":
             return RunState.delivered
         case _ if under_way:
@@ -62,10 +62,10 @@ def _state(standing: Standing, under_way: bool) -> RunState:
             return RunState.waiting
         case "AwaitingReview":
             return RunState.held
-        case "Reviewed" if standing.rejected:
+        case "Reviewed" if progress.rejected:
             return RunState.rejected
         case "Failed":
-            return RunState.cancelled if standing.error == CANCELLED else RunState.failed
+            return RunState.cancelled if progress.error == CANCELLED else RunState.failed
         case _:
             return RunState.parked
 
@@ -76,12 +76,12 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     run = workspace.run_for_asker(run.id, run)
     asked, waiting, failed = run.asked, run.waiting, run.failed
     scope = workspace.scope()
-    standing = history.standing(workspace.store, run.id, workspace.principal.id, scope)
+    progress = history.run_progress(workspace.store, run.id, workspace.principal.id, scope)
     return RunView(
         id=run.id,
         kind="synthesis" if asked.brief else "question",
         question=run.question,
-        started=standing.started,
+        started=progress.started,
         state=run_state(run, under_way),
         outcome=run.answer.outcome if run.answer else None,
         mode=asked.mode,
@@ -99,7 +99,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         rejected=RejectionView(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
         reviewed=_approval(run),
         answer=answer_view(run.answer, run.evidence, library) if run.answer else None,
-        withheld=visibility.ANSWER if run.withheld else "",
+        withheld=visibility.WITHHELD_ANSWER if run.withheld else "",
         evidence=()
         if asked.brief  # that of a synthesis is in its account
         else evidence_view(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),
@@ -110,7 +110,7 @@ def _held(workspace: Workspace, run: Run) -> PendingReviewView | None:
     if run.held is None:
         return None
     return PendingReviewView(
-        reasons=run.held.reasons, since=records.moment(workspace.store, run.id, len(run.events) - 1)
+        reasons=run.held.reasons, since=records.recorded_at(workspace.store, run.id, len(run.events) - 1)
     )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 from assay.core.access import Base
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
-from assay.store.access.grants import grant_of, grantable
+from assay.store.access.grants import check_grantee, grant_of
 from assay.store.database import Store
 from assay.store.dialect import insert_new, insert_or_replace
 from assay.store.documents import PENDING, READY, Entry
@@ -21,7 +21,9 @@ from assay.store.runs import records
 from assay.store.schema import documents, facts, grants
 
 LIST = "l"  # what the label of a list begins with; a base's id begins otherwise
-OWED = "relabel "  # facts so named: documents whose rows in the index still have an old label; their value is the base
+OUTDATED = (
+    "relabel "  # facts so named: documents whose rows in the index still have an old label; their value is the base
+)
 
 
 def has_own_list(entry: Entry) -> bool:
@@ -34,10 +36,10 @@ def readers(store: Store, base: Base, entry: Entry) -> list[str]:
         return sorted(_listed(connection, entry.label), key=lambda name: (name != grant_of(base), name))
 
 
-def change(store: Store, base: Base, entry: Entry, name: str, may: bool, by: str) -> None:
+def set_access(store: Store, base: Base, entry: Entry, name: str, may: bool, by: str) -> None:
     """Somebody may read a document from now on, or may not any more. The first change gives it a list of its own, which
     begins with everybody who may read its base."""
-    grantable(name)
+    check_grantee(name)
     if name == grant_of(base) and not may:
         raise UserError(f"The document belongs to {name!r}; they go on seeing it.")
     with store.write() as connection:
@@ -66,35 +68,35 @@ def reset(store: Store, base: Base, entry: Entry, by: str) -> None:
             return
         before, after = set(_listed(connection, label)), set(_listed(connection, base.id))
         _put_label(connection, entry, base.id)
-        tidy(connection)
+        remove_unused_lists(connection)
         for name in sorted(before ^ after):
             records.note(connection, store, Granted(entry.id, name, name in after, by))
 
 
-def tidy(connection: Connection) -> None:
+def remove_unused_lists(connection: Connection) -> None:
     """Lists that no document has any more are taken away."""
     used = select(documents.c.label).where(documents.c.label.startswith(LIST))
     connection.execute(delete(grants).where(grants.c.label.startswith(LIST), grants.c.label.not_in(used)))
 
 
-def owed(store: Store, base: Base) -> dict[str, str]:
+def outdated_labels(store: Store, base: Base) -> dict[str, str]:
     """Documents whose rows in the index may have an old label, with the label that they have now."""
     with store.read() as connection:
         rows = connection.execute(
             select(documents.c.id, documents.c.label)
-            .join(facts, facts.c.name == OWED + documents.c.id)
+            .join(facts, facts.c.name == OUTDATED + documents.c.id)
             .where(documents.c.base == base.id)
         )
         return {row.id: row.label for row in rows}
 
 
-def settled(store: Store, done: Iterable[tuple[str, str]]) -> None:
+def mark_labels_written(store: Store, done: Iterable[tuple[str, str]]) -> None:
     """The index has these labels now. One that was changed again meanwhile is still owed."""
     with store.write() as connection:
         for document, label in done:
             still = select(documents.c.id).where(documents.c.id == document, documents.c.label != label)
             if connection.scalar(still) is None:
-                connection.execute(delete(facts).where(facts.c.name == OWED + document))
+                connection.execute(delete(facts).where(facts.c.name == OUTDATED + document))
 
 
 def _label(connection: Connection, entry: Entry) -> str:
@@ -119,6 +121,6 @@ def _put_label(connection: Connection, entry: Entry, label: str) -> None:
     place = (documents.c.base == entry.base) & (documents.c.uri == entry.uri)
     connection.execute(update(documents).where(place).values(label=label))
     indexed = select(documents.c.id).where(place, documents.c.state.in_((READY, PENDING)))
-    rows = [{"name": OWED + each, "value": entry.base} for each in connection.scalars(indexed)]
+    rows = [{"name": OUTDATED + each, "value": entry.base} for each in connection.scalars(indexed)]
     if rows:
         connection.execute(insert_or_replace(facts), rows)

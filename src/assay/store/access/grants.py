@@ -35,10 +35,10 @@ def scope_of(store: Store, principal: Principal) -> Scope:
 def _scope(connection: Connection, principal: Principal) -> Scope:
     labels = frozenset(connection.scalars(_LABELS, {"names": sorted(principal.names)}))
     rows = connection.execute(_BASES, {"labels": sorted(labels)})
-    return Scope(principal.id, told_apart([Base(*row) for row in rows], principal.id), labels)
+    return Scope(principal.id, with_distinct_names([Base(*row) for row in rows], principal.id), labels)
 
 
-def told_apart(found: list[Base], who: str) -> tuple[Base, ...]:
+def with_distinct_names(found: list[Base], who: str) -> tuple[Base, ...]:
     """Bases by the names that this person knows them by: where several have the same, whoever else owns one is named too."""
     often = Counter(base.name for base in found)
     named = (
@@ -54,24 +54,24 @@ def _with_owner(base: Base, taken: Container[str]) -> str:
     return f"{name} {base.id}" if name in taken else name
 
 
-class Taken(UserError):
+class NameTaken(UserError):
     """This person knows a base by that name already."""
 
 
-def make(store: Store, name: str, principal: Principal, description: str = "", group: str = "") -> Base:
+def create_base(store: Store, name: str, principal: Principal, description: str = "", group: str = "") -> Base:
     """A new base: the person's, or that of a group they are in. A base's own label is its id."""
     with store.write() as connection:
-        if _known(connection, name, principal) is not None:
+        if _find(connection, name, principal) is not None:
             raise _taken(name)
-        return _made(store, connection, name, principal, description, group)
+        return _create(store, connection, name, principal, description, group)
 
 
-def base_named(store: Store, name: str, principal: Principal, description: str = "") -> Base:
+def get_or_create_base(store: Store, name: str, principal: Principal, description: str = "") -> Base:
     """The base that this person may fill under that name; made, as their own, when there is none."""
     with store.write() as connection:
-        found = _known(connection, name, principal)
+        found = _find(connection, name, principal)
         if found is None:
-            return _made(store, connection, name, principal, description, "")
+            return _create(store, connection, name, principal, description, "")
         if not principal.owns(found):
             raise UserError(f"The knowledge base {name!r} is not yours to change.")
         if description:
@@ -86,11 +86,13 @@ def describe(store: Store, base: Base, description: str) -> Base:
     return replace(base, description=description)
 
 
-def _known(connection: Connection, name: str, principal: Principal) -> Base | None:
+def _find(connection: Connection, name: str, principal: Principal) -> Base | None:
     return next((base for base in _scope(connection, principal).bases if base.name == name), None)
 
 
-def _made(store: Store, connection: Connection, name: str, principal: Principal, description: str, group: str) -> Base:
+def _create(
+    store: Store, connection: Connection, name: str, principal: Principal, description: str, group: str
+) -> Base:
     if not name or name != name.strip() or len(name) > 100 or any(not sign.isprintable() for sign in name):
         raise UserError(f"{name!r} cannot be the name of a knowledge base. Use up to 100 printable characters.")
     if group and group not in principal.groups:
@@ -105,8 +107,8 @@ def _made(store: Store, connection: Connection, name: str, principal: Principal,
     return base
 
 
-def _taken(name: str) -> Taken:
-    return Taken(f"There is a knowledge base called {name!r} already. Choose another name.")
+def _taken(name: str) -> NameTaken:
+    return NameTaken(f"There is a knowledge base called {name!r} already. Choose another name.")
 
 
 def grant_of(base: Base) -> str:
@@ -116,7 +118,7 @@ def grant_of(base: Base) -> str:
 
 def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
     """Let somebody (`user:…`), or everybody in a group (`group:…`), read a base from now on."""
-    grantable(name)
+    check_grantee(name)
     with store.write() as connection:
         new = connection.execute(insert_new(grants).values(label=base.id, name=name))
         if new.rowcount:
@@ -125,7 +127,7 @@ def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
 
 def stop_sharing(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
     """From the next question on they do not see it. Who owns a base goes on seeing it."""
-    grantable(name)
+    check_grantee(name)
     if name == grant_of(base):
         raise UserError(f"The knowledge base {base.name!r} belongs to {name!r}; they go on seeing it.")
     with store.write() as connection:
@@ -143,7 +145,7 @@ def shared_with(store: Store, base: Base) -> list[str]:
         return sorted(names, key=lambda name: (name != grant_of(base), name))
 
 
-def grantable(name: str) -> None:
+def check_grantee(name: str) -> None:
     if not any(name.startswith(kind) and len(name) > len(kind) for kind in (USER, GROUP)):
         raise UserError(f"Access is given to user:NAME or group:NAME, not to {name!r}.")
 

@@ -39,19 +39,19 @@ class Member:
 _MEMBERS = select(members.c.name, members.c.groups, members.c.admin, members.c.created)
 
 
-def fits(name: str) -> bool:
+def is_valid_name(name: str) -> bool:
     """Whether a person or a group can be called that: a grant is written `user:` or `group:` and the name."""
     return 0 < len(name) <= 100 and name == name.strip() and ":" not in name and name.isprintable()
 
 
-def fits_group(name: str) -> bool:
+def is_valid_group_name(name: str) -> bool:
     """A group's name stands in a list with others, too."""
-    return fits(name) and "," not in name
+    return is_valid_name(name) and "," not in name
 
 
-def free(store: Store, name: str) -> None:
+def check_unused(store: Store, name: str) -> None:
     """Say so where nobody new can be called that."""
-    if not fits(name):
+    if not is_valid_name(name):
         raise UserError(f"{name!r} cannot be the name of a user. Use up to 100 printable characters, and no colon.")
     if named(store, name) is not None:
         raise UserError(f"There is a user called {name!r} already. `assay user change` changes them.")
@@ -61,9 +61,9 @@ def add(
     store: Store, name: str, groups: Iterable[str] = (), *, admin: bool = False, password: str | None = None
 ) -> Member:
     """A new person. Without a password they come in with an API key only."""
-    free(store, name)
-    hashed = "" if password is None else _hashed(_long_enough(password))
-    member = Member(name, tuple(_fitting(groups)), admin, store.now())
+    check_unused(store, name)
+    hashed = "" if password is None else _hash_password(_check_length(password))
+    member = Member(name, tuple(_valid_groups(groups)), admin, store.now())
     with store.write() as connection:
         connection.execute(
             insert(members).values(
@@ -80,20 +80,20 @@ def listing(store: Store) -> list[Member]:
 
 def named(store: Store, name: str) -> Member | None:
     with store.read() as connection:
-        return _found(connection, name)
+        return _find(connection, name)
 
 
 def known(store: Store, name: str) -> Member:
     """The person of that name, whom somebody has named and who has to be there."""
     member = named(store, name)
     if member is None:
-        raise _nobody(name)
+        raise _no_such_user(name)
     return member
 
 
 def set_groups(store: Store, name: str, groups: Iterable[str]) -> None:
     """From the next request on they see what these groups see, and nothing else."""
-    _change(store, name, {"groups": _fitting(groups)})
+    _change(store, name, {"groups": _valid_groups(groups)})
 
 
 def set_admin(store: Store, name: str, admin: bool) -> None:
@@ -102,14 +102,14 @@ def set_admin(store: Store, name: str, admin: bool) -> None:
 
 def set_password(store: Store, name: str, password: str) -> None:
     """Whoever was signed in with the old one is not any more."""
-    _change(store, name, {"password": _hashed(_long_enough(password))})
+    _change(store, name, {"password": _hash_password(_check_length(password))})
 
 
 def remove(store: Store, name: str) -> None:
     """Their keys and sessions end at once, and what others let them read is closed to them. What they own stays."""
     with store.write() as connection:
-        if _found(connection, name) is None:
-            raise _nobody(name)
+        if _find(connection, name) is None:
+            raise _no_such_user(name)
         connection.execute(delete(keys).where(keys.c.who == name))
         connection.execute(delete(sessions).where(sessions.c.who == name))
         owned = select(bases.c.id).where(bases.c.owner == name)
@@ -128,14 +128,14 @@ def check_password(store: Store, name: str, password: str) -> Member | None:
 
 def _change(store: Store, name: str, values: Mapping[str, object]) -> None:
     with store.write() as connection:
-        if _found(connection, name) is None:
-            raise _nobody(name)
+        if _find(connection, name) is None:
+            raise _no_such_user(name)
         connection.execute(update(members).where(members.c.name == name).values(dict(values)))
         if "password" in values:
             connection.execute(delete(sessions).where(sessions.c.who == name))
 
 
-def _found(connection: Connection, name: str) -> Member | None:
+def _find(connection: Connection, name: str) -> Member | None:
     row = connection.execute(_MEMBERS.where(members.c.name == name)).first()
     return _member(row) if row else None
 
@@ -144,33 +144,33 @@ def _member(row: Row[Any, Any, Any, Any]) -> Member:
     return Member(row.name, tuple(row.groups), row.admin, row.created)
 
 
-def _nobody(name: str) -> Missing:
+def _no_such_user(name: str) -> Missing:
     return Missing(f"There is no user called {name!r}. `assay user list` shows them.")
 
 
-def _fitting(groups: Iterable[str]) -> list[str]:
+def _valid_groups(groups: Iterable[str]) -> list[str]:
     chosen = sorted(set(groups))
     for group in chosen:
-        if not fits_group(group):
+        if not is_valid_group_name(group):
             raise UserError(
                 f"{group!r} cannot be the name of a group. Use up to 100 printable characters, and no colon or comma."
             )
     return chosen
 
 
-def _long_enough(password: str) -> str:
+def _check_length(password: str) -> str:
     if len(password) < SHORTEST:
         raise UserError(f"A password needs at least {SHORTEST} characters.")
     return password
 
 
-def _derived(password: str, salt: bytes) -> bytes:
+def _derive_key(password: str, salt: bytes) -> bytes:
     return hashlib.scrypt(password.encode(errors="replace"), salt=salt, n=COST, r=BLOCK, p=LANES, maxmem=MEMORY)
 
 
-def _hashed(password: str) -> str:
+def _hash_password(password: str) -> str:
     salt = secrets.token_bytes(16)
-    return f"scrypt${COST}${BLOCK}${LANES}${salt.hex()}${_derived(password, salt).hex()}"
+    return f"scrypt${COST}${BLOCK}${LANES}${salt.hex()}${_derive_key(password, salt).hex()}"
 
 
 _DUMMY = f"scrypt${COST}${BLOCK}${LANES}${'00' * 16}${'00' * 64}"  # fits no password

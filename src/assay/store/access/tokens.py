@@ -32,7 +32,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A browser that a member has signed in with."""
 
     member: Member
@@ -78,7 +78,7 @@ def revoke(store: Store, key: str) -> Key:
     return Key(*row)
 
 
-def who_has(store: Store, key: str) -> Member | None:
+def member_with_key(store: Store, key: str) -> Member | None:
     """Whose key this is, as of now."""
     digest = _digest(key)
     with store.read() as connection:
@@ -94,7 +94,7 @@ def who_has(store: Store, key: str) -> Member | None:
     return Member(row.name, tuple(row.groups), row.admin, row.joined)
 
 
-def begin(store: Store, who: str, seconds: float) -> tuple[str, str]:
+def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
     """A session: what the browser keeps in its cookie, and what it has to send along with every change."""
     token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), store.now()
     with store.write() as connection:
@@ -107,7 +107,7 @@ def begin(store: Store, who: str, seconds: float) -> tuple[str, str]:
     return token, csrf
 
 
-def find(store: Store, token: str) -> Session | None:
+def find_session(store: Store, token: str) -> BrowserSession | None:
     """The session, while it lasts."""
     with store.read() as connection:
         row = connection.execute(
@@ -117,15 +117,15 @@ def find(store: Store, token: str) -> Session | None:
         ).first()
     if row is None or row.expires <= store.now():
         return None
-    return Session(Member(row.name, tuple(row.groups), row.admin, row.joined), row.csrf, row.expires)
+    return BrowserSession(Member(row.name, tuple(row.groups), row.admin, row.joined), row.csrf, row.expires)
 
 
-def end(store: Store, token: str) -> None:
+def end_session(store: Store, token: str) -> None:
     with store.write() as connection:
         connection.execute(delete(sessions).where(sessions.c.digest == _digest(token)))
 
 
-def end_all(store: Store, who: str) -> None:
+def end_all_sessions(store: Store, who: str) -> None:
     """Whoever is signed in under this name is not any more."""
     with store.write() as connection:
         connection.execute(delete(sessions).where(sessions.c.who == who))

@@ -15,21 +15,21 @@ from assay.core.types import Usage
 from assay.store.database import Store
 from assay.store.schema import spending
 
-WRITES = "write"  # the role for which the price of the draft is set aside
+WRITE_ROLE = "write"  # the role for which the price of the draft is set aside
 SHARE = 0.25  # of the seconds that a person has left in a day: what one request may take of them
 SHORTEST = 1.0  # seconds in which something can be asked
-LATELY = 200  # requests that say how fast a model is
-CENT = 1e-9  # sums of money are not exact; by less than this nothing is passed
+RECENT_REQUESTS = 200  # requests that say how fast a model is
+ROUNDING = 1e-9  # sums of money are not exact; by less than this nothing is passed
 
 
-class State(StrEnum):
+class SpendingState(StrEnum):
     reserved = "reserved"  # the request may be out
     settled = "settled"  # its reply is there
     lost = "lost"  # the process died before it came: it counts at what was reserved
     aside = "aside"  # kept for the final draft
 
 
-class What(StrEnum):
+class Quantity(StrEnum):
     """What is counted."""
 
     calls = "calls"
@@ -38,7 +38,7 @@ class What(StrEnum):
     seconds = "seconds"
 
 
-class Whose(StrEnum):
+class CeilingScope(StrEnum):
     """For whom, or for what, a ceiling holds."""
 
     call = "call"
@@ -48,16 +48,16 @@ class Whose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class CeilingReached:
     """The ceiling that a request would pass."""
 
-    what: What
-    whose: Whose
+    what: Quantity
+    whose: CeilingScope
     most: float
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpendingReservation:
     """A request that may leave, and take so many seconds."""
 
     id: int
@@ -81,7 +81,7 @@ class Ceilings:
 
 
 # Spelt once: putting a statement together takes longer than running it.
-_PLACE = insert(spending).returning(spending.c.id)
+_INSERT = insert(spending).returning(spending.c.id)
 _SETTLE = (
     update(spending)
     .where(spending.c.id == bindparam("place"))
@@ -100,41 +100,44 @@ def reserve(
     ceilings: Ceilings,
     day: str,
     seconds: float = 0.0,
-) -> Place | Over:
+) -> SpendingReservation | CeilingReached:
     """A place for one request, or the ceiling that it would pass.
 
     Writing may use what its run has set aside, which is then given back; nothing else may. Of the seconds that a person has
     left a request gets a part, so that one that may take long does not keep others from being asked; writing gets all.
     """
     if ceilings.call_tokens and tokens > ceilings.call_tokens:
-        return Over(What.tokens, Whose.call, ceilings.call_tokens)
-    writes = role == WRITES
+        return CeilingReached(Quantity.tokens, CeilingScope.call, ceilings.call_tokens)
+    writes = role == WRITE_ROLE
     with store.write() as connection:
-        over = _passes(connection, who, run, tokens, money, ceilings, day, own_aside=writes)
+        over = _ceiling_reached(connection, who, run, tokens, money, ceilings, day, own_aside=writes)
         if over is not None:
             return over
         if ceilings.day_seconds:
             left = ceilings.day_seconds - _seconds(connection, who, day)
             seconds = min(seconds, left if writes else left * SHARE)
             if seconds < SHORTEST:
-                return Over(What.seconds, Whose.day, ceilings.day_seconds)
+                return CeilingReached(Quantity.seconds, CeilingScope.day, ceilings.day_seconds)
         if writes:
             connection.execute(delete(spending).where(_aside_of(run)))
         kept = seconds if ceilings.day_seconds else 0.0  # where nobody counts seconds, none are reserved
-        return Place(_insert(connection, State.reserved, who, run, role, model, tokens, money, day, kept), seconds)
+        id = _insert(connection, SpendingState.reserved, who, run, role, model, tokens, money, day, kept)
+        return SpendingReservation(id, seconds)
 
 
-def set_aside(store: Store, who: str, run: str, tokens: int, money: float, ceilings: Ceilings, day: str) -> bool:
+def reserve_for_draft(
+    store: Store, who: str, run: str, tokens: int, money: float, ceilings: Ceilings, day: str
+) -> bool:
     """Keep the price of the final draft, in the place of what the run kept before; False where even that is too much."""
     with store.write() as connection:
         connection.execute(delete(spending).where(_aside_of(run)))
-        if _passes(connection, who, run, tokens, money, ceilings, day, own_aside=False) is not None:
+        if _ceiling_reached(connection, who, run, tokens, money, ceilings, day, own_aside=False) is not None:
             return False
-        _insert(connection, State.aside, who, run, WRITES, "", tokens, money, day)
+        _insert(connection, SpendingState.aside, who, run, WRITE_ROLE, "", tokens, money, day)
         return True
 
 
-def give_back(connection: Connection, run: str) -> None:
+def release_draft(connection: Connection, run: str) -> None:
     """The run has ended: what it kept for a draft is free again."""
     connection.execute(delete(spending).where(_aside_of(run)))
 
@@ -146,7 +149,7 @@ def settle(store: Store, id: int, usage: Usage) -> None:
             _SETTLE,
             {
                 "place": id,
-                "state": State.settled.value,
+                "state": SpendingState.settled.value,
                 "calls": usage.calls,
                 "tokens_in": usage.tokens_in,
                 "tokens_out": usage.tokens_out,
@@ -159,16 +162,18 @@ def settle(store: Store, id: int, usage: Usage) -> None:
 def release(store: Store, id: int) -> None:
     """The request never left."""
     with store.write() as connection:
-        connection.execute(delete(spending).where(spending.c.id == id, spending.c.state == State.reserved.value))
+        connection.execute(
+            delete(spending).where(spending.c.id == id, spending.c.state == SpendingState.reserved.value)
+        )
 
 
-def lost(store: Store, run: str) -> int:
+def mark_lost(store: Store, run: str) -> int:
     """What a dead process had reserved for this run is lost, and goes on counting. How many requests that were."""
     with store.write() as connection:
         return connection.execute(
             update(spending)
-            .where(spending.c.run == run, spending.c.state == State.reserved.value)
-            .values(state=State.lost.value)
+            .where(spending.c.run == run, spending.c.state == SpendingState.reserved.value)
+            .values(state=SpendingState.lost.value)
         ).rowcount
 
 
@@ -188,44 +193,44 @@ def spent_by_all(store: Store, day: str) -> Usage:
     return _used(store, spending.c.day == day)
 
 
-def in_words(over: Over, tokens: int, money: float) -> str:
+def describe_ceiling(over: CeilingReached, tokens: int, money: float) -> str:
     """Which ceiling it is, for the person who asked."""
     whose = {
-        Whose.call: "one request may take",
-        Whose.run: "this run may take",
-        Whose.day: "one person may use in a day",
-        Whose.all: "all together may use in a day",
+        CeilingScope.call: "one request may take",
+        CeilingScope.run: "this run may take",
+        CeilingScope.day: "one person may use in a day",
+        CeilingScope.all: "all together may use in a day",
     }[over.whose]
-    if over.what is What.calls:
+    if over.what is Quantity.calls:
         return f"one request more would pass the {over.most:,.0f} requests that {whose}"
-    if over.what is What.seconds:
+    if over.what is Quantity.seconds:
         return f"of the {over.most:,.0f} seconds of models' time that {whose} too few are left"
-    if over.what is What.money:
+    if over.what is Quantity.money:
         return f"${money:.4f} more would pass the ${over.most:,.4f} that {whose}"
     return f"{tokens:,} tokens more would pass the {over.most:,.0f} tokens that {whose}"
 
 
-_SETTLED = spending.c.state == State.settled.value
+_SETTLED = spending.c.state == SpendingState.settled.value
 _TOKENS = case((_SETTLED, spending.c.tokens_in + spending.c.tokens_out), else_=spending.c.reserved_tokens)
 _MONEY = case((_SETTLED, spending.c.money), else_=spending.c.reserved_money)
 
 
-def paid_to(store: Store, model: str, who: str) -> Usage:
+def recent_usage(store: Store, model: str, who: str) -> Usage:
     """What a person has asked of a model of late, as far as its replies came back: how fast it is."""
     latest = (
         select(spending.c.id)
         .where(spending.c.who == who, spending.c.model == model, _SETTLED)
         .order_by(spending.c.day.desc(), spending.c.id.desc())  # as the index has it
-        .limit(LATELY)
+        .limit(RECENT_REQUESTS)
     )
     return _used(store, spending.c.id.in_(latest))
 
 
 def _aside_of(run: str) -> ColumnElement[bool]:
-    return and_(spending.c.run == run, spending.c.state == State.aside.value)
+    return and_(spending.c.run == run, spending.c.state == SpendingState.aside.value)
 
 
-def _passes(
+def _ceiling_reached(
     connection: Connection,
     who: str,
     run: str,
@@ -234,24 +239,24 @@ def _passes(
     ceilings: Ceilings,
     day: str,
     own_aside: bool,
-) -> Over | None:
+) -> CeilingReached | None:
     """The first ceiling that so much more would pass; what the run has set aside counts unless it is about to be used."""
     asked = (1, tokens, money)
     for whose, of, most in (
-        (Whose.run, spending.c.run == run, (ceilings.run_calls, ceilings.run_tokens, ceilings.run_money)),
+        (CeilingScope.run, spending.c.run == run, (ceilings.run_calls, ceilings.run_tokens, ceilings.run_money)),
         (
-            Whose.day,
+            CeilingScope.day,
             and_(spending.c.who == who, spending.c.day == day),
             (ceilings.day_calls, ceilings.day_tokens, ceilings.day_money),
         ),
-        (Whose.all, spending.c.day == day, (0, ceilings.all_tokens, ceilings.all_money)),
+        (CeilingScope.all, spending.c.day == day, (0, ceilings.all_tokens, ceilings.all_money)),
     ):
         if not any(most):
             continue
         used = _sums(connection, of, run, own_aside)
-        for what, already, more, ceiling in zip(What, used, asked, most, strict=False):
-            if ceiling and already + more > ceiling + (CENT if what is What.money else 0):
-                return Over(what, whose, ceiling)
+        for what, already, more, ceiling in zip(Quantity, used, asked, most, strict=False):
+            if ceiling and already + more > ceiling + (ROUNDING if what is Quantity.money else 0):
+                return CeilingReached(what, whose, ceiling)
     return None
 
 
@@ -272,7 +277,7 @@ def _sums(connection: Connection, of: ColumnElement[bool], run: str, own_aside: 
 
 def _insert(
     connection: Connection,
-    state: State,
+    state: SpendingState,
     who: str,
     run: str,
     role: str,
@@ -285,7 +290,7 @@ def _insert(
     row = {"who": who, "run": run, "role": role, "model": model, "day": day, "state": state.value, "calls": 1}
     price = {"reserved_tokens": tokens, "reserved_money": money}
     taken = {"tokens_in": 0, "tokens_out": 0, "money": 0.0, "seconds": seconds}
-    made = connection.execute(_PLACE, row | price | taken)
+    made = connection.execute(_INSERT, row | price | taken)
     return int(made.scalar_one())
 
 
@@ -299,6 +304,6 @@ def _used(store: Store, of: ColumnElement[bool]) -> Usage:
                 func.sum(spending.c.tokens_out),
                 func.sum(_MONEY),
                 func.sum(spending.c.seconds),
-            ).where(of, spending.c.state != State.aside.value)
+            ).where(of, spending.c.state != SpendingState.aside.value)
         ).one()
     return Usage(int(row[0] or 0), int(row[1] or 0), int(row[2] or 0), float(row[3] or 0.0), float(row[4] or 0.0))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from json.encoder import encode_basestring as _spelt
+from json.encoder import encode_basestring as _quote
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -18,7 +18,7 @@ from assay.core.events import WORKSPACE, Decision
 from assay.core.events.upgrade import current_kind
 
 
-class What(StrEnum):
+class FaultKind(StrEnum):
     """What was done to a record."""
 
     changed = "changed"
@@ -34,28 +34,28 @@ class What(StrEnum):
     seal = "seal"  # a signed head, here or in the second place
 
 
-WORDS = {
-    What.changed: "{record} was changed",
-    What.removed: "{record} is missing",
-    What.inserted: "{record} was put in afterwards",
-    What.reordered: "{record} is not in its place",
-    What.cut_off: "{record} and what came after it are cut off",
-    What.run_removed: "{record} is missing, with its whole run",
-    What.payload_changed: "the payload of {record} was changed",
-    What.payload_removed: "the payload of {record} is missing, and nothing on record says that it was erased",
-    What.payload_inserted: "there is a payload of {record} that does not belong there",
-    What.unapproved: "{record} was delivered without a reviewer's approval of exactly that",
-    What.seal: "the signed heads do not hold",
+FAULT_TEXTS = {
+    FaultKind.changed: "{record} was changed",
+    FaultKind.removed: "{record} is missing",
+    FaultKind.inserted: "{record} was put in afterwards",
+    FaultKind.reordered: "{record} is not in its place",
+    FaultKind.cut_off: "{record} and what came after it are cut off",
+    FaultKind.run_removed: "{record} is missing, with its whole run",
+    FaultKind.payload_changed: "the payload of {record} was changed",
+    FaultKind.payload_removed: "the payload of {record} is missing, and nothing on record says that it was erased",
+    FaultKind.payload_inserted: "there is a payload of {record} that does not belong there",
+    FaultKind.unapproved: "{record} was delivered without a reviewer's approval of exactly that",
+    FaultKind.seal: "the signed heads do not hold",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RecordFault:
     """One record, by run and place in it, and what was done to it. `n` is its place among all records, 0 for none."""
 
     run: str
     seq: int
-    what: What
+    what: FaultKind
     n: int = 0
     detail: str = ""
 
@@ -66,11 +66,11 @@ class Fault:
     @property
     def words(self) -> str:
         """Without the run, for whoever looks at one."""
-        told = WORDS[self.what].format(record=f"record {self.seq}")
+        told = FAULT_TEXTS[self.what].format(record=f"record {self.seq}")
         return f"{told} ({self.detail})" if self.detail else told
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """A record as it stands in the store, with its payload; values of any type, since anybody may have written them."""
 
     run: str
@@ -90,7 +90,7 @@ ROWS = (
 )
 
 
-class Entry(NamedTuple):
+class RunFlags(NamedTuple):
     """What the list of runs says of one."""
 
     delivered: bool
@@ -100,11 +100,11 @@ class Entry(NamedTuple):
 # The same spelling as `codec.dumps` has for these lists, put together by hand: a verification spells millions.
 
 
-def hash_of(row: Row) -> str | None:
+def hash_of(row: RecordRow) -> str | None:
     """What a record's hash should be; none where it holds what no record could."""
     try:
-        words = ",".join(map(_spelt, (row.at, row.kind, row.digest, row.prev)))
-        return digest_of(f"[{_spelt(row.run)},{row.seq:d},{words}]")
+        words = ",".join(map(_quote, (row.at, row.kind, row.digest, row.prev)))
+        return digest_of(f"[{_quote(row.run)},{row.seq:d},{words}]")
     except (TypeError, ValueError):
         return None
 
@@ -112,7 +112,7 @@ def hash_of(row: Row) -> str | None:
 def link_of(n: int, hash: str, before: str) -> str | None:
     """The same for its link among all records."""
     try:
-        return digest_of(f"[{n:d},{_spelt(hash)},{_spelt(before)}]")
+        return digest_of(f"[{n:d},{_quote(hash)},{_quote(before)}]")
     except (TypeError, ValueError):
         return None
 
@@ -183,7 +183,7 @@ def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
 # --- the chain of one run -------------------------------------------------------------------------------------------
 
 
-def run_faults(run: str, rows: Iterable[Row], entry: Entry | None, erased: Erasures) -> Iterator[Fault]:
+def run_faults(run: str, rows: Iterable[RecordRow], entry: RunFlags | None, erased: Erasures) -> Iterator[RecordFault]:
     """What is wrong with one run's records, in order: after a gap nothing more can be told."""
     prev, place, last = START, 0, None
     approved: set[str] = set()
@@ -191,14 +191,14 @@ def run_faults(run: str, rows: Iterable[Row], entry: Entry | None, erased: Erasu
     over = ""
     for row in rows:
         if row.seq != place:
-            yield Fault(run, place, What.removed, _number(row.n))
+            yield RecordFault(run, place, FaultKind.removed, _number(row.n))
             return
         n = _number(row.n)
         fault = _fault_of(row, prev, erased)
         if fault is not None:
-            yield Fault(run, place, fault, n)
+            yield RecordFault(run, place, fault, n)
         elif over:
-            yield Fault(run, place, What.inserted, n, over)
+            yield RecordFault(run, place, FaultKind.inserted, n, over)
         elif (kind := current_kind(row.kind)) in ("AwaitingReview", "Reviewed", "Answered") and row.body is not None:
             told = _object(row.body)
             gated |= kind == "AwaitingReview"
@@ -207,34 +207,34 @@ def run_faults(run: str, rows: Iterable[Row], entry: Entry | None, erased: Erasu
             elif row.kind == "Reviewed" and told.get("decision") == Decision.reject:
                 over = "the run was rejected before"
             elif row.kind == "Answered" and gated and told.get("seal") not in approved and not erased.spans.get(run):
-                yield Fault(run, place, What.unapproved, n)
+                yield RecordFault(run, place, FaultKind.unapproved, n)
         if row.kind == "Answered" and not over:
             over = "the run was delivered before"
         prev, place, last = row.hash, place + 1, row
-    yield from _ending(run, place, last, entry)
+    yield from _end_faults(run, place, last, entry)
 
 
-def _ending(run: str, place: int, last: Row | None, entry: Entry | None) -> Iterator[Fault]:
+def _end_faults(run: str, place: int, last: RecordRow | None, entry: RunFlags | None) -> Iterator[RecordFault]:
     answered = last is not None and last.kind == "Answered"
     n = _number(last.n) if last else 0
     if entry is None:
-        yield Fault(run, 0, What.run_removed, n, "it is not in the list of runs")
+        yield RecordFault(run, 0, FaultKind.run_removed, n, "it is not in the list of runs")
     elif entry.delivered and not answered:
-        yield Fault(run, place, What.cut_off, n + 1, "the run was delivered")
+        yield RecordFault(run, place, FaultKind.cut_off, n + 1, "the run was delivered")
     elif answered and not entry.delivered:
-        yield Fault(run, place - 1, What.changed, n, "the list of runs says that it was not delivered")
+        yield RecordFault(run, place - 1, FaultKind.changed, n, "the list of runs says that it was not delivered")
 
 
-def _fault_of(row: Row, prev: str, erased: Erasures) -> What | None:
+def _fault_of(row: RecordRow, prev: str, erased: Erasures) -> FaultKind | None:
     made = hash_of(row)
     if made is None or made != row.hash or row.prev != prev:
-        return What.changed
+        return FaultKind.changed
     if row.body is None:
         doubtful = erased.doubtful and row.run != WORKSPACE  # the notes themselves are never erased
-        return None if doubtful or erased.names(row.run, row.seq) else What.payload_removed
+        return None if doubtful or erased.names(row.run, row.seq) else FaultKind.payload_removed
     if digest_of(row.body) != row.digest:
-        return What.payload_changed
-    return What.payload_inserted if row.run in erased.spans and erased.names(row.run, row.seq) else None
+        return FaultKind.payload_changed
+    return FaultKind.payload_inserted if row.run in erased.spans and erased.names(row.run, row.seq) else None
 
 
 def _number(n: Any) -> int:

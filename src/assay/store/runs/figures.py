@@ -14,7 +14,7 @@ from assay.core.events import WORKSPACE
 from assay.core.events.upgrade import current_kind, stored_kinds
 from assay.store.database import Store
 from assay.store.dialect import json_length, json_value
-from assay.store.runs.budgets import State
+from assay.store.runs.budgets import SpendingState
 from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
 
 AT_ONCE = 20_000  # records that are read in one go
@@ -49,7 +49,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ForecastOutcome:
     """A forecast, and what came of it: `foreseen` by name low, likely and high, `came` by name what it was."""
 
     run: str
@@ -68,7 +68,7 @@ def _size(path: str) -> ColumnElement[Any]:
 
 
 _SEARCHES = and_(_size("$.seeks") == 0, _of("$.hops") == 0, _of("$.recalls") == 0)
-TOLD: dict[str, tuple[Any, Any, Any]] = {
+COUNTED_FIELDS: dict[str, tuple[Any, Any, Any]] = {
     # how it was asked · the place from which it was done here, where it goes on from another run · a model, or a synthesis
     "Asked": (
         _of("$.mode"),
@@ -85,11 +85,11 @@ TOLD: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-def _told(place: int) -> ColumnElement[Any]:
-    return case(*((records.c.kind == kind, fields[place]) for kind, fields in TOLD.items()), else_=null())
+def _counted_field(place: int) -> ColumnElement[Any]:
+    return case(*((records.c.kind == kind, fields[place]) for kind, fields in COUNTED_FIELDS.items()), else_=null())
 
 
-_COUNTED = records.c.kind.in_(tuple(TOLD))  # of the others the payload is not looked at
+_COUNTED = records.c.kind.in_(tuple(COUNTED_FIELDS))  # of the others the payload is not looked at
 _FACTS = (
     select(
         records.c.n,
@@ -99,9 +99,9 @@ _FACTS = (
         records.c.seq,
         records.c.at,
         records.c.kind,
-        _told(0).label("one"),
-        _told(1).label("two"),
-        _told(2).label("three"),
+        _counted_field(0).label("one"),
+        _counted_field(1).label("two"),
+        _counted_field(2).label("three"),
         and_(payloads.c.run.is_(None), _COUNTED).label("erased"),
     )
     .join(runs, runs.c.id == records.c.run)
@@ -123,20 +123,20 @@ def facts(
             yield Fact._make(row)._replace(kind=current_kind(row.kind))
 
 
-def of_run(store: Store, run: str) -> Iterator[Fact]:
+def facts_of_run(store: Store, run: str) -> Iterator[Fact]:
     """Every record of one run, in order."""
     with store.read() as connection:
         for row in connection.execute(_FACTS.where(runs.c.id == run).order_by(records.c.seq)):
             yield Fact._make(row)._replace(kind=current_kind(row.kind))
 
 
-def moments(store: Store, run: str) -> list[str]:
+def record_times(store: Store, run: str) -> list[str]:
     """When each record of a run was made, in order."""
     with store.read() as connection:
         return list(connection.scalars(select(records.c.at).where(records.c.run == run).order_by(records.c.seq)))
 
 
-def after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
+def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
     """The records after the nth of all, in order."""
     with store.read() as connection:
         rows = connection.execute(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))
@@ -170,9 +170,9 @@ def spent_by_role(store: Store) -> dict[str, Spent]:
 
 
 def _sums(by: ColumnElement[Any]) -> Any:
-    paid = spending.c.state != State.aside.value
-    unsettled = case((spending.c.state == State.settled.value, 0), else_=spending.c.reserved_tokens)
-    money = case((spending.c.state == State.settled.value, spending.c.money), else_=spending.c.reserved_money)
+    paid = spending.c.state != SpendingState.aside.value
+    unsettled = case((spending.c.state == SpendingState.settled.value, 0), else_=spending.c.reserved_tokens)
+    money = case((spending.c.state == SpendingState.settled.value, spending.c.money), else_=spending.c.reserved_money)
     return (
         select(
             by,
@@ -187,7 +187,7 @@ def _sums(by: ColumnElement[Any]) -> Any:
     )
 
 
-def foreseen(store: Store, since: str = "", until: str = "", who: str | None = None) -> list[Foreseen]:
+def forecast_outcomes(store: Store, since: str = "", until: str = "", who: str | None = None) -> list[ForecastOutcome]:
     """Forecasts of what was begun in a time, oldest first; everybody's, or one person's."""
     limits = [forecasts.c.at >= since] if since else []
     limits += [forecasts.c.at < f"{until}\x7f"] if until else []
@@ -195,21 +195,21 @@ def foreseen(store: Store, since: str = "", until: str = "", who: str | None = N
         limits.append(forecasts.c.who == who)
     with store.read() as connection:
         rows = connection.execute(select(forecasts).where(*limits).order_by(forecasts.c.at, forecasts.c.run)).all()
-    return [Foreseen(row.run, row.kind, row.at, _plain(row.foreseen) or {}, _plain(row.came)) for row in rows]
+    return [ForecastOutcome(row.run, row.kind, row.at, _plain(row.foreseen) or {}, _plain(row.came)) for row in rows]
 
 
 def _plain(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def waiting(store: Store) -> int:
+def count_waiting(store: Store) -> int:
     """How many answers wait for a reviewer."""
     with store.read() as connection:
         found = select(func.count()).select_from(reviews).where(reviews.c.state == literal("waiting"))
         return int(connection.scalar(found) or 0)
 
 
-def under_way(store: Store) -> int:
+def count_under_way(store: Store) -> int:
     """How many runs a server carries on."""
     with store.read() as connection:
         return int(connection.scalar(select(func.count()).select_from(underway)) or 0)

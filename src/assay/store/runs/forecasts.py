@@ -15,14 +15,14 @@ from assay.store.schema import forecasts
 LATEST = 100  # of one kind, that say how good forecasts are
 
 
-class Kind(StrEnum):
+class WorkKind(StrEnum):
     ask = "ask"
     synthesise = "synthesise"
     add = "add"
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class EstimateRange:
     """Four of five should come to something between `low` and `high`, half of them to less than `likely`."""
 
     low: float
@@ -41,28 +41,28 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class WorkEstimate:
     """`guess` is what the counts alone come to; the ranges are that, put right by what such work took before."""
 
     guess: Amount
-    calls: Range
-    tokens: Range
-    seconds: Range
-    money: Range | None = None
+    calls: EstimateRange
+    tokens: EstimateRange
+    seconds: EstimateRange
+    money: EstimateRange | None = None
     from_runs: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastWork:
     """A piece of work that has ended: what was foreseen, and what it came to."""
 
-    foreseen: Foreseen
+    foreseen: WorkEstimate
     came: Amount
 
 
-def begun(
-    store: Store, run: str, kind: Kind, who: str, alike: str, foreseen: Foreseen, came: Amount | None = None
+def add_forecast(
+    store: Store, run: str, kind: WorkKind, who: str, alike: str, foreseen: WorkEstimate, came: Amount | None = None
 ) -> None:
     """Keep what is expected; with what it came to, where that is known already. `alike` names what is compared with each
     other: a mode and its model, say."""
@@ -73,14 +73,14 @@ def begun(
         )
 
 
-def ended(connection: Connection, run: str, came: Amount) -> None:
+def add_outcome(connection: Connection, run: str, came: Amount) -> None:
     """Keep what it took, once; of a run that was never foreseen, nothing."""
     connection.execute(
         update(forecasts).where(forecasts.c.run == run, forecasts.c.came.is_(None)).values(came=to_json(came))
     )
 
 
-def past(store: Store, kind: Kind, who: str, alike: str) -> tuple[Past, ...]:
+def past_work(store: Store, kind: WorkKind, who: str, alike: str) -> tuple[PastWork, ...]:
     """The latest work of this person that was like this, and has ended. What others did changes nothing here."""
     alike_of = (forecasts.c.who == who, forecasts.c.kind == kind.value, forecasts.c.alike == alike)
     latest = (
@@ -91,4 +91,4 @@ def past(store: Store, kind: Kind, who: str, alike: str) -> tuple[Past, ...]:
     )
     with store.read() as connection:
         rows = connection.execute(latest).all()
-    return tuple(Past(from_json(Foreseen, row.foreseen), from_json(Amount, row.came)) for row in rows)
+    return tuple(PastWork(from_json(WorkEstimate, row.foreseen), from_json(Amount, row.came)) for row in rows)

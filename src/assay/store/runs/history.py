@@ -19,11 +19,11 @@ from assay.store.runs import budgets, visibility
 from assay.store.schema import payloads, records, runs
 
 CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
-STANDS = {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}
+STATES = {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RunOverview:
     """`state` is the outcome of a delivered run; else waiting, held, rejected, failed or unfinished. Where it spoke of a
     document that was erased, or that this person may not read any more, it is `withheld`."""
 
@@ -43,7 +43,7 @@ class Past:
         return self.stopped in CUT_SHORT and self.usage.calls > 0
 
 
-def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[Past]:
+def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[RunOverview]:
     """A person's runs, newest first."""
     newest = select(runs.c.id).where(runs.c.who == who).order_by(runs.c.started.desc(), runs.c.id).limit(limit)
     wanted = and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq)
@@ -56,9 +56,9 @@ def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[Past]
     )
     with store.read() as connection:
         found = [list(each) for _, each in groupby(connection.execute(rows).all(), key=lambda row: row.id)]
-        hidden = visibility.among(connection, {each[0].id for each in found}, scope)
+        hidden = visibility.hidden_runs(connection, {each[0].id for each in found}, scope)
     return [
-        Past(
+        RunOverview(
             first.id,
             first.started,
             asked.question if asked else "",
@@ -85,7 +85,7 @@ def _asked(body: str | None) -> Asked | None:
 def _state(kind: str, body: str | None) -> str:
     if kind == "Answered":
         return json.loads(body)["answer"]["outcome"] if body else "withheld"
-    return "rejected" if _rejected(kind, body) else STANDS.get(current_kind(kind), "unfinished")
+    return "rejected" if _rejected(kind, body) else STATES.get(current_kind(kind), "unfinished")
 
 
 def _rejected(kind: str, body: str | None) -> bool:
@@ -110,7 +110,7 @@ def routes(store: Store, who: str) -> Iterator[Route]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunProgress:
     """Where a run stands, from its first and its last record alone. Of one that spoke of a document that was erased, or that
     this person may not read any more, little is told: its end is `withheld`."""
 
@@ -126,7 +126,7 @@ class Standing:
 
 def page(
     store: Store, who: str, scope: Scope, after: str = "", limit: int = 50, synthesis: bool | None = None
-) -> tuple[list[Standing], str]:
+) -> tuple[list[RunProgress], str]:
     """A person's runs, newest first, from after this place on; and the place to go on from, empty at the end. Where it is
     said, only syntheses, or only questions."""
     started, _, run = after.partition(PLACE)
@@ -136,7 +136,7 @@ def page(
     if synthesis is not None:
         has = exists().where(payloads.c.run == runs.c.id, payloads.c.seq == 0, payloads.c.body.contains(BRIEF))
         which &= has if synthesis else ~has
-    found = _standings(store, which, limit + 1, scope)
+    found = _progress_of(store, which, limit + 1, scope)
     more = found[limit - 1] if len(found) > limit else None
     return found[:limit], f"{more.started}{PLACE}{more.id}" if more else ""
 
@@ -147,15 +147,15 @@ BRIEF = (
 PLACE = "~"  # parts a place in a list: when, and which of those
 
 
-def standing(store: Store, run: str, who: str, scope: Scope) -> Standing:
+def run_progress(store: Store, run: str, who: str, scope: Scope) -> RunProgress:
     """How a run of this person stands."""
-    found = _standings(store, and_(runs.c.id == run, runs.c.who == who), 1, scope)
+    found = _progress_of(store, and_(runs.c.id == run, runs.c.who == who), 1, scope)
     if not found:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     return found[0]
 
 
-def _standings(store: Store, which: ColumnElement[bool], limit: int, scope: Scope) -> list[Standing]:
+def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Scope) -> list[RunProgress]:
     first, last = records.alias("first"), records.alias("last")
     chosen = (  # one that was cut off before its question was on record is none yet
         select(runs.c.id, runs.c.started)
@@ -180,9 +180,9 @@ def _standings(store: Store, which: ColumnElement[bool], limit: int, scope: Scop
     )
     with store.read() as connection:
         found = connection.execute(rows).all()
-        hidden = visibility.among(connection, {row.id for row in found}, scope)
+        hidden = visibility.hidden_runs(connection, {row.id for row in found}, scope)
         return [
-            Standing(
+            RunProgress(
                 row.id,
                 row.started,
                 _asked(row.asked),

@@ -30,7 +30,7 @@ from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs import reviews, visibility
-from assay.store.runs.chains import ROWS, Entry, Row, erasures, run_faults
+from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, run_faults
 from assay.store.schema import mentions, payloads, records, runs
 
 # Spelt once: putting a statement together takes longer than running it.
@@ -108,19 +108,19 @@ def append(
         check(connection)
         match event:
             case AwaitingReview():
-                reviews.hold(connection, store, run, event)
+                reviews.add_waiting(connection, store, run, event)
             case Reviewed():
                 reviews.decide(connection, store, run, event, hours)
             case Answered():
                 reviews.deliver(connection, store, run, event.seal)
-                _as_it_waited(connection, run, event)
+                _check_approved(connection, run, event)
                 connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
             case _:
                 pass
         return _put(connection, store, run, seq, last.hash if last else START, event)
 
 
-def _as_it_waited(connection: Connection, run: str, answered: Answered) -> None:
+def _check_approved(connection: Connection, run: str, answered: Answered) -> None:
     """What is delivered under a seal is, sign for sign, what waited under it; what it cost may have grown."""
     if answered.seal is None:
         return
@@ -156,13 +156,13 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
     if spoken_of := sorted(documents_in(plain)):
         connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
     if isinstance(event, Narrowed):
-        visibility.put_aside(connection, run)
-    if run != WORKSPACE and visibility.owes_erasure(connection, run, spoken_of):
+        visibility.clear_erasure_mark(connection, run)
+    if run != WORKSPACE and visibility.must_erase(connection, run, spoken_of):
         note(
             connection, store, Erased(LATE, "", (), {run: (seq,)})
         )  # words that were erased meanwhile never reach the disk
         if isinstance(event, AwaitingReview):
-            reviews.let_go(connection, [run])  # nobody can look at it
+            reviews.supersede(connection, [run])  # nobody can look at it
     else:
         connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
     if isinstance(event, Asked) and event.history:
@@ -212,11 +212,14 @@ def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> l
     if 0 not in bodies:
         raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
     with store.read() as connection:
-        over = visibility.veil(connection, run, scope)
-        return [_seen(connection, run, seq, kind, bodies.get(seq), texts, over, scope) for seq, kind in kinds.items()]
+        over = visibility.hidden_records(connection, run, scope)
+        return [
+            _read_visible(connection, run, seq, kind, bodies.get(seq), texts, over, scope)
+            for seq, kind in kinds.items()
+        ]
 
 
-def since(
+def events_since(
     store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int = 200
 ) -> list[tuple[Record, Event]]:
     """A person's run from after this record on, in order, a few at a time; nothing when there is no more yet."""
@@ -230,14 +233,14 @@ def since(
             .limit(most)
         ).mappings()
         found = [(Record(**{name: row[name] for name in RECORD}), row["body"]) for row in rows]
-        over = visibility.veil(connection, run, scope)
+        over = visibility.hidden_records(connection, run, scope)
         return [
-            (record, _seen(connection, run, record.seq, record.kind, body, texts, over, scope))
+            (record, _read_visible(connection, run, record.seq, record.kind, body, texts, over, scope))
             for record, body in found
         ]
 
 
-def _seen(
+def _read_visible(
     connection: Connection,
     run: str,
     seq: int,
@@ -249,18 +252,18 @@ def _seen(
 ) -> Event:
     """One event as somebody sees it. What is hidden from them is not even read."""
     if body is None or (seq and over.covers(seq)):
-        return Withheld(current_kind(kind), visibility.WHY)
+        return Withheld(current_kind(kind), visibility.WITHHELD_REASON)
     try:
         event = read_event(kind, json.loads(body), texts=texts)
     except (ValueError, KeyError) as error:
         raise StoreError(f"The record of run {run} was changed and cannot be read ({error}).") from error
-    return visibility.shown(connection, event, scope)
+    return visibility.redact(connection, event, scope)
 
 
 _MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place"))
 
 
-def moment(store: Store, run: str, seq: int) -> str:
+def recorded_at(store: Store, run: str, seq: int) -> str:
     """When something was recorded; nothing where it was not."""
     with store.read() as connection:
         return connection.scalar(_MOMENT, {"of": run, "place": seq}) or ""
@@ -312,8 +315,10 @@ def active_seconds(store: Store, run: str) -> float:
 def faults(store: Store, run: str) -> Iterator[str]:
     """What is wrong with a run's chain, in words; nothing when it is whole."""
     with store.read() as connection:
-        rows = [Row(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
+        rows = [
+            RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
+        ]
         entry = connection.execute(select(runs.c.delivered, runs.c.gated).where(runs.c.id == run)).first()
         erased = erasures(connection, run)
     if rows or entry:
-        yield from (each.words for each in run_faults(run, rows, Entry(*entry) if entry else None, erased))
+        yield from (each.words for each in run_faults(run, rows, RunFlags(*entry) if entry else None, erased))

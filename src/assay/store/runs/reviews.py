@@ -18,7 +18,7 @@ from assay.store.schema import bases, documents, grants, members, mentions, revi
 HOURS = 24.0  # that an approval holds, where nobody says otherwise
 
 
-class State(StrEnum):
+class ReviewState(StrEnum):
     waiting = "waiting"
     approved = "approved"  # and not delivered yet
     edited = "edited"
@@ -27,23 +27,27 @@ class State(StrEnum):
     superseded = "superseded"  # another answer waits, or waited, in its place
 
 
-BECOMES = {Decision.approve: State.approved, Decision.edit: State.edited, Decision.reject: State.rejected}
+STATE_AFTER = {
+    Decision.approve: ReviewState.approved,
+    Decision.edit: ReviewState.edited,
+    Decision.reject: ReviewState.rejected,
+}
 
 
 # Inside the transaction that appends the event: `records.append` calls these.
 
 
-def hold(connection: Connection, store: Store, run: str, held: AwaitingReview) -> None:
+def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingReview) -> None:
     """An answer waits. Whatever waited before it, or was approved and not delivered, counts no more."""
     who = connection.scalar(select(runs.c.who).where(runs.c.id == run))
-    let_go(connection, [run])
+    supersede(connection, [run])
     connection.execute(update(runs).where(runs.c.id == run).values(gated=True))
     connection.execute(
         insert(reviews).values(
             run=run,
             seal=held.seal,
             who=who,
-            state=State.waiting.value,
+            state=ReviewState.waiting.value,
             reasons=list(held.reasons),
             four_eyes=held.four_eyes,
             created=store.now(),
@@ -51,18 +55,18 @@ def hold(connection: Connection, store: Store, run: str, held: AwaitingReview) -
     )
 
 
-def let_go(connection: Connection, chosen: Collection[str]) -> None:
+def supersede(connection: Connection, chosen: Collection[str]) -> None:
     """What waits in these runs, or was approved and is not delivered, is there no more or counts no more."""
-    open_ = reviews.c.state.in_((State.waiting.value, State.approved.value))
+    open_ = reviews.c.state.in_((ReviewState.waiting.value, ReviewState.approved.value))
     own = reviews.c.run.in_(sorted(chosen))
-    connection.execute(update(reviews).where(own, open_).values(state=State.superseded.value))
+    connection.execute(update(reviews).where(own, open_).values(state=ReviewState.superseded.value))
 
 
 def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, hours: float) -> None:
     """A decision on the answer that waits now, and only if it is the one that was looked at."""
     row = connection.execute(
         select(reviews.c.id, reviews.c.seal, reviews.c.who, reviews.c.four_eyes).where(
-            reviews.c.run == run, reviews.c.state == State.waiting.value
+            reviews.c.run == run, reviews.c.state == ReviewState.waiting.value
         )
     ).first()
     if row is None:
@@ -76,7 +80,7 @@ def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, h
         update(reviews)
         .where(reviews.c.id == row.id)
         .values(
-            state=BECOMES[reviewed.decision].value,
+            state=STATE_AFTER[reviewed.decision].value,
             by=reviewed.by,
             note=reviewed.note,
             decided=now,
@@ -94,29 +98,29 @@ def deliver(connection: Connection, store: Store, run: str, seal: str | None) ->
         .where(
             reviews.c.run == run,
             reviews.c.seal == (seal or ""),
-            reviews.c.state == State.approved.value,
+            reviews.c.state == ReviewState.approved.value,
             reviews.c.expires > store.now(),
         )
-        .values(state=State.delivered.value)
+        .values(state=ReviewState.delivered.value)
     )
     if used.rowcount != 1:
         raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
 
 def refuse_after_rejection(connection: Connection, run: str) -> None:
-    rejected = select(reviews.c.id).where(reviews.c.run == run, reviews.c.state == State.rejected.value)
+    rejected = select(reviews.c.id).where(reviews.c.run == run, reviews.c.state == ReviewState.rejected.value)
     if connection.scalar(rejected) is not None:
         raise UserError(f"Run {run} was rejected in review; it cannot be carried on. Ask again.")
 
 
-def cleared(store: Store, run: str, seal: str) -> bool:
+def is_approved(store: Store, run: str, seal: str) -> bool:
     """Whether an approval for exactly this is there, unused and not lapsed."""
     with store.read() as connection:
         found = connection.scalar(
             select(reviews.c.id).where(
                 reviews.c.run == run,
                 reviews.c.seal == seal,
-                reviews.c.state == State.approved.value,
+                reviews.c.state == ReviewState.approved.value,
                 reviews.c.expires > store.now(),
             )
         )
@@ -130,7 +134,7 @@ def _later(moment: str, hours: float) -> str:
 
 # --- the queue ------------------------------------------------------------------------------------------------------
 
-DECIDED = (State.approved, State.edited, State.rejected, State.delivered)
+DECIDED = (ReviewState.approved, ReviewState.edited, ReviewState.rejected, ReviewState.delivered)
 PLACE = "~"  # parts a place in a list: when, and which of those
 
 
@@ -142,7 +146,7 @@ class Review:
     run: str
     seal: str
     who: str  # asked
-    state: State
+    state: ReviewState
     reasons: tuple[str, ...]
     four_eyes: bool
     by: str
@@ -161,7 +165,7 @@ def page(store: Store, *, waiting: bool, after: str = "", limit: int = 50) -> tu
     moment, _, place = after.partition(PLACE)
     own = int(place) if place.isascii() and place.isdigit() else 0
     by = reviews.c.created if waiting else reviews.c.decided
-    states = (State.waiting,) if waiting else DECIDED
+    states = (ReviewState.waiting,) if waiting else DECIDED
     which = reviews.c.state.in_([each.value for each in states])
     if after and waiting:
         which &= or_(by > moment, and_(by == moment, reviews.c.id > own))
@@ -186,13 +190,13 @@ def latest(store: Store, run: str) -> Review | None:
 
 def _review(row: Row[Any]) -> Review:
     told = dict(row._mapping)
-    return Review(**told | {"state": State(told["state"]), "reasons": tuple(told["reasons"])})
+    return Review(**told | {"state": ReviewState(told["state"]), "reasons": tuple(told["reasons"])})
 
 
 def undelivered(store: Store) -> list[tuple[str, str]]:
     """Runs that were decided on and not carried on since, each with who asked."""
     last = select(func.max(reviews.c.id)).group_by(reviews.c.run)
-    open_ = reviews.c.state.in_((State.approved.value, State.edited.value))
+    open_ = reviews.c.state.in_((ReviewState.approved.value, ReviewState.edited.value))
     with store.read() as connection:
         rows = connection.execute(select(reviews.c.run, reviews.c.who).where(reviews.c.id.in_(last), open_)).all()
     return [(row.run, row.who) for row in rows]
@@ -212,22 +216,22 @@ def is_delivered(store: Store, run: str) -> bool:
 # --- what they may be about -----------------------------------------------------------------------------------------
 
 
-def mark(store: Store, base: str, *, on: bool) -> None:
+def set_review_required(store: Store, base: str, *, on: bool) -> None:
     """From now on answers that draw on this knowledge base, by id, wait for a reviewer; or do so no more."""
     with store.write() as connection:
         connection.execute(update(bases).where(bases.c.id == base).values(review=on))
 
 
-def marks(store: Store) -> dict[str, str]:
+def bases_with_review(store: Store) -> dict[str, str]:
     """The knowledge bases whose answers wait for a reviewer, by id."""
     with store.read() as connection:
         rows = connection.execute(select(bases.c.id, bases.c.name).where(bases.c.review))
         return {row.id: row.name for row in rows}
 
 
-def marked(store: Store, ids: Collection[str]) -> list[str]:
+def reviewed_bases_of(store: Store, ids: Collection[str]) -> list[str]:
     """The names of those marked knowledge bases that these documents are in."""
-    if not (known := marks(store)):
+    if not (known := bases_with_review(store)):
         return []
     with store.read() as connection:
         rows = connection.execute(
@@ -236,7 +240,7 @@ def marked(store: Store, ids: Collection[str]) -> list[str]:
     return sorted({known[row.base] for row in rows if row.id in ids})
 
 
-def mentioned(store: Store, run: str) -> set[str]:
+def mentioned_documents(store: Store, run: str) -> set[str]:
     """Every document that the record of a run speaks of."""
     with store.read() as connection:
         return set(connection.scalars(select(mentions.c.document).where(mentions.c.run == run).distinct()))
@@ -270,15 +274,15 @@ def is_admin(connection: Connection, name: str) -> bool:
 # --- telling others -------------------------------------------------------------------------------------------------
 
 
-def untold(store: Store, limit: int = 20) -> list[Review]:
+def not_notified(store: Store, limit: int = 20) -> list[Review]:
     """Answers that wait and of which nobody outside was told yet, the oldest first."""
-    which = and_(reviews.c.state == State.waiting.value, reviews.c.notified == "")
+    which = and_(reviews.c.state == ReviewState.waiting.value, reviews.c.notified == "")
     with store.read() as connection:
         rows = connection.execute(select(*_COLUMNS).where(which).order_by(reviews.c.id).limit(limit)).all()
     return [_review(row) for row in rows]
 
 
-def told(store: Store, review: int) -> None:
+def mark_notified(store: Store, review: int) -> None:
     """They were told. Who dies before this is written tells them once more, and nobody is forgotten."""
     with store.write() as connection:
         connection.execute(update(reviews).where(reviews.c.id == review).values(notified=store.now()))

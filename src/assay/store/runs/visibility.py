@@ -15,10 +15,10 @@ from assay.store.database import Store
 from assay.store.dialect import json_value
 from assay.store.schema import documents, facts, mentions, payloads, records
 
-WHY = "It spoke of a document that was erased, or that you may not read any more."
-ANSWER = "The answer is withheld: it spoke of a document that was erased, or that you may not read any more."
-GONE = "gone "  # facts so named: documents that were erased, and runs that were under way and spoke of one
-TURN = "(withheld)"  # in the place of an answer, in what a follow-up knows of the turns before it
+WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."
+WITHHELD_ANSWER = "The answer is withheld: it spoke of a document that was erased, or that you may not read any more."
+ERASED = "gone "  # facts so named: documents that were erased, and runs that were under way and spoke of one
+WITHHELD_TURN = "(withheld)"  # in the place of an answer, in what a follow-up knows of the turns before it
 
 # Spelt once: every look at a run, and every step of one, asks this.
 _READABLE = and_(
@@ -61,9 +61,9 @@ class HiddenRecords:
         return over or (self.since is not None and seq >= self.since)
 
 
-def veil(connection: Connection, run: str, scope: Scope) -> HiddenRecords:
+def hidden_records(connection: Connection, run: str, scope: Scope) -> HiddenRecords:
     """What of a run is hidden from somebody with this scope."""
-    aside = narrowed(connection, run)
+    aside = narrowings(connection, run)
     spans = spans_from(list(connection.scalars(_CLOSED, {"of": run, **_may(scope)})), aside)
     since = spans[-1][0] if spans and spans[-1][1] is None else None
     ended = ((first, last) for first, last in spans if last is not None)
@@ -71,17 +71,17 @@ def veil(connection: Connection, run: str, scope: Scope) -> HiddenRecords:
     return HiddenRecords((*ended, *((as_of, seq) for seq, as_of in aside)), since)
 
 
-def narrowed(connection: Connection, run: str) -> list[tuple[int, int]]:
+def narrowings(connection: Connection, run: str) -> list[tuple[int, int]]:
     """Where a run was narrowed, and since which record nothing counts there."""
     return [(row.seq, row.since) for row in connection.execute(_NARROWED, {"of": run})]
 
 
-def spans_from(closed: Sequence[int], narrowed: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
+def spans_from(closed: Sequence[int], narrowings: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
     """From each mention of what is closed up to where the run was narrowed for it: what followed knew nothing of it. The last
     one may have no end yet. Pure."""
     spans: list[tuple[int, int | None]] = []
     since: int | None = None
-    for seq, as_of in sorted([*((seq, -1) for seq in closed), *narrowed]):
+    for seq, as_of in sorted([*((seq, -1) for seq in closed), *narrowings]):
         if as_of < 0:
             since = seq if since is None else since
         elif since is not None and since >= as_of:
@@ -90,32 +90,32 @@ def spans_from(closed: Sequence[int], narrowed: Sequence[tuple[int, int]]) -> li
     return [*spans, (since, None)] if since is not None else spans
 
 
-def owes_erasure(connection: Connection, run: str, spoken_of: Sequence[str]) -> bool:
+def must_erase(connection: Connection, run: str, spoken_of: Sequence[str]) -> bool:
     """Whether what is about to be recorded may hold the words of a document that was erased meanwhile."""
-    marks = [GONE + each for each in (run, *spoken_of)]
+    marks = [ERASED + each for each in (run, *spoken_of)]
     return connection.scalar(_GONE, {"marks": marks}) is not None
 
 
-def put_aside(connection: Connection, run: str) -> None:
+def clear_erasure_mark(connection: Connection, run: str) -> None:
     """The run was narrowed: what it says from now on is no part of what was erased."""
-    connection.execute(delete(facts).where(facts.c.name == GONE + run))
+    connection.execute(delete(facts).where(facts.c.name == ERASED + run))
 
 
-def closed_since(store: Store, run: str, scope: Scope) -> int | None:
+def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
     """From which record on a run speaks of what may not be read any more, if nothing was done about that yet."""
     with store.read() as connection:
         if connection.execute(_CLOSED.limit(1), {"of": run, **_may(scope)}).first() is None:
             return None
-        return veil(connection, run, scope).since
+        return hidden_records(connection, run, scope).since
 
 
-def among(connection: Connection, runs: Collection[str], scope: Scope) -> set[str]:
+def hidden_runs(connection: Connection, runs: Collection[str], scope: Scope) -> set[str]:
     """Those of these runs whose end is hidden from somebody with this scope."""
     found = connection.scalars(_CLOSED_RUNS, {"runs": sorted(runs), **_may(scope)}).all() if runs else ()
-    return {run for run in found if veil(connection, run, scope).since is not None}
+    return {run for run in found if hidden_records(connection, run, scope).since is not None}
 
 
-def shown(connection: Connection, event: Event, scope: Scope) -> Event:
+def redact(connection: Connection, event: Event, scope: Scope) -> Event:
     """An event that is not hidden, as somebody sees it: of a question, only what is theirs to know of what it was given."""
     match event:
         case Asked(history=history, brief=brief) if history or brief:
@@ -132,9 +132,9 @@ def _asked(connection: Connection, asked: Asked, scope: Scope) -> Asked:
     turns, brief = asked.history, asked.brief
     named = {each for turn in turns for each in turn.documents} | set(brief.documents if brief else ())
     may = readable(connection, named, scope)
-    hidden = among(connection, {turn.run for turn in turns}, scope)
+    hidden = hidden_runs(connection, {turn.run for turn in turns}, scope)
     told = tuple(
-        Exchange(turn.run, "", TURN) if turn.run in hidden or not may.issuperset(turn.documents) else turn
+        Exchange(turn.run, "", WITHHELD_TURN) if turn.run in hidden or not may.issuperset(turn.documents) else turn
         for turn in turns
     )
     if brief is not None:

@@ -10,7 +10,7 @@ from assay.store.dialect import insert_new, update_where_free
 from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway, vectors
 
 
-def hand_over(store: Store, cache: Engine, old: str, new: str) -> int:
+def transfer_ownership(store: Store, cache: Engine, old: str, new: str) -> int:
     """Bases, runs, threads and jobs change hands, all of them or none. How many bases did."""
     with store.write() as connection:
         moved = _bases(connection, old, new)
