@@ -232,7 +232,7 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
         listing = next(listed, None)
 
 
-def _without_records(run: str, entry: Entry, erased: Erasures) -> Iterator[RecordFault]:
+def _without_records(run: str, entry: RunFlags, erased: Erasures) -> Iterator[RecordFault]:
     """A run that was begun and got no further is none; one that was delivered must have records."""
     return run_faults(run, (), entry, erased) if entry.delivered else iter(())
 
@@ -244,7 +244,7 @@ def _before(left: Any, right: Any) -> bool:
     )
 
 
-def _entries(connection: Connection) -> Iterator[tuple[str, Entry]]:
+def _entries(connection: Connection) -> Iterator[tuple[str, RunFlags]]:
     rows = _stream(connection, "SELECT id, delivered, gated FROM runs ORDER BY id")
     return ((run, RunFlags(bool(delivered), bool(gated))) for run, delivered, gated in rows)
 
