@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.agent.tool import Tool
 from assay.agent.toolbox.compare_documents import compare_documents
-from assay.agent.toolbox.custom import let_in, load_tools
+from assay.agent.toolbox.custom import admit_tool, load_tools
 from assay.agent.toolbox.extract_entities import extract_entities
 from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.get_document import get_document
@@ -57,7 +57,7 @@ def tools_for(
     if per_base and "search" in chosen and bases:
         chosen = _per_base(bases) | {name: tool for name, tool in chosen.items() if name != "search"}
     for tool in own:
-        allowed = let_in(tool, [*TOOLS, *chosen])
+        allowed = admit_tool(tool, [*TOOLS, *chosen])
         chosen[allowed.name] = allowed
     return chosen
 

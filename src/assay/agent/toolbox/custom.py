@@ -32,7 +32,7 @@ def _loaded(place: str) -> Tool:
     return found
 
 
-def let_in(tool: Tool, taken: Sequence[str], seconds: float = WAIT) -> Tool:
+def admit_tool(tool: Tool, taken: Sequence[str], seconds: float = WAIT) -> Tool:
     """Somebody's own tool as a run may use it: well described, under a name of its own, and kept in bounds."""
     if not isinstance(tool, Tool):
         raise UserError(f"{tool!r} is not a tool. Put @tool from assay.agent.tool above the function.")

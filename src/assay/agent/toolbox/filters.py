@@ -15,7 +15,7 @@ from assay.language import dates
 LISTED = 20  # names that an error lists
 
 
-def narrowed(context: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
+def build_filter(context: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
     """Empty words limit nothing. Dates may be relative to the day of asking: "last 12 months", "this week"."""
     today = context.today or date.today().isoformat()
     first = dates.first_day(since, today) if since.strip() else None

@@ -7,7 +7,7 @@ from typing import Annotated
 from assay.agent.tool import LONG_QUERY, Count, Result, Within, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
-from assay.agent.toolbox.search import counted
+from assay.agent.toolbox.search import describe_hits
 
 
 @built_in(hides_note=True)
@@ -24,4 +24,4 @@ async def follow(
     context.passage(passage)  # only from where this run has been
     hits = await context.retrieve(query.strip() or name, k)
     about = shown(name)
-    return Result(as_found(hits), f"{counted(hits)}, about {about}" if hits else f"nothing more about {about}")
+    return Result(as_found(hits), f"{describe_hits(hits)}, about {about}" if hits else f"nothing more about {about}")

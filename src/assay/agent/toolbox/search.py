@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.agent.tool import Brief, Count, Query, Result, Tool, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
-from assay.agent.toolbox.filters import narrowed
+from assay.agent.toolbox.filters import build_filter
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING
 
@@ -29,13 +29,17 @@ async def search(
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
     """
-    return await looked_up(context, query, k, since, until, type, base)
+    return await search_filtered(context, query, k, since, until, type, base)
 
 
-async def looked_up(context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str) -> Result:
-    where = narrowed(context, since, until, type, base)
+async def search_filtered(
+    context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str
+) -> Result:
+    where = build_filter(context, since, until, type, base)
     hits = await context.retrieve(query, k, where)
-    return Result(as_found(hits), counted(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until)))
+    return Result(
+        as_found(hits), describe_hits(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until))
+    )
 
 
 def search_in(name: str, base: str, description: str) -> Tool:
@@ -44,7 +48,7 @@ def search_in(name: str, base: str, description: str) -> Tool:
     async def body(
         context: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
     ) -> Result:
-        return await looked_up(context, query, k, since, until, type, base)
+        return await search_filtered(context, query, k, since, until, type, base)
 
     lines = search.about.partition("\n\n")[2].splitlines()
     arguments = "\n".join(line for line in lines if not line.startswith("base:"))
@@ -52,7 +56,7 @@ def search_in(name: str, base: str, description: str) -> Tool:
     return Tool(name, f"{about}\n\n{arguments}", body)
 
 
-def counted(hits: list[Hit]) -> str:
+def describe_hits(hits: list[Hit]) -> str:
     """How many passages of how many documents; nothing where there are none."""
     documents = len({hit.passage.doc_id for hit in hits})
     return f"{some(len(hits), 'passage')} of {some(documents, 'document')}, best first" if hits else ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from assay.agent.tool import Brief, Query, Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
-from assay.agent.toolbox.filters import narrowed
+from assay.agent.toolbox.filters import build_filter
 from assay.agent.toolbox.search import nothing, some
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
@@ -32,7 +32,7 @@ async def search_all(
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
     """
-    where = narrowed(context, since, until, type, base)
+    where = build_filter(context, since, until, type, base)
     matching, dry = await _exhausted(context, query, where)
     rows = await _rows_beside(context, matching)
     everything = [*matching, *rows]
