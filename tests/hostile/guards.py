@@ -31,7 +31,7 @@ class Guard:
 
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
-ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/oversight/test_reviewing.py"
+ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
