@@ -1,7 +1,7 @@
-"""Who may read a single document: everybody who may read its base, or the people and groups on a list of its own.
+"""Who may read a single document: the readers of its base, or the people and groups on its own access list.
 
-A document's label says which: the id of its base, or a name that nobody can guess and that grants are written to. All
-versions of a document have the same label. The index follows (see `owed`): until then it can only hide.
+A document's label decides: it is the id of the base, or a random name that grants refer to. All versions of a document have
+the same label. The index is updated later (see `outdated_labels`); until then it may hide a document but never show one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def readers(store: Store, base: Base, entry: Entry) -> list[str]:
 
 
 def set_access(store: Store, base: Base, entry: Entry, name: str, may: bool, by: str) -> None:
-    """Somebody may read a document from now on, or may not any more. The first change gives it a list of its own, which
-    begins with everybody who may read its base."""
+    """Grant or withdraw access to a document. The first change gives it its own list, which starts with the readers of its
+    base."""
     check_grantee(name)
     if name == grant_of(base) and not may:
         raise UserError(f"The document belongs to {name!r}; they go on seeing it.")
@@ -61,7 +61,7 @@ def set_access(store: Store, base: Base, entry: Entry, name: str, may: bool, by:
 
 
 def reset(store: Store, base: Base, entry: Entry, by: str) -> None:
-    """A document is read by whoever reads its base, and no list of its own is left."""
+    """Remove the document's own list: the readers of its base may read it."""
     with store.write() as connection:
         label = _label(connection, entry)
         if label == base.id:
@@ -74,13 +74,13 @@ def reset(store: Store, base: Base, entry: Entry, by: str) -> None:
 
 
 def remove_unused_lists(connection: Connection) -> None:
-    """Lists that no document has any more are taken away."""
+    """Delete lists that no document uses."""
     used = select(documents.c.label).where(documents.c.label.startswith(LIST))
     connection.execute(delete(grants).where(grants.c.label.startswith(LIST), grants.c.label.not_in(used)))
 
 
 def outdated_labels(store: Store, base: Base) -> dict[str, str]:
-    """Documents whose rows in the index may have an old label, with the label that they have now."""
+    """Documents whose rows in the index may have an old label, with their current label."""
     with store.read() as connection:
         rows = connection.execute(
             select(documents.c.id, documents.c.label)
@@ -91,7 +91,7 @@ def outdated_labels(store: Store, base: Base) -> dict[str, str]:
 
 
 def mark_labels_written(store: Store, done: Iterable[tuple[str, str]]) -> None:
-    """The index has these labels now. One that was changed again meanwhile is still owed."""
+    """Record that the index has these labels. A label that was changed again meanwhile stays outdated."""
     with store.write() as connection:
         for document, label in done:
             still = select(documents.c.id).where(documents.c.id == document, documents.c.label != label)
@@ -117,7 +117,7 @@ def _write(connection: Connection, label: str, names: Sequence[str]) -> None:
 
 
 def _put_label(connection: Connection, entry: Entry, label: str) -> None:
-    """On every version that stood in this place."""
+    """Set the label on every version of the document, and note which are indexed under the old one."""
     place = (documents.c.base == entry.base) & (documents.c.uri == entry.uri)
     connection.execute(update(documents).where(place).values(label=label))
     indexed = select(documents.c.id).where(place, documents.c.state.in_((READY, PENDING)))

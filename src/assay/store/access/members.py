@@ -1,4 +1,4 @@
-"""People where several use one workspace: their names, groups and passwords. What opens a door is kept as a digest only."""
+"""Members of a shared workspace: names, groups and passwords. Passwords are stored as scrypt hashes only."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def is_valid_name(name: str) -> bool:
 
 
 def is_valid_group_name(name: str) -> bool:
-    """A group's name stands in a list with others, too."""
+    """Groups are also written as comma-separated lists."""
     return is_valid_name(name) and "," not in name
 
 
 def check_unused(store: Store, name: str) -> None:
-    """Say so where nobody new can be called that."""
+    """Raise `UserError` if the name is invalid or in use."""
     if not is_valid_name(name):
         raise UserError(f"{name!r} cannot be the name of a user. Use up to 100 printable characters, and no colon.")
     if named(store, name) is not None:
@@ -60,7 +60,7 @@ def check_unused(store: Store, name: str) -> None:
 def add(
     store: Store, name: str, groups: Iterable[str] = (), *, admin: bool = False, password: str | None = None
 ) -> Member:
-    """A new person. Without a password they come in with an API key only."""
+    """Add a member. Without a password they can use API keys only."""
     check_unused(store, name)
     hashed = "" if password is None else _hash_password(_check_length(password))
     member = Member(name, tuple(_valid_groups(groups)), admin, store.now())
@@ -84,7 +84,7 @@ def named(store: Store, name: str) -> Member | None:
 
 
 def known(store: Store, name: str) -> Member:
-    """The person of that name, whom somebody has named and who has to be there."""
+    """The member of that name; raises `Missing` if there is none."""
     member = named(store, name)
     if member is None:
         raise _no_such_user(name)

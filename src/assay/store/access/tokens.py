@@ -1,5 +1,4 @@
-"""What opens the door for a member: API keys, and the sessions of browsers. Only digests are kept, so that who reads the
-state cannot use them."""
+"""API keys and browser sessions of members. Only digests are stored, so a copy of the database cannot be used to sign in."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ SECONDS_BETWEEN_NOTES = 60  # when a key was last used is written down no more o
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without what makes it one."""
+    """An API key without its secret."""
 
     id: str
     who: str
@@ -66,7 +65,7 @@ def listing(store: Store, who: str = "") -> list[Key]:
 
 
 def revoke(store: Store, key: str) -> Key:
-    """From the next request on the key of this id opens nothing."""
+    """Revoke the key of this id, effective from the next request."""
     with store.write() as connection:
         row = connection.execute(
             delete(keys)
@@ -79,7 +78,7 @@ def revoke(store: Store, key: str) -> Key:
 
 
 def member_with_key(store: Store, key: str) -> Member | None:
-    """Whose key this is, as of now."""
+    """The member whose key this is, or none."""
     digest = _digest(key)
     with store.read() as connection:
         row = connection.execute(
@@ -126,7 +125,7 @@ def end_session(store: Store, token: str) -> None:
 
 
 def end_all_sessions(store: Store, who: str) -> None:
-    """Whoever is signed in under this name is not any more."""
+    """End every session of this member."""
     with store.write() as connection:
         connection.execute(delete(sessions).where(sessions.c.who == who))
 

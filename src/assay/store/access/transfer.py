@@ -1,5 +1,4 @@
-"""Everything of one person given to another: what somebody on a laptop needs who becomes one of several, and what becomes of
-the things of a person who leaves."""
+"""Transfer of everything that one person owns to another: when a local user becomes a member, or a member leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, sp
 
 
 def transfer_ownership(store: Store, cache: Engine, old: str, new: str) -> int:
-    """Bases, runs, threads and jobs change hands, all of them or none. How many bases did."""
+    """Transfer bases, runs, threads and jobs in one transaction. Returns the number of bases."""
     with store.write() as connection:
         moved = _bases(connection, old, new)
         for table in (runs, threads, jobs, underway, spending, reviews, forecasts):

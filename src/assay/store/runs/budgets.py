@@ -138,7 +138,7 @@ def reserve_for_draft(
 
 
 def release_draft(connection: Connection, run: str) -> None:
-    """The run has ended: what it kept for a draft is free again."""
+    """Release what an ended run had reserved for its draft."""
     connection.execute(delete(spending).where(_aside_of(run)))
 
 
@@ -168,7 +168,7 @@ def release(store: Store, id: int) -> None:
 
 
 def mark_lost(store: Store, run: str) -> int:
-    """What a dead process had reserved for this run is lost, and goes on counting. How many requests that were."""
+    """Mark what a dead process had reserved for this run as lost; it still counts. Returns the number of requests."""
     with store.write() as connection:
         return connection.execute(
             update(spending)
@@ -216,7 +216,7 @@ _MONEY = case((_SETTLED, spending.c.money), else_=spending.c.reserved_money)
 
 
 def recent_usage(store: Store, model: str, who: str) -> Usage:
-    """What a person has asked of a model of late, as far as its replies came back: how fast it is."""
+    """Usage of a person's latest answered requests to a model: an estimate of its speed."""
     latest = (
         select(spending.c.id)
         .where(spending.c.who == who, spending.c.model == model, _SETTLED)

@@ -38,7 +38,7 @@ STATE_AFTER = {
 
 
 def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingReview) -> None:
-    """An answer waits. Whatever waited before it, or was approved and not delivered, counts no more."""
+    """Add an answer that waits for review. Earlier open reviews of the run are superseded."""
     who = connection.scalar(select(runs.c.who).where(runs.c.id == run))
     supersede(connection, [run])
     connection.execute(update(runs).where(runs.c.id == run).values(gated=True))
@@ -56,7 +56,7 @@ def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingRe
 
 
 def supersede(connection: Connection, chosen: Collection[str]) -> None:
-    """What waits in these runs, or was approved and is not delivered, is there no more or counts no more."""
+    """Mark the open reviews of these runs (waiting, or approved and not delivered) as superseded."""
     open_ = reviews.c.state.in_((ReviewState.waiting.value, ReviewState.approved.value))
     own = reviews.c.run.in_(sorted(chosen))
     connection.execute(update(reviews).where(own, open_).values(state=ReviewState.superseded.value))
@@ -275,7 +275,7 @@ def is_admin(connection: Connection, name: str) -> bool:
 
 
 def not_notified(store: Store, limit: int = 20) -> list[Review]:
-    """Answers that wait and of which nobody outside was told yet, the oldest first."""
+    """Waiting answers for which no notification was sent yet, oldest first."""
     which = and_(reviews.c.state == ReviewState.waiting.value, reviews.c.notified == "")
     with store.read() as connection:
         rows = connection.execute(select(*_COLUMNS).where(which).order_by(reviews.c.id).limit(limit)).all()
@@ -283,6 +283,6 @@ def not_notified(store: Store, limit: int = 20) -> list[Review]:
 
 
 def mark_notified(store: Store, review: int) -> None:
-    """They were told. Who dies before this is written tells them once more, and nobody is forgotten."""
+    """Record that the notification was sent. After a crash before this it is sent again: at least once."""
     with store.write() as connection:
         connection.execute(update(reviews).where(reviews.c.id == review).values(notified=store.now()))

@@ -97,12 +97,12 @@ def must_erase(connection: Connection, run: str, spoken_of: Sequence[str]) -> bo
 
 
 def clear_erasure_mark(connection: Connection, run: str) -> None:
-    """The run was narrowed: what it says from now on is no part of what was erased."""
+    """Clear the mark after the run was narrowed: later records do not depend on what was erased."""
     connection.execute(delete(facts).where(facts.c.name == ERASED + run))
 
 
 def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
-    """From which record on a run speaks of what may not be read any more, if nothing was done about that yet."""
+    """The first record from which the rest of the run is hidden, or none."""
     with store.read() as connection:
         if connection.execute(_CLOSED.limit(1), {"of": run, **_may(scope)}).first() is None:
             return None
