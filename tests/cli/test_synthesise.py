@@ -143,7 +143,7 @@ def test_a_file_with_the_content_of_a_known_document_stands_for_it(typed: Typed,
 def test_files_that_cannot_be_read_are_named(typed: Typed, notes: Path):
     (notes / "empty.pdf").write_bytes(b"%PDF-1.4\n")
     done = typed("synthesise", notes)
-    assert "Not read, and so not part of it:\n  empty.pdf: " in done.err and "3 documents, about" in done.err
+    assert "Not read, and not included:\n  empty.pdf: " in done.err and "3 documents, about" in done.err
     again = typed("synthesise", "--forecast")
     assert "  empty.pdf: " in again.err
 

@@ -20,7 +20,7 @@ def erase(
     ] = None,
     person: Annotated[
         str,
-        typer.Option("--person", metavar="NAME", help="Erase what this person asked and was told, and their account."),
+        typer.Option("--person", metavar="NAME", help="Erase this person's questions and answers, and their account."),
     ] = "",
     with_documents: Annotated[
         bool, typer.Option("--with-documents", help="Of a person: also the knowledge bases that they own.")
@@ -79,6 +79,6 @@ def _print_report(gone: ErasureReport, json: bool) -> None:
     if not gone.whole:
         say("Another process is reading: the last of it goes when the workspace is next opened.")
     if gone.backups:
-        say("These backups were made before and still hold it. Delete them, or make them anew with `assay backup`:")
+        say("These earlier backups still contain it. Delete them, or replace them with `assay backup`:")
         for backup in gone.backups:
             say(plain(f"  {backup.path} ({backup.at[:10]})"))

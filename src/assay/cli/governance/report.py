@@ -82,17 +82,20 @@ def _print_table(made: Report, *, csv: bool, json: bool) -> None:
     kept = [at for at in range(len(made.columns)) if any(row[at] not in (None, 0, "") for row in made.rows)]
     table = Table(*(made.columns[at].name for at in kept), box=None, pad_edge=False)
     for row in made.rows:
-        table.add_row(*cells(*(format_cell(row[at]) for at in kept)))
+        table.add_row(*cells(*(format_cell(row[at], made.columns[at].name) for at in kept)))
     console().print(table)
 
 
-def format_cell(cell: Cell) -> str:
+def format_cell(cell: Cell, column: str = "") -> str:
+    """A value of a report as text. Rates are shown as per cent."""
     if cell is None:
         return "–"
+    if column.endswith("rate") and isinstance(cell, int | float):
+        return f"{100 * cell:.3g} %"
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}" if isinstance(cell, float) else cell
 
 
-def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which of them.")]) -> None:
+def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
     from assay.governance.reports.monitoring import alerts, dashboard
 

@@ -27,13 +27,13 @@ def review(
         list[str] | None,
         typer.Option(
             metavar="PLACE=TEXT",
-            help="Write a claim anew, by the number that stands before it. It is checked again. May be repeated.",
+            help="Rewrite a claim, by its number. It is checked again. May be repeated.",
         ),
     ] = None,
     drop: Annotated[list[int] | None, typer.Option(metavar="PLACE", help="Leave a claim out. May be repeated.")] = None,
     reject: Annotated[bool, typer.Option("--reject", help="Deliver nothing; --note says why.")] = False,
     note: Annotated[
-        str, typer.Option(help="What whoever asked is told, or what is to be kept beside the decision.")
+        str, typer.Option(help="A note that is kept with the decision. Whoever asked sees it when you reject.")
     ] = "",
     seal: Annotated[str, typer.Option(help="The seal of the answer that you looked at; any other is refused.")] = "",
     trace: Annotated[bool, typer.Option("--trace", help="Show every step of the run, too.")] = False,
@@ -111,7 +111,7 @@ def _decide(
     if json:
         print_json({"run": run, "decision": made.decision, "delivered": bool(ended and ended.delivered)})
     elif decision is Decision.reject:
-        say("Rejected. Whoever asked is told so, and why.")
+        say("Rejected. Whoever asked sees the decision and your note.")
     elif ended is not None and ended.delivered:
         say("Approved and delivered.")
     elif ended is not None and ended.held:

@@ -32,7 +32,7 @@ class DocumentSelection:
         if not self.unread:
             return []
         more = [f"  and {len(self.unread) - SHOWN} more"] if len(self.unread) > SHOWN else []
-        return ["Not read, and so not part of it:", *(f"  {each}" for each in self.unread[:SHOWN]), *more]
+        return ["Not read, and not included:", *(f"  {each}" for each in self.unread[:SHOWN]), *more]
 
 
 def add_files(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool) -> DocumentSelection:

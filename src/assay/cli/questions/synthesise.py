@@ -76,7 +76,7 @@ def synthesise(
     questions: Annotated[int, typer.Option("--questions", min=1, max=20, help="Questions per document.")] = 3,
     audience: Annotated[
         list[str] | None,
-        typer.Option(help="Also told for: plain, executive, or readers as you describe them. May be repeated."),
+        typer.Option(help="Also write it for: plain, executive, or readers as you describe them. May be repeated."),
     ] = None,
     approach: Annotated[
         ApproachOption, typer.Option(help="For each question one search, or a short run of the agent.")

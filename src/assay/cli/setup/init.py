@@ -42,7 +42,9 @@ def init(
     agree: Annotated[
         bool, typer.Option("--agree", help="Agree that questions and passages are sent to the endpoint.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: what no flag says stays as it is.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing. Settings without a flag stay as they are.")
+    ] = False,
     workspace: Workspace = None,
 ) -> None:
     """Set Assay up: documents, model, limits. Asks for what no flag says, and writes assay.toml in the workspace.
@@ -53,7 +55,7 @@ def init(
     from assay.workspace.facade import default_workspace
 
     if not yes and not at_terminal():
-        raise UserError("There is nobody to ask here. Give what you want as flags, with --yes.")
+        raise UserError("This is not a terminal. Give the settings as flags, with --yes.")
     folder = (workspace or default_workspace()).expanduser()
     given = _settings_from_flags(search, endpoint, model, key, eagerness, checkpoint, max_cost, max_tokens, max_seconds)
     try:
@@ -102,7 +104,7 @@ def _settings_from_flags(
 def _dialogue(folder: Path, given: SettingChanges, documents: list[Path] | None) -> tuple[SettingChanges, list[Path]]:
     from assay.core.settings import FILE, keys_written_in, load_settings
 
-    say(f"Workspace: {folder}. An empty answer keeps what stands in brackets; Ctrl-C stops, and nothing is written.")
+    say(f"Workspace: {folder}. An empty answer keeps the value in brackets. Ctrl-C stops without writing anything.")
     paths = documents if documents is not None else ask_until_valid("Folder or file to add", init_questions.NONE, _path)
     kept = "llm_api_key" in keys_written_in(folder)
     if kept:

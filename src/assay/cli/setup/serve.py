@@ -129,7 +129,7 @@ def _run(
 
     server = Server(opened, serving)
     ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
-    say("Closed. What was under way goes on when it is started again.")
+    say("Closed. Unfinished runs continue when the server starts again.")
     if server.engine.stuck:  # the interpreter would wait for that thread; what it was doing is taken up again
         os._exit(0)
 

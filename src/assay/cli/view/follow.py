@@ -230,7 +230,7 @@ def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exi
     try:
         asyncio.run(opened.notify_reviewers(TELLING))
     except AssayError as error:
-        say(f"Nobody was told that it waits: {error}")
+        say(f"No reviewer was notified: {error}")
     return typer.Exit(EXIT["held"])
 
 

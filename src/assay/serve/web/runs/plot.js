@@ -54,7 +54,7 @@ function drawing(chart, width) {
   const middle = (place) => left + room * (place + 0.5);
   return svg(
     "svg",
-    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": told(chart) },
+    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": chartLabel(chart) },
     ...ticks.flatMap((each) => [
       svg("line", { x1: left, x2: width - RIGHT, y1: up(each), y2: up(each), class: each === 0 ? "axis" : "rule" }),
       svg("text", { x: left - 6, y: up(each) + 4, "text-anchor": "end" }, shortly(each)),
@@ -123,7 +123,7 @@ function ticksOf(least, most, whole) {
   return Array.from({ length: last - first + 1 }, (_, place) => Number(((first + place) * step).toPrecision(12)));
 }
 
-function told({ title, kind, x, series, threshold }) {
+function chartLabel({ title, kind, x, series, threshold }) {
   const drawn = kind === "line" ? "Line chart" : "Bar chart";
   const over = x.length ? `, ${x[0]}${x.length > 1 ? ` to ${x.at(-1)}` : ""}` : "";
   const limit = isNumber(threshold) ? `; threshold ${shortly(threshold)}` : "";
@@ -157,7 +157,7 @@ function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-/** A figure as short as it can be told. */
+/** A figure in as few characters as possible. */
 export function shortly(value) {
   if (Math.abs(value) >= 1e9) return `${Number((value / 1e9).toFixed(1))}G`;
   if (Math.abs(value) >= 1e6) return `${Number((value / 1e6).toFixed(1))}M`;

@@ -160,13 +160,15 @@ function table({ title, columns, rows }) {
   }
 
   function cell(value, place) {
-    const words = value === null ? "–" : typeof value === "number" ? figure(value) : value;
+    const words = value === null ? "–" : typeof value === "number" ? figure(value, columns[place].name) : value;
     const look = numeric[place] ? "figure" : String(words).length < SHORT ? "nowrap" : null;
     return el(place ? "td" : "th", { scope: place ? null : "row", class: look, dir: place ? null : "auto" }, words);
   }
 }
 
-function figure(value) {
+/** A number of a report as text. Rates are shown as per cent. */
+function figure(value, name) {
+  if (name.endsWith("rate")) return `${Number((100 * value).toPrecision(3))} %`;
   if (Number.isInteger(value)) return count(value);
   return Math.abs(value) >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(4)));
 }
