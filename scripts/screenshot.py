@@ -1,6 +1,6 @@
 """Draw docs/images/page.png: the page with an answer over the sample documents. Needs chromium; run `make demo` first.
 
-    python scripts/screenshot.py
+python scripts/screenshot.py
 """
 
 from __future__ import annotations

@@ -73,7 +73,8 @@ def _shown(item: NarrativeItem, of: Material, mark: str, room: int) -> str:
     words = fit_to_tokens(" ".join(item.claim.words.split()), max(12, left))
     left -= estimate_tokens(words) + 2
     if item.claim.quote is None and left > 16:
-        words += f"\nIn its words: {fit_to_tokens(' '.join(of.known[item.keys[0]].quote.text.split()), min(left, parts.QUOTED))}"
+        quoted = " ".join(of.known[item.keys[0]].quote.text.split())
+        words += f"\nIn its words: {fit_to_tokens(quoted, min(left, parts.QUOTED))}"
     return fence(mark, label, words)
 
 
