@@ -33,7 +33,7 @@ from assay.language.injection import is_suspicious
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import prompt_tokens
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import narrative, spine
 from assay.testing import WordEmbedder, passages_in
 
@@ -65,7 +65,7 @@ def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
     at = source.text.index(words)
     passage = Passage(f"p-{source.id}-{at}", source.id, source.text, 0, len(source.text))
     quote = Quote(source.id, at, at + len(words), words)
-    return Evidence(progress.key_of(quote), passage, quote, score, "", flagged=is_suspicious(words))
+    return Evidence(state.evidence_key(quote), passage, quote, score, "", flagged=is_suspicious(words))
 
 
 def sentences(source: Document) -> list[str]:
@@ -171,8 +171,8 @@ async def carried(run: Run, context: RunContext, *stages: Callable[[Run, RunCont
 
 async def told(run: Run, context: RunContext) -> Run:
     """From the insights to the answer: spine, narrative, check, revision, delivery."""
-    if progress.brief(run).pipeline is Pipeline.synthesis:
-        run = await carried(run, context, spine.spin)
+    if state.brief(run).pipeline is Pipeline.synthesis:
+        run = await carried(run, context, spine.write_spine)
     run = await carried(run, context, narrative.narrate, check)
     if run.unsupported:
         run = await carried(run, context, narrative.revise, check)

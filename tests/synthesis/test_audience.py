@@ -34,8 +34,8 @@ from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, 
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import estimate_tokens
-from assay.synthesis.progress import key_of
 from assay.synthesis.stages import audience
+from assay.synthesis.state import evidence_key
 from assay.synthesis.writing import rewrite
 from assay.testing import Script, supported, verdicts
 
@@ -51,7 +51,7 @@ def evidence(doc: str, words: str, *, flagged: bool = False) -> Evidence:
     start = TEXTS[doc].index(words)
     quote = Quote(doc, start, start + len(words), words)
     passage = Passage(f"p-{doc}", doc, TEXTS[doc], 0, len(TEXTS[doc]))
-    return Evidence(key_of(quote), passage, quote, 8.0, "q1", flagged=flagged)
+    return Evidence(evidence_key(quote), passage, quote, 8.0, "q1", flagged=flagged)
 
 
 GATHERED = {
@@ -343,7 +343,7 @@ async def test_beside_the_delivered_narrative_places_count_what_was_delivered():
     (made,) = await translated(run, Script(translate=retells(BRIEF)))
     assert [each.claims for part in made.paragraphs for each in part.sentences] == [(1,), (3,), (4,)]
     delivered = (Block(NARRATIVE[0].claims), Block(NARRATIVE[1].claims[:1]))  # the last document was taken away since
-    shown = rewrite.as_delivered(made, run.then(Answered(Answer("What?", delivered, Outcome.partial))))
+    shown = rewrite.align_with_answer(made, run.then(Answered(Answer("What?", delivered, Outcome.partial))))
     assert [each.claims for part in shown.paragraphs for each in part.sentences] == [(0,), (2,)]
     assert (made.left_out, shown.left_out) == ((2,), (1,))
 
@@ -413,8 +413,10 @@ def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
     )
     group = tuple(told.claims)
     tried = rewrite.read(rewrite.TranslationReply(sentences=said), told, group)
-    made = rewrite.settled([(rewrite.by_rule(each, told), each[1]) for each in tried], told, group, spares=spares)
-    made = (*made, *rewrite.owed(told, frozenset(place for each in made for place in each.claims)))
+    made = rewrite.settle_group(
+        [(rewrite.judge_by_rule(each, told), each[1]) for each in tried], told, group, spares=spares
+    )
+    made = (*made, *rewrite.owed_sentences(told, frozenset(place for each in made for place in each.claims)))
     heard = {place for each in made for place in each.claims}
     assert heard == set(group) or spares
     assert {doc for place in heard for doc in told.documents[place]} == set(TEXTS)

@@ -8,8 +8,8 @@ from accounts_by_hand import account
 from lxml import etree
 
 from assay.core.account import RelationType, Theme
-from assay.synthesis.output.chart import places, svg
-from assay.synthesis.output.circle import MapLabel, around, cut, meet, overlapping, width, wrapped
+from assay.synthesis.output.chart import map_labels, svg
+from assay.synthesis.output.circle import MapLabel, cut, overlap, overlapping, place_on_circle, width, wrap
 from assay.synthesis.output.footnotes import footnotes
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -75,33 +75,33 @@ def test_a_document_without_relations_is_there_and_is_marked():
 @pytest.mark.parametrize("documents", [*range(1, 16), 20, 40, 60, 100, 200])
 def test_no_name_lies_on_another(documents: int):
     made = account(documents)
-    assert not overlapping(around(places(made, footnotes(made))).spots)
+    assert not overlapping(place_on_circle(map_labels(made, footnotes(made))).spots)
 
 
 @pytest.mark.parametrize("name", ["W" * 90, "長い題名" * 20, "i", "", "a b " * 60, "Donaudampfschifffahrt" * 4])
 @pytest.mark.parametrize("count", [2, 7, 12, 14, 30])
 def test_no_name_lies_on_another_whatever_it_is(name: str, count: int):
-    assert not overlapping(around([MapLabel(f"d{n}", f"D{n}", name) for n in range(count)]).spots)
+    assert not overlapping(place_on_circle([MapLabel(f"d{n}", f"D{n}", name) for n in range(count)]).spots)
 
 
 def test_boxes_that_touch_nowhere_do_not_meet_and_a_turned_box_is_seen():
     box = ((0, 0), (10, 0), (10, 10), (0, 10))
     diamond = ((16, 11), (11, 16), (6, 11), (11, 6))  # its corner lies beyond the box's, its side cuts it
-    assert meet(box, diamond)
-    assert not meet(box, tuple((x + 5, y + 5) for x, y in diamond))
-    assert not meet(box, tuple((x + 11, y) for x, y in box))
+    assert overlap(box, diamond)
+    assert not overlap(box, tuple((x + 5, y + 5) for x, y in diamond))
+    assert not overlap(box, tuple((x + 11, y) for x, y in box))
 
 
 def test_a_name_is_cut_between_words_and_fits_its_room():
     words = "Forecasting floods of the upper river from levels and rain in winter"
     assert width(cut(words, 12, 200), 12) <= 200 and cut(words, 12, 200).endswith("…")
     assert cut(words, 12, 200)[:-1] in words and words[len(cut(words, 12, 200)) - 1] == " "
-    assert len(wrapped(words, 14, 150, 3)) == 3 and all(width(line, 14) <= 150 for line in wrapped(words, 14, 150, 3))
+    assert len(wrap(words, 14, 150, 3)) == 3 and all(width(line, 14) <= 150 for line in wrap(words, 14, 150, 3))
 
 
 def test_documents_of_a_theme_stand_together_under_its_name_and_one_outside_all_themes_is_there():
     made = replace(account(3), themes=(Theme("Late", ("doc3",)), Theme("Early", ("doc1", "doc9"))))
-    told = [each.name if not each.doc_id else each.label for each in places(made, footnotes(made))]
+    told = [each.name if not each.doc_id else each.label for each in map_labels(made, footnotes(made))]
     assert told == ["Late", "D3", "Early", "D1", "D2"]
 
 

@@ -14,7 +14,7 @@ from assay.core.types import Document
 from assay.evidence.quotation import stands
 from assay.models.meter import FreeLedger, NoReply
 from assay.models.token_estimate import estimate_tokens
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.questioning import abstracts
 from assay.synthesis.stages import describe
 from assay.testing import Script
@@ -27,7 +27,7 @@ BARE = document(
 
 async def portraits(*documents: Document, script: Script | None = None) -> dict[str, Portrait]:
     run = await done(describe.describe, asked(*documents, model=script is not None), context(*documents, script=script))
-    return progress.portraits(run)
+    return state.portraits(run)
 
 
 def words(portrait: Portrait) -> str:
@@ -102,7 +102,7 @@ async def test_a_document_without_sentences_says_so(text: str):
 
 async def test_a_document_that_is_gone_says_so_and_has_no_title():
     run = await done(describe.describe, asked(PRUNED, HIVED), context(HIVED))
-    gone = progress.portraits(run)["pruning"]
+    gone = state.portraits(run)["pruning"]
     assert (gone.title, gone.empty, gone.abstract) == ("", describe.GONE, ())
 
 
@@ -188,7 +188,7 @@ async def test_without_a_budget_the_rules_stand_and_it_is_said_why():
             return NoReply(Fallback.money, "nothing is left")
 
     run = await done(describe.describe, asked(BARE, model=True), context(BARE, script=says("x"), book=Empty()))
-    assert progress.portraits(run)["bare"].by == "rules: money"
+    assert state.portraits(run)["bare"].by == "rules: money"
 
 
 @pytest.mark.parametrize("room", [80, 200, 900])
@@ -213,7 +213,7 @@ async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_
     ready = tuple(each.id for each in filled.sources())
     run = Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(Pipeline.summary, ready)),))
     run = await done(describe.describe, run, await run_context_for(filled.context, run))
-    found = progress.portraits(run)
+    found = state.portraits(run)
     empty = [each for each in found.values() if each.empty]
     assert len(found) == 22 and len(empty) == 2
     for portrait in found.values():

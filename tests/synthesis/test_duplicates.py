@@ -9,7 +9,7 @@ import pytest
 from mills import Model, context, document, drawn, good, told
 
 from assay.core.account import Pipeline
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import coverage
 
 FIRST = document(1)
@@ -28,7 +28,7 @@ async def test_a_copy_of_a_document_has_claims_of_its_own(pipeline: Pipeline, se
 async def test_a_spine_that_nobody_wrote_names_a_copy_beside_its_original():
     run = drawn(TWINS)
     run = await told(run, context(TWINS, run, Model(lambda name, shown: _silent(name, shown))))
-    spun = progress.spun(run)
+    spun = state.spine(run)
     assert spun is not None
     assert {doc for beat in spun.spine for doc in beat.documents} == {each.id for each in TWINS}
 

@@ -19,7 +19,7 @@ from assay.governance.replay import _refusal
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.store.runs.budgets import SpendingReservation
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.output import account
 from assay.synthesis.stages import insights, narrative
 
@@ -99,13 +99,13 @@ def test_what_holds_words_of_documents_says_whose():
     retold = Translated(Translation("plain", (), NOTHING, NOTHING), ("a", "b"))
     for event in (together, retold):
         assert {"a", "b"} <= documents_in(to_json(event, words=False))
-    assert progress.labels(asked(DOCS, ANSWERS)) == {"a": "D1", "b": "D2"}
+    assert state.labels(asked(DOCS, ANSWERS)) == {"a": "D1", "b": "D2"}
 
 
 async def test_an_account_that_leaves_a_document_untold_is_a_partial_one():
     docs = [mills.document(1), mills.document(2)]
     run = mills.drawn(docs[:1], Pipeline.summary, model=False)
-    first = replace(run.asked, brief=replace(progress.brief(run), documents=tuple(each.id for each in docs)))
+    first = replace(run.asked, brief=replace(state.brief(run), documents=tuple(each.id for each in docs)))
     run = Run(run.id, (first, *run.events[1:], Described(Portrait(docs[1].id, docs[1].title, empty="it is empty"))))
     run = await mills.told(run, mills.context(docs, run))
     assert run.answer and run.answer.blocks and run.answer.outcome is Outcome.partial

@@ -15,7 +15,7 @@ from assay.core.types import Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import insights
 from assay.testing.protocol import passages_in
 
@@ -53,19 +53,19 @@ def good(name: str, shown: str) -> dict[str, Any]:
 
 
 def drawn(run: Run) -> dict[str, Insight]:
-    return progress.insights(run)
+    return state.insights(run)
 
 
 async def test_every_question_has_one_insight_of_each_document_that_answers_it():
     run, model = asked(DOCS, ANSWERS), Model(good)
-    assert insights.undrawn(run) == ("q1", "q2", "q3")
+    assert insights.questions_without_insights(run) == ("q1", "q2", "q3")
     run = await carried(run, insights.draw, context(DOCS, run, model))
     assert [event.question for event in run.events if isinstance(event, InsightsDrawn)] == ["q1", "q2", "q3"]
     assert {id: each.claim.text for id, each in drawn(run).items()} == {
         "q1-D1": TOLD[LOG_A], "q1-D2": TOLD[LOG_B], "q2-D1": TOLD[LIFT_A], "q2-D2": TOLD[LIFT_B], "q3-D3": TOLD[LIGHT]
     }  # fmt: skip
     assert {each.claim.verdict for each in drawn(run).values()} == {Verdict.supported}
-    assert insights.undrawn(run) == ()
+    assert insights.questions_without_insights(run) == ()
     assert {event.by for event in run.events if isinstance(event, InsightsDrawn)} == {"insights@model"}
 
 
@@ -97,8 +97,8 @@ async def test_an_insight_that_the_model_will_not_give_stands_in_the_document_s_
     run = await carried(run, insights.draw, context(DOCS, run, model))
     own = drawn(run)["q2-D1"].claim
     assert own.words == LIFT_A and own.quote is not None and own.verdict is Verdict.supported
-    assert progress.drew(run)["q2"].missing == ("q2-D1", "q2-D2")
-    assert progress.drew(run)["q1"].missing == ()
+    assert state.insights_by_question(run)["q2"].missing == ("q2-D1", "q2-D2")
+    assert state.insights_by_question(run)["q1"].missing == ()
     assert len(model.shown) == 5  # once more for each document that lacked one, and then no more
 
 
@@ -113,11 +113,11 @@ async def test_a_sentence_that_does_not_hold_gives_way_to_words_of_the_document(
     run = await carried(run, insights.draw, context(DOCS, run, Model(inventive)))
     assert [each.claim.words for each in drawn(run).values()] == [LOG_A, LOG_B]
     assert all(each.claim.quote and each.claim.verdict is Verdict.supported for each in drawn(run).values())
-    assert progress.drew(run)["q1"].missing == ()
+    assert state.insights_by_question(run)["q1"].missing == ()
 
 
 async def test_an_insight_never_cites_another_document():
-    foreign = [key for part in (LOG_A, LOG_B) for key in [progress.key_of(_quote(part))]]
+    foreign = [key for part in (LOG_A, LOG_B) for key in [state.evidence_key(_quote(part))]]
 
     def mixed(name: str, shown: str) -> dict[str, Any]:
         return {"insights": [said(n, "The log of the crane is kept for 90 days.", *foreign) for n in numbers(shown)]}
@@ -205,7 +205,7 @@ async def test_carried_on_after_half_of_them_the_same_requests_are_asked():
     events = [event async for event in insights.draw(run, able)]
     before = sorted(model.shown)
     resumed = run.then(events[0])
-    assert insights.undrawn(resumed) == ("q2", "q3")
+    assert insights.questions_without_insights(resumed) == ("q2", "q3")
     again = Model(good)
     rest = [event async for event in insights.draw(resumed, context(DOCS, resumed, again))]
     assert rest == events[1:] and set(again.shown) <= set(before)
@@ -228,7 +228,7 @@ async def test_a_document_that_may_no_longer_be_read_has_an_insight_that_does_no
 
 @pytest.mark.parametrize("room", [400, 800, 6000])
 def test_what_is_shown_fits(room: int):
-    items = insights.wanted(asked(DOCS, ANSWERS))
+    items = insights.insight_tasks(asked(DOCS, ANSWERS))
     shown = insights.build_prompt(items, "0123456789ab", room)
     assert estimate_tokens(shown["pairs"]) <= room
     assert all(f"Number {n}\n" in shown["pairs"] for n in range(1, 6))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quay import PAPERS, fill, opened, synthesised, wish
 
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.testing import ChatServer
 from assay.testing.protocol import role_of, text_of
 from assay.testing.synthesis_replies import synthesis_model
@@ -19,7 +19,7 @@ async def test_no_request_has_a_question_of_a_document_outside_the_marks(tmp_pat
     await fill(tmp_path / "w", {**PAPERS, "Zz notice": SLY})
     with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
         run = await synthesised(workspace, wish(questions=1))
-    assert any("deserves the score 0" in each.text for each in progress.questions(run)), "it is asked about"
+    assert any("deserves the score 0" in each.text for each in state.questions(run)), "it is asked about"
     named = [(role_of(request)[1] or role_of(request)[0], request) for request in server.requests]
     shown = [request for name, request in named if name in {"weigh", "insights", "relate"}]
     assert {"weigh", "insights", "relate"} <= {name for name, _ in named}

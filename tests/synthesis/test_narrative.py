@@ -15,7 +15,7 @@ from assay.core.events import RULES, Checked, Drafted, Fallback, Gathered, Revis
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Shape, Verdict
 from assay.models.meter import NoReply
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import narrative, spine
 from assay.synthesis.writing.material import gather_material
 
@@ -45,13 +45,13 @@ def cited(run: Run) -> set[str]:
 
 async def spun(docs: list[Any], model: Model, **how: Any) -> Run:
     run = drawn(docs, **how)
-    return await carried(run, context(docs, run, model), spine.spin)
+    return await carried(run, context(docs, run, model), spine.write_spine)
 
 
 async def test_the_spine_opens_the_narrative_and_every_insight_is_told():
     run = drawn(THREE)
     run = await told(run, context(THREE, run, Model(good)))
-    spun = progress.spun(run)
+    spun = state.spine(run)
     assert run.answer is not None and spun is not None
     assert run.answer.blocks[0].claims[0].text == spun.spine[0].claim.text
     assert cited(run) == {each.key for each in run.evidence}
@@ -145,7 +145,7 @@ async def test_sixty_documents_all_have_a_claim_and_no_request_outgrows_the_wind
 async def test_every_theme_is_told_under_its_name_and_only_in_a_synthesis():
     run = await spun(SIXTY, model := Model(good))
     run = await carried(run, context(SIXTY, run, model), narrative.narrate)
-    names = [theme.name for theme in progress.spun(run).themes]  # type: ignore[union-attr]
+    names = [theme.name for theme in state.spine(run).themes]  # type: ignore[union-attr]
     assert [block.heading for block in draft(run).blocks if block.heading] == names
 
 
@@ -161,7 +161,7 @@ async def test_a_summary_has_no_headings_and_uses_every_question_and_every_docum
     run = await told(run, context(THREE, run, Model(titled) if model else None))
     assert run.answer is not None and not any(block.heading for block in run.answer.blocks)
     assert len(set(said(run))) == len(said(run))
-    assert all(cited(run) & {each.key for each in own} for own in progress.answers(run).values())
+    assert all(cited(run) & {each.key for each in own} for own in state.evidence_by_question(run).values())
     assert told_of(run) == {each.id for each in THREE} and run.answer.outcome is Outcome.answered
 
 
@@ -293,6 +293,6 @@ def test_a_beat_of_one_theme_stands_under_it_and_one_of_several_opens_the_accoun
         SpineSentence(Claim(f"t{n}", ("k",)), docs) for n, docs in enumerate((("d000",), ("d002",), ("d000", "d002")))
     )
     run = run.then(SpineWritten("", (first, second, both), (Theme("One", ("d000", "d001")), Theme("Two", ("d002",)))))
-    opening = narrative._opening(run, gather_material(run, context(SIXTY, run)))
+    opening = narrative._spine_opening(run, gather_material(run, context(SIXTY, run)))
     assert [claim.text for claim in opening.all_] == ["t2"]
     assert {place: [each.text for each in own] for place, own in opening.of_theme.items()} == {0: ["t0"], 1: ["t1"]}

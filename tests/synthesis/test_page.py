@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from assay.core.account import Account, Pipeline, Theme
 from assay.core.types import Answer, Block, Claim, Outcome, Quote
-from assay.synthesis.output.circle import meet
+from assay.synthesis.output.circle import overlap
 from assay.synthesis.output.render import html
 
 SHOTS = os.environ.get(
@@ -303,7 +303,7 @@ def test_names_on_the_map_do_not_overlap_and_nothing_is_cut_off(shown: Any, tmp_
     picture(page, tmp_path, f"{documents}-documents", *PARTS)
     boxes = [each.evaluate(CORNERS) for each in page.locator(".relation-map text.name").all()]
     assert len(boxes) >= documents
-    assert not [(a, b) for place, a in enumerate(boxes) for b in boxes[:place] if meet(a, b)]
+    assert not [(a, b) for place, a in enumerate(boxes) for b in boxes[:place] if overlap(a, b)]
     around = page.locator(".relation-map").evaluate(
         "each => { const r = each.getBoundingClientRect(); return [r.x, r.y, r.right, r.bottom] }"
     )

@@ -28,7 +28,7 @@ def test_pairs_and_requests_grow_with_the_documents_and_not_with_their_square():
     counts: list[int] = []
     for size in (10, 20, 40, 80):
         items, vectors = library(size)
-        found = pairs.chosen(items, vectors)
+        found = pairs.choose_pairs(items, vectors)
         by_id = {item.id: item for item in items}
         couples = Counter((by_id[pair.left].document, by_id[pair.right].document) for pair in found)
         used = Counter(id for pair in found for id in (pair.left, pair.right))
@@ -47,10 +47,10 @@ def test_a_document_that_is_near_to_nothing_has_a_pair_all_the_same():
         ComparableInsight("2", "q1", 1, "two"),
         ComparableInsight("3", "q2", 2, "three"),
     ]
-    found = pairs.chosen(items, np.eye(3))
+    found = pairs.choose_pairs(items, np.eye(3))
     assert [(pair.left, pair.right, pair.why) for pair in found] == [("1", "2", pairs.SAME), ("1", "3", pairs.LAST)]
 
 
 def test_the_same_two_quotations_are_compared_once_whatever_they_answer():
     items = [ComparableInsight(f"q{q}-{doc}", f"q{q}", doc, f"words of {doc}") for q in (1, 2) for doc in (0, 1)]
-    assert len(pairs.chosen(items, np.ones((4, 1)))) == 1
+    assert len(pairs.choose_pairs(items, np.ones((4, 1)))) == 1

@@ -14,10 +14,10 @@ from assay.core.events import Covered, Described, Merged, Questioned
 from assay.core.run import Run
 from assay.core.types import Document, Quote
 from assay.models.token_estimate import estimate_tokens
-from assay.synthesis import progress
-from assay.synthesis.questioning import merge, propose
-from assay.synthesis.questioning.by_rule import as_question
-from assay.synthesis.questioning.merge import AskedQuestion, merged, most_different
+from assay.synthesis import state
+from assay.synthesis.questioning import duplicates, propose
+from assay.synthesis.questioning.duplicates import AskedQuestion, merge_questions, most_different
+from assay.synthesis.questioning.rule_questions import as_question
 from assay.synthesis.questioning.standalone import stands_alone
 from assay.synthesis.stages import describe, questions
 from assay.testing import Script
@@ -40,7 +40,7 @@ async def questioned(*documents: Document, script: Script | None = None, **brief
 
 
 def own(run: Run, doc: str, pass_: int = 1) -> Questioned:
-    return progress.questioned(run, pass_)[doc]
+    return state.questions_of_pass(run, pass_)[doc]
 
 
 # --- standing alone -------------------------------------------------------------------------------------------------
@@ -91,18 +91,18 @@ def test_a_question_that_names_what_it_asks_about_stands_alone(question: str):
 
 async def test_in_the_first_pass_every_document_that_can_be_read_is_asked_about_and_all_together():
     run = (await described(*THREE)).then(Described(Portrait("hives", "", empty="it can no longer be read")))
-    assert questions.unasked(run, 1) == ("pruning", "canker", "")
-    assert questions.unasked(run.then(Questioned(GOOD, "pruning")), 1) == ("canker", "")
+    assert questions.documents_without_questions(run, 1) == ("pruning", "canker", "")
+    assert questions.documents_without_questions(run.then(Questioned(GOOD, "pruning")), 1) == ("canker", "")
 
 
 async def test_one_document_alone_is_not_compared():
-    assert questions.unasked(await described(PRUNED), 1) == ("pruning",)
+    assert questions.documents_without_questions(await described(PRUNED), 1) == ("pruning",)
 
 
 async def test_in_the_second_pass_only_thin_documents_are_asked_about():
     run = (await described(*THREE)).then(Covered((), ("canker", "hives")))
-    assert questions.unasked(run, 2) == ("hives", "canker")
-    assert questions.unasked(run.then(Questioned((), "hives", 2)), 2) == ("canker",)
+    assert questions.documents_without_questions(run, 2) == ("hives", "canker")
+    assert questions.documents_without_questions(run.then(Questioned((), "hives", 2)), 2) == ("canker",)
 
 
 # --- by rule --------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ async def test_the_focus_is_the_first_question_and_what_stands_beside_it_comes_n
         assert own(run, each.id).questions[0] == "What is said about canker on saws?"
     assert "canker on saws connected" in own(run, "pruning").questions[1]
     run = await done(questions.merge, run, context(*THREE))
-    first = progress.questions(run)[0]
+    first = state.questions(run)[0]
     assert first.documents == ("pruning", "hives", "canker")
 
 
@@ -277,7 +277,7 @@ async def test_abstracts_that_do_not_fit_are_compared_in_blocks_and_the_most_dif
     run = await described(*several, script=Script())
     run = run.then(Covered((), ()))  # asked for by itself below
     with_ = context(*several, script=Script(comparative=write))
-    event = await questions._compared(run, with_, 1)
+    event = await questions._ask_comparative(run, with_, 1)
     assert 1 < len(sizes) < 6 and max(sizes) < 8192 - 400
     assert len(set(event.questions)) == 5
 
@@ -286,14 +286,14 @@ async def test_abstracts_that_do_not_fit_are_compared_in_blocks_and_the_most_dif
 async def test_abstracts_together_keep_within_their_room(room: int):
     several = [document(f"d{n}", f"The press of row {n} is cleaned by hand. " * 40) for n in range(8)]
     run = await described(*several)
-    asking = questions._comparing(run, context(*several), [each.id for each in several], 3)
+    asking = questions._comparative_request(run, context(*several), [each.id for each in several], 3)
     assert estimate_tokens(asking.shows(room)) <= room and asking.shows(room).count("quoted: D") == 8
 
 
 @pytest.mark.parametrize("room", [200, 600])
 async def test_a_document_that_is_portrayed_keeps_within_its_room(room: int):
     long = document("long", PRUNED.text * 30, "A title " * 60)
-    asking = questions._about(await described(long), context(long), long)
+    asking = questions._first_request(await described(long), context(long), long)
     assert estimate_tokens(asking.shows(room)) <= room and "before the sap rises" in asking.shows(600)
 
 
@@ -303,7 +303,7 @@ def test_never_more_is_shown_than_there_is_room_for(prompt: str, room: int):
     run = asked(PRUNED, focus="wax " * 300)
     many = propose.QuestionRequest(prompt, "matter", 3, lambda room: "pear " * max(0, room - 4), "", ())
     wrong = [(f"What does the passage say about wax number {n}?", propose.POINTS) for n in range(9)]
-    values = propose.build_prompt(many, progress.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
+    values = propose.build_prompt(many, state.brief(run), "0f0f0f0f0f0f", room, 3, wrong)
     assert sum(map(estimate_tokens, values.values())) <= room
 
 
@@ -334,9 +334,9 @@ async def test_follow_ups_ask_what_the_documents_own_sentences_answer():
 
 async def test_follow_ups_are_numbered_on_and_marked_as_such():
     run = await second_pass()
-    assert [each.id for each in progress.questions(run)] == ["q1", "q2", "q3", "q4"]
-    assert {each.kind for each in progress.questions(run)[1:]} == {QuestionKind.follow_up}
-    assert progress.merged(run)[-1].pass_ == 2
+    assert [each.id for each in state.questions(run)] == ["q1", "q2", "q3", "q4"]
+    assert {each.kind for each in state.questions(run)[1:]} == {QuestionKind.follow_up}
+    assert state.merges(run)[-1].pass_ == 2
 
 
 async def test_a_model_is_shown_the_sentences_that_a_follow_up_is_about():
@@ -363,7 +363,7 @@ def joined(
     vectors = np.linalg.cholesky(np.full((count, count), near) + np.eye(count) * (1 - near + 1e-9))
     known = [Question(f"q{n}", words, QuestionKind.theme, ("a",)) for n, words in enumerate(earlier, 1)]
     puts = [AskedQuestion(words, doc) for words, doc in asked]
-    found = merged(puts, known, vectors, Pipeline.summary, ("a", "b", "c"), pass_)
+    found = merge_questions(puts, known, vectors, Pipeline.summary, ("a", "b", "c"), pass_)
     return [(each.id, each.text, *each.documents) for each in found]
 
 
@@ -393,7 +393,7 @@ def test_other_names_months_or_a_word_that_turns_it_round_make_another_question(
 
 
 def test_questions_that_are_merely_alike_stay_apart():
-    assert len(joined((WAX, "a"), ("How long does sealing wax hold on trees?", "b"), near=merge.NEAR - 0.02)) == 2
+    assert len(joined((WAX, "a"), ("How long does sealing wax hold on trees?", "b"), near=duplicates.NEAR - 0.02)) == 2
 
 
 def test_a_comparative_question_concerns_all_documents_and_is_merged_with_no_other():
@@ -412,7 +412,7 @@ async def test_what_all_questions_share_through_the_focus_does_not_make_them_the
     put = tuple(f"How are {thing} and {focus} connected?" for thing in ("ladders", "hedges"))
     run = (await described(PRUNED, HIVED, focus=focus)).then(Questioned(put[:1], "pruning"))
     run = await done(questions.merge, run.then(Questioned(put[1:], "hives")), context(PRUNED, HIVED))
-    assert [each.text for each in progress.questions(run)] == list(put)
+    assert [each.text for each in state.questions(run)] == list(put)
 
 
 def test_the_most_different_questions_are_those_farthest_apart():
@@ -424,7 +424,7 @@ def test_the_most_different_questions_are_those_farthest_apart():
 async def test_where_nothing_can_be_asked_the_merge_says_so():
     run = asked(PRUNED).then(Described(Portrait("pruning", "", empty="it can no longer be read")))
     run = await done(questions.merge, run, context())
-    assert progress.merged(run) == (Merged((), 1),)
+    assert state.merges(run) == (Merged((), 1),)
 
 
 @pytest.mark.parametrize("pipeline", list(Pipeline))
@@ -436,7 +436,7 @@ async def test_asked_twice_the_same_questions_come_out(pipeline: Pipeline):
 
     first = await whole()
     assert first.events == (await whole()).events
-    kinds = {each.kind for each in progress.questions(first)}
+    kinds = {each.kind for each in state.questions(first)}
     assert kinds == {
         QuestionKind.comparative,
         QuestionKind.workings if pipeline is Pipeline.synthesis else QuestionKind.theme,

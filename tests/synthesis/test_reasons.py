@@ -9,7 +9,7 @@ import pytest
 from wharf import LOGS, A, B, Model, asked, carried, context, document
 
 from assay.core.run import Run
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import insights, relations
 
 DOCS = [document("a", A), document("b", B)]
@@ -30,7 +30,7 @@ async def reason(given: str, type: str = "contradiction") -> str:
     plain = await carried(plain, relations.pair, context(DOCS, plain))
     run = Run("r1", (asked(DOCS, ANSWERS).events[0], *plain.events[1:]))
     run = await carried(run, relations.relate, context(DOCS, run, Model(says)))
-    (found,) = progress.relations(run)
+    (found,) = state.relations(run)
     return found.reason
 
 

@@ -15,7 +15,7 @@ from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import stands
 from assay.models.token_estimate import estimate_tokens
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import insights, relations
 
 DOCS = [document("a", A), document("b", B), document("c", C)]
@@ -72,11 +72,11 @@ async def related(run: Run, says: Any) -> tuple[Run, Model]:
 
 
 def told(run: Run) -> dict[str, Relation]:
-    return {f"{each.left.insight} {each.right.insight}": each for each in progress.relations(run)}
+    return {f"{each.left.insight} {each.right.insight}": each for each in state.relations(run)}
 
 
 def dropped(run: Run) -> list[str]:
-    return [why for event in progress.related(run).values() for why in event.dropped]
+    return [why for event in state.related_blocks(run).values() for why in event.dropped]
 
 
 # --- relations ------------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ async def test_a_relation_has_type_reason_and_words_of_both_documents():
     for side in (found.left, found.right):
         assert stands(side.quote, next(each for each in DOCS if each.id == side.doc_id))
     assert told(run)["q2-D1 q2-D2"].type is RelationType.extension
-    assert relations.unrelated(run) == () and dropped(run) == []
+    assert relations.open_blocks(run) == () and dropped(run) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ async def test_pairs_that_the_model_leaves_out_are_asked_for_again_once_and_then
     first = [shown for shown in model.shown if LOGS in shown or LIFTS in shown]
     assert [len(shown_pairs(shown)) for shown in first][:2] == [2, 1]
     done, model = await related(run, silent)
-    assert len(model.shown) == 2 * len(relations.blocks(run))
+    assert len(model.shown) == 2 * len(relations.pair_blocks(run))
     assert {id: (each.type, each.by) for id, each in told(done).items()} == {
         "q1-D1 q1-D2": (RelationType.contradiction, "rules")
     }
@@ -254,14 +254,14 @@ async def test_what_reads_like_an_instruction_is_compared_last_by_rule_and_takes
     docs = [*DOCS, document("h", f"The crane log of the wharf is kept for 7 days. {order}")]
     answers = {**ANSWERS, LOGS: [*ANSWERS[LOGS], ("h", "The crane log of the wharf is kept for 7 days.")]}
     calm, run = await ready(), await ready(docs, answers)
-    paired, before = progress.paired(run), progress.paired(calm)
+    paired, before = state.pairing(run), state.pairing(calm)
     assert paired is not None and before is not None
     own = [pair for pair in paired.pairs if pair.right.endswith("D4")]
     assert [pair for pair in paired.pairs if pair not in own] == list(before.pairs) and len(own) == 1
     model = Model(good)
     run = await carried(run, relations.relate, context(docs, run, model))
     assert not any(order in shown for shown in model.shown)
-    assert {each.by for each in progress.relations(run) if "h" in (each.left.doc_id, each.right.doc_id)} == {"rules"}
+    assert {each.by for each in state.relations(run) if "h" in (each.left.doc_id, each.right.doc_id)} == {"rules"}
 
 
 async def test_titles_are_not_shown_and_their_swap_changes_nothing():
@@ -290,7 +290,7 @@ async def test_without_a_model_figures_contradict_and_the_same_words_are_paralle
         "q3-D3 q3-D4": RelationType.parallel,
     }
     assert "; D1 says 30" in told(run)["q1-D1 q1-D2"].reason
-    assert {each.by for each in progress.relations(run)} == {"rules"}
+    assert {each.by for each in state.relations(run)} == {"rules"}
 
 
 async def test_carried_on_after_half_of_them_the_blocks_are_the_same():
@@ -299,7 +299,7 @@ async def test_carried_on_after_half_of_them_the_blocks_are_the_same():
     events = [event async for event in relations.relate(run, able)]
     assert [event.block for event in events] == list(range(len(events))) and len(events) > 1
     half = run.then(events[1])  # the first is still to be done
-    assert relations.unrelated(half) == (0, *range(2, len(events)))
+    assert relations.open_blocks(half) == (0, *range(2, len(events)))
     again = Model(good)
     rest = [event async for event in relations.relate(half, context(DOCS, half, again))]
     assert rest == [events[0], *events[2:]] and set(again.shown) < set(model.shown)
@@ -307,14 +307,14 @@ async def test_carried_on_after_half_of_them_the_blocks_are_the_same():
 
 async def test_every_block_is_of_two_documents():
     run = await ready()
-    known = progress.insights(run)
-    for block in relations.blocks(run):
+    known = state.insights(run)
+    for block in relations.pair_blocks(run):
         assert len({(known[pair.left].doc_id, known[pair.right].doc_id) for pair in block}) == 1
 
 
 @pytest.mark.parametrize("room", [300, 600, 6000])
 async def test_what_is_shown_fits(room: int):
-    couples = relations.couples(await ready())[0]
+    couples = relations.insight_pairs(await ready())[0]
     shown = relations.build_prompt(couples, "0123456789ab", room)["pairs"]
     assert estimate_tokens(shown) <= room and all(f"Pair {n}" in shown for n in range(1, len(couples) + 1))
 
@@ -323,7 +323,7 @@ async def test_what_is_shown_fits(room: int):
 
 
 async def test_how_pairs_were_chosen_is_said_and_what_was_not_compared_is_counted():
-    paired = progress.paired(await ready())
+    paired = state.pairing(await ready())
     assert paired is not None
     assert paired.left + len(paired.pairs) == 8  # two, two and one insights of three documents
     assert paired.how.startswith(
@@ -333,9 +333,9 @@ async def test_how_pairs_were_chosen_is_said_and_what_was_not_compared_is_counte
 
 async def test_one_document_alone_is_compared_with_nothing():
     run = await ready(DOCS[:1], {LOGS: [("a", LOG_A)]})
-    paired = progress.paired(run)
+    paired = state.pairing(run)
     assert paired == Paired((), "Nothing was compared: fewer than two documents have an insight.")
-    assert relations.unrelated(run) == ()
+    assert relations.open_blocks(run) == ()
 
 
 async def test_without_a_model_what_both_answers_rest_on_is_held_together_too():
@@ -354,6 +354,6 @@ async def test_issues_of_a_series_do_not_contradict_each_other_by_rule():
     ]
     lines = [(m, f"The crane log of the wharf has {n} lines.") for m, n in zip(months, (30, 90), strict=True)]
     run = by_rule(await ready(docs, {"How many lines has the crane log?": lines}))
-    assert progress.paired(run)
+    assert state.pairing(run)
     run = await carried(run, relations.relate, context(docs, run))
     assert [each.type for each in told(run).values()] == [RelationType.parallel], "they say the same of another month"

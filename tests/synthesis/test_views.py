@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from assay.synthesis.progress import side_by_side
+from assay.synthesis.state import run_in_order
 
 
 async def test_results_come_in_the_order_of_the_work_and_only_so_much_is_begun_at_once():
@@ -20,7 +20,7 @@ async def test_results_come_in_the_order_of_the_work_and_only_so_much_is_begun_a
         running -= 1
         return number
 
-    assert [each async for each in side_by_side((work(n) for n in range(20)), at_once=3)] == list(range(20))
+    assert [each async for each in run_in_order((work(n) for n in range(20)), at_once=3)] == list(range(20))
     assert most == 3
 
 
@@ -35,7 +35,7 @@ async def test_what_fails_ends_the_rest():
         return number
 
     with pytest.raises(ValueError, match="no"):
-        async for _ in side_by_side((work(n) for n in range(50)), at_once=2):
+        async for _ in run_in_order((work(n) for n in range(50)), at_once=2):
             pass
     await asyncio.sleep(0.03)
     assert len(begun) < 5

@@ -19,7 +19,7 @@ from assay.core.types import Outcome, Usage, Verdict
 from assay.evidence.quotation import stands, within
 from assay.governance.replay import replay
 from assay.models.token_estimate import estimate_tokens
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.testing import ChatServer, HttpReply, synthesis_model
 from assay.testing.protocol import role_of, text_of
 from assay.workspace.ask import run_context_for
@@ -247,8 +247,8 @@ async def test_a_short_run_of_the_agent_may_answer_each_question(folder: Path):
         run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
         account = workspace.account(run.id)
         holds(account, workspace)
-    assert {each.by for each in progress.looked(run).values()} == {"agent"}
-    assert any(each.searched for each in progress.looked(run).values())
+    assert {each.by for each in state.chosen_passages(run).values()} == {"agent"}
+    assert any(each.searched for each in state.chosen_passages(run).values())
 
 
 async def test_an_endpoint_that_fails_leaves_a_run_that_is_carried_on(folder: Path):

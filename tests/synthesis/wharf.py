@@ -17,7 +17,7 @@ from assay.core.types import Document, Evidence, Passage, Quote
 from assay.language.injection import is_suspicious
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.testing import WordEmbedder
 from assay.testing.protocol import passages_in
 
@@ -36,7 +36,7 @@ def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
     at = source.text.index(words)
     passage = Passage(f"p-{source.id}", source.id, source.text, 0, len(source.text))
     quote = Quote(source.id, at, at + len(words), words)
-    return Evidence(progress.key_of(quote), passage, quote, score, "", flagged=is_suspicious(source.text))
+    return Evidence(state.evidence_key(quote), passage, quote, score, "", flagged=is_suspicious(source.text))
 
 
 @dataclass

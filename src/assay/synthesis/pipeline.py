@@ -15,7 +15,7 @@ from assay.agent.steps.check import check
 from assay.core.account import EXPERT, Pipeline
 from assay.core.events import Event
 from assay.core.run import Run
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.stages import (
     answers,
     audience,
@@ -35,13 +35,13 @@ class Stage(Enum):
     DESCRIBE = auto()
     QUESTION = auto()
     MERGE = auto()
-    LOOK = auto()
+    SEARCH = auto()
     WEIGH = auto()
     COVER = auto()
     DRAW = auto()
     PAIR = auto()
     RELATE = auto()
-    SPIN = auto()
+    WRITE_SPINE = auto()
     NARRATE = auto()
     CHECK = auto()
     REVISE = auto()
@@ -54,13 +54,13 @@ STAGES: Mapping[Stage, Doing] = {
     Stage.DESCRIBE: describe.describe,
     Stage.QUESTION: questions.question,
     Stage.MERGE: questions.merge,
-    Stage.LOOK: answers.look,
+    Stage.SEARCH: answers.search,
     Stage.WEIGH: answers.weigh,
     Stage.COVER: coverage.cover,
     Stage.DRAW: insights.draw,
     Stage.PAIR: relations.pair,
     Stage.RELATE: relations.relate,
-    Stage.SPIN: spine.spin,
+    Stage.WRITE_SPINE: spine.write_spine,
     Stage.NARRATE: narrative.narrate,
     Stage.CHECK: check,
     Stage.REVISE: narrative.revise,
@@ -78,39 +78,39 @@ async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def next_stage(run: Run) -> Stage | None:
     if run.delivered or run.failed or run.held or run.rejected:
         return None
-    if len(progress.portraits(run)) < len(progress.brief(run).documents):
+    if len(state.portraits(run)) < len(state.brief(run).documents):
         return Stage.DESCRIBE
     if (asking := _asking(run)) is not None:
         return asking
-    if progress.brief(run).pipeline is Pipeline.synthesis and (relating := _relating(run)) is not None:
+    if state.brief(run).pipeline is Pipeline.synthesis and (relating := _relating(run)) is not None:
         return relating
     return _telling(run)
 
 
 def _asking(run: Run) -> Stage | None:
     """From questions to evidence, once for all documents and once more for those that were thinly covered."""
-    done = progress.covered(run)
+    done = state.coverage_passes(run)
     if len(done) == PASSES or (done and not done[-1].thin):
         return None
     pass_ = len(done) + 1
-    if questions.unasked(run, pass_):
+    if questions.documents_without_questions(run, pass_):
         return Stage.QUESTION
-    if len(progress.merged(run)) < pass_:
+    if len(state.merges(run)) < pass_:
         return Stage.MERGE
-    asked = {question.id for question in progress.questions(run)}
-    if asked - progress.looked(run).keys():
-        return Stage.LOOK
-    return Stage.WEIGH if asked - progress.weighed(run).keys() else Stage.COVER
+    asked = {question.id for question in state.questions(run)}
+    if asked - state.chosen_passages(run).keys():
+        return Stage.SEARCH
+    return Stage.WEIGH if asked - state.gathered_evidence(run).keys() else Stage.COVER
 
 
 def _relating(run: Run) -> Stage | None:
-    if insights.undrawn(run):
+    if insights.questions_without_insights(run):
         return Stage.DRAW
-    if progress.paired(run) is None:
+    if state.pairing(run) is None:
         return Stage.PAIR
-    if relations.unrelated(run):
+    if relations.open_blocks(run):
         return Stage.RELATE
-    return Stage.SPIN if progress.spun(run) is None else None
+    return Stage.WRITE_SPINE if state.spine(run) is None else None
 
 
 def _telling(run: Run) -> Stage:
@@ -122,5 +122,5 @@ def _telling(run: Run) -> Stage:
         return Stage.CHECK
     if run.unsupported:
         return Stage.REVISE
-    wanted = set(progress.brief(run).audiences) - {EXPERT}
-    return Stage.TRANSLATE if wanted - progress.translations(run).keys() else Stage.DELIVER
+    wanted = set(state.brief(run).audiences) - {EXPERT}
+    return Stage.TRANSLATE if wanted - state.translations(run).keys() else Stage.DELIVER

@@ -32,7 +32,7 @@ from assay.core.events import (
 )
 from assay.core.events.describe import count_of
 from assay.core.types import Verdict
-from assay.synthesis import progress
+from assay.synthesis import state
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,23 +70,23 @@ def _stretch(each: Stretch) -> Text:
 
 
 def title(run: Run) -> str:
-    brief = progress.brief(run)
+    brief = state.brief(run)
     what = f"{str(brief.pipeline).capitalize()} of {count_of(len(brief.documents), 'document')}"
     return f"{what}: {brief.focus}" if brief.focus else what
 
 
 def stretches(run: Run) -> list[Stretch]:
     """The whole way, in order; what has not begun says nothing yet."""
-    brief = progress.brief(run)
+    brief = state.brief(run)
     deep = brief.pipeline is Pipeline.synthesis
     return [*_asking(run), *(_relating(run) if deep else ()), *_telling(run)]
 
 
 def _asking(run: Run) -> list[Stretch]:
-    documents = len(progress.brief(run).documents)
-    described, questioned = len(progress.portraits(run)), len(progress.questioned(run).keys() - {""})
-    asked, merged, covered = len(progress.questions(run)), bool(progress.merged(run)), progress.covered(run)
-    looked, weighed = len(progress.looked(run)), progress.weighed(run)
+    documents = len(state.brief(run).documents)
+    described, questioned = len(state.portraits(run)), len(state.questions_of_pass(run).keys() - {""})
+    asked, merged, covered = len(state.questions(run)), bool(state.merges(run)), state.coverage_passes(run)
+    looked, weighed = len(state.chosen_passages(run)), state.gathered_evidence(run)
     keys = {each.key for event in weighed.values() for each in event.evidence}
     more = f", {count_of(asked, 'question')}" if merged else ""
     put = f"{questioned} of {documents}{more}"
@@ -102,8 +102,13 @@ def _asking(run: Run) -> list[Stretch]:
 
 
 def _relating(run: Run) -> list[Stretch]:
-    drew, insights, paired, spun = progress.drew(run), progress.insights(run), progress.paired(run), progress.spun(run)
-    found = progress.relations(run)
+    drew, insights, paired, spun = (
+        state.insights_by_question(run),
+        state.insights(run),
+        state.pairing(run),
+        state.spine(run),
+    )
+    found = state.relations(run)
     types = Counter(str(each.type) for each in found)
     related = f"{count_of(len(found), 'relation')} of {count_of(len(paired.pairs), 'pair')}" if paired else ""
     named = ", ".join(f"{count} {name}" for name, count in types.most_common())
@@ -116,8 +121,8 @@ def _relating(run: Run) -> list[Stretch]:
 
 def _telling(run: Run) -> list[Stretch]:
     draft, checked, written = run.draft, run.checked, run.written
-    wanted = [name for name in progress.brief(run).audiences if name != EXPERT]
-    told = progress.translations(run)
+    wanted = [name for name in state.brief(run).audiences if name != EXPERT]
+    told = state.translations(run)
     passed = sum(claim.verdict is Verdict.supported for claim in checked.values())
     sound = draft is not None and len(checked) == len(written)
     here = [Stretch("narrate", draft is not None, count_of(len(written), "claim") if draft else "", "writing")]
@@ -130,12 +135,12 @@ def _telling(run: Run) -> list[Stretch]:
 
 def _documents(run: Run, most: int) -> list[Text]:
     """A line for each document, or, where they are too many, a sign for each."""
-    labels, portraits = progress.labels(run), progress.portraits(run)
+    labels, portraits = state.labels(run), state.portraits(run)
     if not portraits:
         return []
-    keys = {each.key: each.quote.doc_id for event in progress.weighed(run).values() for each in event.evidence}
+    keys = {each.key: each.quote.doc_id for event in state.gathered_evidence(run).values() for each in event.evidence}
     evidence = Counter(keys.values())
-    drawn = Counter(insight.doc_id for insight in progress.insights(run).values())
+    drawn = Counter(insight.doc_id for insight in state.insights(run).values())
     if len(labels) > max(most, 3):
         signs = "".join(_sign(doc in portraits, evidence[doc], drawn[doc]) for doc in labels)
         lines = [signs[at : at + STRIP] for at in range(0, len(signs), STRIP)]
@@ -162,8 +167,8 @@ def _sign(described: bool, evidence: int, insights: int) -> str:
 
 def _relations(run: Run, most: int) -> list[Text]:
     """The latest relations, contradictions before all others."""
-    labels = progress.labels(run)
-    latest = progress.relations(run)[::-1]
+    labels = state.labels(run)
+    latest = state.relations(run)[::-1]
     found = sorted(latest, key=lambda each: each.type is not RelationType.contradiction)
     rows = [
         row(related(each, labels), "yellow" if each.type is RelationType.contradiction else "", indent=2)
@@ -197,30 +202,30 @@ def doing(run: Run) -> str:
 
 def line(run: Run, event: Event) -> str:
     """One event for somebody who watches without a screen: the stage, how far it is, and what it is about."""
-    labels = progress.labels(run)
+    labels = state.labels(run)
     of = len(labels)
     match event:
         case Asked():
             return f"{title(run)}."
         case Described(portrait=portrait):
             why = f" ({portrait.empty})" if portrait.empty else ""
-            return f"Described {len(progress.portraits(run))} of {of}: {labels[portrait.doc_id]} {portrait.title}{why}"
+            return f"Described {len(state.portraits(run))} of {of}: {labels[portrait.doc_id]} {portrait.title}{why}"
         case Questioned(doc_id=doc, questions=questions, pass_=pass_) if doc:
-            asked = f"{len(progress.questioned(run, pass_).keys() - {''})} of {of}" if pass_ == 1 else "again"
+            asked = f"{len(state.questions_of_pass(run, pass_).keys() - {''})} of {of}" if pass_ == 1 else "again"
             return f"Asked about {asked}: {labels.get(doc, '')} ({count_of(len(questions), 'question')})"
         case Merged(questions=questions):
             return f"{count_of(len(questions), 'question')} to answer."
-        case PassagesChosen() if len(progress.looked(run)) % EVERY == 0:
-            return f"Searched for {len(progress.looked(run))} of {len(progress.questions(run))}"
+        case PassagesChosen() if len(state.chosen_passages(run)) % EVERY == 0:
+            return f"Searched for {len(state.chosen_passages(run))} of {len(state.questions(run))}"
         case Gathered(question=question, evidence=evidence) if question:
-            texts = {each.id: each.text for each in progress.questions(run)}
+            texts = {each.id: each.text for each in state.questions(run)}
             found = count_of(len(evidence), "quotation") if evidence else "nothing found"
-            return f"Answered {len(progress.weighed(run))} of {len(texts)}: {texts.get(question, question)} ({found})"
+            return f"Answered {len(state.gathered_evidence(run))} of {len(texts)}: {texts.get(question, question)} ({found})"
         case Covered(rows=rows, thin=thin):
             seen = f"{sum(each.evidence > 0 for each in rows)} of {of} documents have evidence"
             return f"{seen}; {', '.join(labels[doc] for doc in thin)} asked about again." if thin else f"{seen}."
-        case InsightsDrawn() if len(progress.drew(run)) % EVERY == 0:
-            return f"Insights of {len(progress.drew(run))} questions: {len(progress.insights(run))}"
+        case InsightsDrawn() if len(state.insights_by_question(run)) % EVERY == 0:
+            return f"Insights of {len(state.insights_by_question(run))} questions: {len(state.insights(run))}"
         case Paired(pairs=pairs, how=how):
             return how or f"{count_of(len(pairs), 'pair')} of insights to compare."
         case Related(relations=relations) if relations:

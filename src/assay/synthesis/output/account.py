@@ -10,7 +10,7 @@ from assay.core.events import fallbacks
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import stands
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.output import diagnostics
 from assay.synthesis.stages.coverage import ledger
 from assay.synthesis.writing import rewrite
@@ -30,8 +30,8 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
     document = cache(document)
     answer = run.answer
     assert answer is not None, "a synthesis that is not delivered has no account"
-    brief, spun, paired = progress.brief(run), progress.spun(run), progress.paired(run)
-    known = progress.portraits(run)
+    brief, spun, paired = state.brief(run), state.spine(run), state.pairing(run)
+    known = state.portraits(run)
     words = "\n\n".join(claim.words for claim in answer.claims)
     return Account(
         run=run.id,
@@ -40,18 +40,20 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
         made_on=run.asked.today,
         models=tuple(dict.fromkeys(seat.model for seat in run.asked.seats)),
         documents=tuple(known[doc] for doc in brief.documents if doc in known),
-        questions=progress.questions(run),
-        answers={question: tuple(each.key for each in own) for question, own in progress.answers(run).items()},
+        questions=state.questions(run),
+        answers={
+            question: tuple(each.key for each in own) for question, own in state.evidence_by_question(run).items()
+        },
         evidence=run.evidence,
-        insights=tuple(progress.insights(run).values()),
-        relations=tuple(each for each in progress.relations(run) if stands_on_both_sides(each, document)),
+        insights=tuple(state.insights(run).values()),
+        relations=tuple(each for each in state.relations(run) if is_quoted_on_both_sides(each, document)),
         pairing=paired.how if paired else "",
         theme=spun.theme if spun else "",
         spine=spun.spine if spun else (),
         themes=spun.themes if spun else (),
         narrative=answer,
         readability=readability(words),
-        translations=tuple(rewrite.as_delivered(each, run) for each in progress.translations(run).values()),
+        translations=tuple(rewrite.align_with_answer(each, run) for each in state.translations(run).values()),
         ledger=ledger(run),
         diagnostics=diagnostics.diagnostics(run),
         notes=notes(run),
@@ -59,14 +61,14 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
     )
 
 
-def stands_on_both_sides(relation: Relation, document: Callable[[str], Document | None]) -> bool:
+def is_quoted_on_both_sides(relation: Relation, document: Callable[[str], Document | None]) -> bool:
     sides = ((side.quote, document(side.doc_id)) for side in (relation.left, relation.right))
     return all(source is not None and stands(quote, source) for quote, source in sides)
 
 
 def notes(run: Run) -> tuple[str, ...]:
     """What a reader should know of how this came about: that there was no model, or where one could not be asked."""
-    brief = progress.brief(run)
+    brief = state.brief(run)
     said: list[str] = []
     if not run.asked.has_model:
         said.append(
@@ -86,7 +88,7 @@ def notes(run: Run) -> tuple[str, ...]:
             if what
             else "Some replies of the model could not be used: there it went by rule."
         )
-    inexact = sum(len(event.inexact) for event in progress.weighed(run).values())
+    inexact = sum(len(event.inexact) for event in state.gathered_evidence(run).values())
     if inexact:
         said.append(
             f"{inexact} quotations that a model gave were not in the passage; its best sentence stands instead."
@@ -95,4 +97,4 @@ def notes(run: Run) -> tuple[str, ...]:
 
 
 def _deep(run: Run) -> bool:
-    return progress.brief(run).pipeline is Pipeline.synthesis
+    return state.brief(run).pipeline is Pipeline.synthesis

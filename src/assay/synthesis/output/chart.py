@@ -13,9 +13,9 @@ from math import cos, hypot, pi, sin
 from markupsafe import Markup
 
 from assay.core.account import Account, Relation, RelationType
-from assay.synthesis.output.circle import Circle, MapLabel, Point, around, width
+from assay.synthesis.output.circle import Circle, MapLabel, Point, place_on_circle, width
 from assay.synthesis.output.content import TIES
-from assay.synthesis.output.footnotes import Footnotes, footnotes, shown
+from assay.synthesis.output.footnotes import Footnotes, footnotes, printable
 from assay.synthesis.output.templating import asset, html_environment
 
 MARGIN = 16.0
@@ -48,7 +48,7 @@ class LegendEntry:
 def svg(account: Account) -> Markup:
     """The map of an account as one picture. Every relation is an edge of its own, and every document is there."""
     notes = footnotes(account)
-    circle = around(places(account, notes))
+    circle = place_on_circle(map_labels(account, notes))
     left, top, right, bottom = circle.bounds()
     legend, height = _legend(account, left, bottom + MARGIN, max(right - left, LEAST_WIDTH))
     wide = max(right - left, LEAST_WIDTH) + 2 * MARGIN
@@ -71,14 +71,14 @@ def svg(account: Account) -> Markup:
     return Markup(picture)
 
 
-def places(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
+def map_labels(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
     """Documents theme by theme, each theme led by its name; by label within. A document is there once, themed or not."""
     named: list[MapLabel] = []
     left = dict.fromkeys(account.brief.documents)
     for theme in account.themes if len(account.themes) > 1 else ():
         own = [doc for doc in left if doc in theme.documents]
         if own:
-            named.append(MapLabel("", "", shown(theme.name)))
+            named.append(MapLabel("", "", printable(theme.name)))
             named += [_named(doc, notes) for doc in own]
         left = {doc: None for doc in left if doc not in own}
     return (*named, *(_named(doc, notes) for doc in left))

@@ -80,7 +80,7 @@ class Circle:
         return min(xs), min(ys), max(xs), max(ys)
 
 
-def around(places: Sequence[MapLabel]) -> Circle:
+def place_on_circle(places: Sequence[MapLabel]) -> Circle:
     """The places in the order given, clockwise from the top. No name lies on another, however many there are."""
     if len(places) > FEW:
         return _turned(places)
@@ -94,10 +94,10 @@ def around(places: Sequence[MapLabel]) -> Circle:
 def overlapping(spots: Sequence[MapNode]) -> list[tuple[MapNode, MapNode]]:
     """Pairs of names that lie on each other."""
     boxes = [(spot, spot.corners()) for spot in spots]
-    return [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if meet(first, second)]
+    return [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if overlap(first, second)]
 
 
-def meet(first: Sequence[Point], second: Sequence[Point]) -> bool:
+def overlap(first: Sequence[Point], second: Sequence[Point]) -> bool:
     """Whether two rectangles, each turned as it may be, share any ground: no side of either parts them."""
     for box in (first, second):
         for (ax, ay), (bx, by) in ((box[0], box[1]), (box[1], box[2])):
@@ -136,7 +136,7 @@ def cut(words: str, size: float, room: float) -> str:
     return (whole if len(whole) > 0.6 * len(words) else words).rstrip(" ,;:.-–—") + "…"
 
 
-def wrapped(words: str, size: float, room: float, lines: int) -> tuple[str, ...]:
+def wrap(words: str, size: float, room: float, lines: int) -> tuple[str, ...]:
     """Words in at most so many lines."""
     made: list[str] = []
     rest = words.split()
@@ -158,7 +158,7 @@ def _upright(places: Sequence[MapLabel], radius: float) -> Circle:
     spots: list[MapNode] = []
     for named, angle in zip(places, _angles(len(places)), strict=True):
         x, y = radius * cos(angle), radius * sin(angle)
-        lines = wrapped(named.name, LARGE, WIDE, LINES)
+        lines = wrap(named.name, LARGE, WIDE, LINES)
         tall = (len(lines) - 1) * LEADING
         away = NODE + GAP if named.doc_id else 0.0
         if abs(cos(angle)) < 0.2:

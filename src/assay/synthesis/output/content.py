@@ -22,7 +22,7 @@ from assay.core.account import (
     Translation,
 )
 from assay.core.types import Block, Claim, Shape
-from assay.synthesis.output.footnotes import Footnotes, shown
+from assay.synthesis.output.footnotes import Footnotes, printable
 
 MANY = 12  # documents above which a question that one document alone answers has no row in the comparison
 QUESTION_KINDS = {
@@ -102,17 +102,17 @@ class CoverageTable:
 
 
 def title(account: Account) -> str:
-    return shown(account.brief.focus) or shown(account.question) or "Synthesis"
+    return printable(account.brief.focus) or printable(account.question) or "Synthesis"
 
 
 def made_by(account: Account) -> str:
-    return f"written with {', '.join(map(shown, account.models))}" if account.models else NO_MODEL
+    return f"written with {', '.join(map(printable, account.models))}" if account.models else NO_MODEL
 
 
 def subtitle(account: Account) -> str:
     """`A synthesis of 10 documents, made on 2026-01-01; written with a-model.`"""
     what = "A summary" if account.brief.pipeline is Pipeline.summary else "A synthesis"
-    on = f", made on {shown(account.made_on)}" if account.made_on else ""
+    on = f", made on {printable(account.made_on)}" if account.made_on else ""
     return f"{what} of {plural(len(account.brief.documents), 'document')}{on}; {made_by(account)}."
 
 
@@ -152,11 +152,11 @@ def comparison(notes: Footnotes) -> ComparisonTable:
     drawn: dict[str, dict[str, Cell]] = {}
     for insight in account.insights:
         claim = insight.claim
-        cell = Cell(shown(claim_text(claim)), claim.quote is not None, tuple(notes.of_claim(claim)))
+        cell = Cell(printable(claim_text(claim)), claim.quote is not None, tuple(notes.of_claim(claim)))
         drawn.setdefault(insight.question, {})[insight.doc_id] = cell
     for question, keys in account.answers.items():
         for cite in notes.of_keys(keys):
-            quoted = Cell(shown(cite.quote.text), True, (cite,))
+            quoted = Cell(printable(cite.quote.text), True, (cite,))
             drawn.setdefault(question, {}).setdefault(cite.document, quoted)
     asked = sorted(account.questions, key=lambda each: each.kind is not QuestionKind.comparative)
     rows = [(question, drawn[question.id]) for question in asked if drawn.get(question.id)]
@@ -183,10 +183,10 @@ def type_counts(account: Account) -> dict[str, int]:
 def method(account: Account) -> list[tuple[str, str]]:
     """How it was made and what it cost, as terms and what they are."""
     brief, usage = account.brief, account.usage
-    by = Counter(shown(each.by) or "rules" for each in account.relations)
+    by = Counter(printable(each.by) or "rules" for each in account.relations)
     chosen = (
         f"{APPROACHES[brief.approach]}; of at most {plural(brief.pool, 'passage')} that differ as much as they can, "
-        f"{brief.top} chosen by the reranker “{shown(brief.reranker)}”, weighed and quoted"
+        f"{brief.top} chosen by the reranker “{printable(brief.reranker)}”, weighed and quoted"
     )
     money = f"${usage.money:.4f}" if usage.money else "no price known"
     spent = (
@@ -203,10 +203,10 @@ def method(account: Account) -> list[tuple[str, str]]:
         ),
         ("Search", chosen),
         ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
-        ("Pairs compared", shown(account.pairing)),
+        ("Pairs compared", printable(account.pairing)),
         ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),
         ("Cost", f"{spent}; {usage.seconds:,.0f} seconds"),
-        ("Run", shown(account.run)),
+        ("Run", printable(account.run)),
     ]
     return [(term, said) for term, said in lines if said]
 
@@ -241,4 +241,4 @@ def omitted_claims(account: Account, text: Translation) -> list[Claim]:
 
 def byline(portrait: Portrait) -> str:
     """`A. Author, B. Author · 2024`, as far as it is known."""
-    return " · ".join(filter(None, (", ".join(map(shown, portrait.authors)), shown(portrait.year))))
+    return " · ".join(filter(None, (", ".join(map(printable, portrait.authors)), printable(portrait.year))))

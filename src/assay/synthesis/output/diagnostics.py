@@ -8,7 +8,7 @@ from collections import Counter
 from assay.core.account import Diagnostics, Pipeline, RelationType, RerankerComparison
 from assay.core.events import RULES
 from assay.core.run import Run
-from assay.synthesis import progress
+from assay.synthesis import state
 
 FEW = 3  # relations: the mix of fewer says nothing
 ALIKE = 0.9  # of the relations, that are complementary or parallel: the questions brought out no difference
@@ -16,8 +16,8 @@ TORN = 0.3  # of the relations, that are contradictions
 
 
 def diagnostics(run: Run) -> Diagnostics:
-    counts = Counter(relation.type for relation in progress.relations(run))
-    dropped = tuple(why for _, event in sorted(progress.related(run).items()) for why in event.dropped)
+    counts = Counter(relation.type for relation in state.relations(run))
+    dropped = tuple(why for _, event in sorted(state.related_blocks(run).items()) for why in event.dropped)
     return Diagnostics(
         types={tie.value: counts[tie] for tie in RelationType},
         reading=" ".join(part for part in (_reading(run, counts), _on_dropped(len(dropped))) if part),
@@ -29,8 +29,8 @@ def diagnostics(run: Run) -> Diagnostics:
 def _reading(run: Run, counts: Counter[RelationType]) -> str:
     """What the distribution of types means, for somebody who may ask again."""
     total = counts.total()
-    by_rule = all(event.by == RULES for event in progress.related(run).values())
-    if progress.brief(run).pipeline is Pipeline.summary:
+    by_rule = all(event.by == RULES for event in state.related_blocks(run).values())
+    if state.brief(run).pipeline is Pipeline.summary:
         return "A summary looks for no relations; the synthesis pipeline does."
     if not total:
         return _why_none(run, by_rule=by_rule)
@@ -56,7 +56,7 @@ def _reading(run: Run, counts: Counter[RelationType]) -> str:
 
 
 def _why_none(run: Run, *, by_rule: bool) -> str:
-    pairs = progress.paired(run)
+    pairs = state.pairing(run)
     if pairs is None or not pairs.pairs:
         return "There was nothing to compare: no two documents say something that bears on the other."
     found = f"Of {_several(len(pairs.pairs), 'pair')} of statements compared, none turned out to be related."
@@ -78,7 +78,7 @@ def _several(count: int, what: str) -> str:
 def rerankers(run: Run) -> tuple[RerankerComparison, ...]:
     """The reranker in use, and how far each of those that were compared with it chose the same passages, over the questions
     for which they were asked; nothing where none was asked."""
-    compared = [event for event in progress.looked(run).values() if event.others]
+    compared = [event for event in state.chosen_passages(run).values() if event.others]
     in_use, chosen, shared = Counter[str](), Counter[str](), Counter[str]()
     for event in compared:
         own = {found.passage.id for found in event.found}

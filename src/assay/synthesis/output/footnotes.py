@@ -46,12 +46,12 @@ class Footnotes:
 
     def title(self, doc_id: str) -> str:
         portrait = self.portraits.get(doc_id)
-        return shown(portrait.title) or UNNAMED if portrait else UNNAMED
+        return printable(portrait.title) or UNNAMED if portrait else UNNAMED
 
     def where(self, citation: Citation) -> str:
         """`page 3 · Methods › Sampling`, as far as it is known. The page is the one on which the passage begins."""
         page = f"passage from page {citation.page}" if citation.page else ""
-        heading = shown(self.evidence[citation.key].passage.heading) if citation.key in self.evidence else ""
+        heading = printable(self.evidence[citation.key].passage.heading) if citation.key in self.evidence else ""
         below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is said beside it
         return " · ".join(part for part in (page, below) if part)
 
@@ -67,7 +67,7 @@ class Footnotes:
         """The question that an insight answers."""
         found = self.insights.get(insight)
         question = self.questions.get(found.question) if found else None
-        return shown(question.text) if question else ""
+        return printable(question.text) if question else ""
 
     def _found(self, places: Iterable[tuple[str, int]]) -> list[Citation]:
         return in_order(self.cited[place] for place in places if place in self.cited)
@@ -97,12 +97,12 @@ def abstract(portrait: Portrait) -> str:
     said = ""
     end = 0
     for quote in portrait.abstract:
-        said += (" " if quote.start - end <= NEXT else " … ") * bool(said) + shown(quote.text)
+        said += (" " if quote.start - end <= NEXT else " … ") * bool(said) + printable(quote.text)
         end = quote.end
     return said
 
 
-def shown(words: str) -> str:
+def printable(words: str) -> str:
     """Words on one line, without what cannot be seen or written: what is shown can be trusted to be what stands there."""
     return UNENCODABLE.sub("\ufffd", one_line(clean_text(words)))
 
@@ -124,7 +124,7 @@ def _numbered(
                 len(spans) + 1,
                 key,
                 quote.doc_id,
-                (shown(portrait.title) if portrait else "") or UNNAMED,
+                (printable(portrait.title) if portrait else "") or UNNAMED,
                 portrait.authors if portrait else (),
                 portrait.year if portrait else None,
                 "",

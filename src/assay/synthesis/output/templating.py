@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from assay.answer.render import MARKDOWN
-from assay.synthesis.output.footnotes import shown
+from assay.synthesis.output.footnotes import printable
 
 LINE_START = re.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")  # what would make a list or a heading of a line
 
@@ -45,7 +45,7 @@ def _environment() -> Environment:
 
 
 def _clean(value: Any) -> Any:
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _escape_markdown(value: Any) -> Any:
@@ -54,7 +54,7 @@ def _escape_markdown(value: Any) -> Any:
 
 def md(words: str) -> str:
     """Words that format nothing, wherever on a line they stand."""
-    safe = MARKDOWN.sub(r"\\\1", shown(words))
+    safe = MARKDOWN.sub(r"\\\1", printable(words))
     start = LINE_START.match(safe)
     return f"{safe[: start.end() - 1]}\\{safe[start.end() - 1 :]}" if start else safe
 

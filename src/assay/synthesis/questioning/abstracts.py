@@ -89,18 +89,18 @@ def candidates(document: Document) -> tuple[Span, ...]:
     """The sentences that could stand in an abstract, in reading order: at most `EMBEDDED`, from the opening, the beginnings of
     sections and the end. Where there are none, fragments that say something; a table gives some of its rows."""
     spans = [span for stretch in _stretches(document) for span in _sentences(document, stretch)]
-    unlike = _unlike(document, spans)
+    unlike = _distinct(document, spans)
     whole = [span for span in unlike if is_sentence(document.text[slice(*span)])]
     if whole:
-        return tuple(_sampled(document, whole))
-    loose = [span for span in unlike if _says(document.text[slice(*span)])]
+        return tuple(_sample(document, whole))
+    loose = [span for span in unlike if _is_informative(document.text[slice(*span)])]
     rows = [span for span in loose if is_table_row(document.text[slice(*span)])]
     return tuple(spread(rows, ROWS) if rows else loose[:EMBEDDED])
 
 
 def is_sentence(words: str) -> bool:
     """A sentence that says something by itself: no heading, row, imprint, fragment or line of names and dates."""
-    if not ENDS.search(words) or not _says(words) or is_table_row(words) or len(words) > LONGEST:
+    if not ENDS.search(words) or not _is_informative(words) or is_table_row(words) or len(words) > LONGEST:
         return False
     if words[0].islower() or sum(sign.isalpha() or sign.isspace() for sign in words) < 0.75 * len(words):
         return False
@@ -109,7 +109,7 @@ def is_sentence(words: str) -> bool:
     return is_unspaced_script(words) or (len(meant) >= 3 and named < 0.7 * len(meant))
 
 
-def _says(words: str) -> bool:
+def _is_informative(words: str) -> bool:
     return is_statement(words) and not is_suspicious(words) and not BOILERPLATE.search(words)
 
 
@@ -148,7 +148,7 @@ def _sentences(document: Document, stretch: Span) -> Iterator[Span]:
             yield span
 
 
-def _unlike(document: Document, spans: Sequence[Span]) -> list[Span]:
+def _distinct(document: Document, spans: Sequence[Span]) -> list[Span]:
     """Each wording once: running heads and repeated notices do not count for what they are repeated for."""
     first: dict[str, Span] = {}
     for span in spans:
@@ -156,7 +156,7 @@ def _unlike(document: Document, spans: Sequence[Span]) -> list[Span]:
     return list(first.values())
 
 
-def _sampled(document: Document, spans: list[Span]) -> list[Span]:
+def _sample(document: Document, spans: list[Span]) -> list[Span]:
     if len(spans) <= EMBEDDED:
         return spans
     heads = [section.end for section in document.sections]
@@ -184,10 +184,10 @@ def spread(spans: Sequence[Span], most: int) -> list[Span]:
 # --- which of them are taken ----------------------------------------------------------------------------------------
 
 
-def made(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> tuple[Quote, ...]:
+def make_abstract(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> tuple[Quote, ...]:
     """Three to five sentences, as they stand and in reading order: near to what the document speaks of as a whole, early,
     understood by themselves, and different from each other. `vectors` are those of the sentences."""
-    worth = _worth(document, spans, vectors)
+    worth = _scores(document, spans, vectors)
     under = [document.heading_at(start) for start, _ in spans]
     wanted = min(MOST, max(FEWEST, len(spans) // 4))
     left = list(range(len(spans)))
@@ -209,16 +209,16 @@ def _is_row(document: Document, span: Span) -> bool:
     return is_table_row(document.text[slice(*span)])
 
 
-def _worth(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:
+def _scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:
     middle = vectors.mean(axis=0)
     central = vectors @ (middle / (float((middle**2).sum()) ** 0.5 or 1.0))
     return [
-        round(float(central[place]) + _standing(document.text[slice(*span)], place, len(spans)), 6)
+        round(float(central[place]) + _bonus(document.text[slice(*span)], place, len(spans)), 6)
         for place, span in enumerate(spans)
     ]
 
 
-def _standing(words: str, place: int, count: int) -> float:
+def _bonus(words: str, place: int, count: int) -> float:
     """What a sentence is worth by its place and its build, beside what it is about."""
     early = 0.25 * max(0.0, 1 - place / min(count, 12))
     marks: tuple[tuple[float, Callable[[str], object]], ...] = (

@@ -19,8 +19,8 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import progress
-from assay.synthesis.questioning.by_rule import folded
+from assay.synthesis import state
+from assay.synthesis.questioning.rule_questions import question_key
 from assay.synthesis.questioning.standalone import stands_alone
 
 FRAME = 60  # tokens of the marks around a quotation
@@ -63,7 +63,7 @@ class QuestionRequest:
     by_rule: Callable[[int, Sequence[str]], tuple[str, ...]] = lambda count, known: ()
 
 
-async def proposed(run: Run, context: RunContext, asking: QuestionRequest) -> tuple[tuple[str, ...], Maker]:
+async def propose_questions(run: Run, context: RunContext, asking: QuestionRequest) -> tuple[tuple[str, ...], Maker]:
     """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
     which makes the same mistake again and takes its time over it."""
     if not run.asked.has_model:
@@ -73,8 +73,8 @@ async def proposed(run: Run, context: RunContext, asking: QuestionRequest) -> tu
         reply = await _reply(run, context, asking, asking.count - len(found), wrong)
         if isinstance(reply, NoReply):
             return found, maker if found else stand_in(reply.why)
-        usable, wrong = sifted(
-            reply[0].questions, asking.about + " " + progress.brief(run).focus, (*asking.known, *found)
+        usable, wrong = sift_questions(
+            reply[0].questions, asking.about + " " + state.brief(run).focus, (*asking.known, *found)
         )
         found = (*found, *usable)[: asking.count]
         maker = Maker(reply[1]) if usable else maker
@@ -90,7 +90,7 @@ async def _reply(
         Role.plan,
         asking.prompt,
         QuestionsReply,
-        lambda room: build_prompt(asking, progress.brief(run), mark(run), room, count, wrong),
+        lambda room: build_prompt(asking, state.brief(run), mark(run), room, count, wrong),
         schema=schema(count),
         documents=asking.documents,
         max_tokens=80 + 60 * count,
@@ -102,7 +102,7 @@ def build_prompt(
 ) -> Mapping[str, str]:
     """The values of one of the three prompts, in at most `room` tokens: the focus and what was wrong first, then the words."""
     focus = (
-        f"The reader wants to know: {fit_to_tokens(flat(brief.focus), room // 6)}\nAsk about that.\n"
+        f"The reader wants to know: {fit_to_tokens(one_line(brief.focus), room // 6)}\nAsk about that.\n"
         if brief.focus
         else ""
     )
@@ -127,24 +127,24 @@ def schema(count: int) -> dict[str, Any]:
     }
 
 
-def sifted(
+def sift_questions(
     said: Sequence[str], about: str, known: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """The questions that can be used, and the others with what is wrong with each. What instructs a model is no question,
     and nobody is told so."""
     shown = frozenset(content_terms(about))
-    seen = {folded(each) for each in known}
+    seen = {question_key(each) for each in known}
     usable: list[str] = []
     wrong: list[tuple[str, str]] = []
     for each in said:
-        words = flat(each).strip("\"'“”-•* ")
+        words = one_line(each).strip("\"'“”-•* ")
         if is_suspicious(words):
             continue
         if why := _fault(words, shown, seen):
             wrong.append((words[:LONGEST], why))
         else:
             usable.append(words)
-            seen.add(folded(words))
+            seen.add(question_key(words))
     return tuple(usable), tuple(wrong)
 
 
@@ -153,10 +153,10 @@ def _fault(words: str, shown: frozenset[str], seen: set[tuple[str, ...]]) -> str
         return EDGE
     if not stands_alone(words):
         return POINTS
-    if folded(words) in seen:
+    if question_key(words) in seen:
         return AGAIN
     return "" if shown & frozenset(content_terms(words)) else STRAYS
 
 
-def flat(words: str) -> str:
+def one_line(words: str) -> str:
     return " ".join(words.split())

@@ -72,10 +72,12 @@ class ProposedRelation:
 # --- what a model said ----------------------------------------------------------------------------------------------
 
 
-def held(couple: InsightPair, said: ProposedRelation, document: Documents, by: str, *, small: bool) -> Relation | str:
+def verify_proposal(
+    couple: InsightPair, said: ProposedRelation, document: Documents, by: str, *, small: bool
+) -> Relation | str:
     """The relation, if words of both documents bear it out; else why it is dropped. A small model is not believed against the
     rules: what contradicts each other they say, and the reason is theirs too."""
-    if small and (ruled := contradicted(couple, document)) is not None:
+    if small and (ruled := find_contradiction(couple, document)) is not None:
         return ruled
     about = f"{said.type} between {couple.name}"
     if couple.left.doc_id == couple.right.doc_id:
@@ -85,27 +87,27 @@ def held(couple: InsightPair, said: ProposedRelation, document: Documents, by: s
         (couple.labels[0], said.left, couple.left, couple.ours),
         (couple.labels[1], said.right, couple.right, couple.theirs),
     ):
-        side = _found(words, insight, evidence, document)
+        side = _locate_side(words, insight, evidence, document)
         if isinstance(side, str):
             return f"{about}: {side} {label}"
         sides.append(side)
-    left, right = _in_short(sides[0], sides[1]), _in_short(sides[1], sides[0])
+    left, right = _shorten_side(sides[0], sides[1]), _shorten_side(sides[1], sides[0])
     if small and not shared_words(left.quote.text, right.quote.text):
         return f"{about}: a small model says so, and the two have no word in common"
-    at_odds = _at_odds(left, right, couple, document) if said.type is RelationType.contradiction else ""
+    at_odds = _disagreement(left, right, couple, document) if said.type is RelationType.contradiction else ""
     if said.type is RelationType.contradiction and small and not at_odds:
         return f"{about}: a small model says so, and no rule bears it out"
-    given = "" if small else _given(couple, said)
-    reason = given or reason_of(couple, _as_believed(said.type, small=small), left, right, at_odds)
-    return Relation(left, right, _as_believed(said.type, small=small), reason, by)
+    given = "" if small else _usable_reason(couple, said)
+    reason = given or write_reason(couple, _trusted_type(said.type, small=small), left, right, at_odds)
+    return Relation(left, right, _trusted_type(said.type, small=small), reason, by)
 
 
-def _as_believed(tie: RelationType, *, small: bool) -> RelationType:
+def _trusted_type(tie: RelationType, *, small: bool) -> RelationType:
     """A small model can tell that two things have to do with each other; which goes further, or is better, it guesses."""
     return RelationType.complement if small and tie in (RelationType.extension, RelationType.improvement) else tie
 
 
-def _in_short(side: RelationSide, other: RelationSide) -> RelationSide:
+def _shorten_side(side: RelationSide, other: RelationSide) -> RelationSide:
     """Of a side that quotes more than two sentences, the one that shares most with the other side."""
     spans = split_sentences(side.quote.text)
     if len(spans) <= LONG:
@@ -116,7 +118,7 @@ def _in_short(side: RelationSide, other: RelationSide) -> RelationSide:
     return replace(side, quote=Quote(side.doc_id, at + start, at + end, side.quote.text[start:end]))
 
 
-def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | str:
+def _locate_side(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | str:
     """Where the words stand in what this side rests on, widened to whole sentences; or what is wrong with them."""
     if not words.strip():
         return "nothing is quoted from"
@@ -136,7 +138,7 @@ def _found(words: str, insight: Insight, evidence: Sequence[Evidence], document:
     return "what is quoted does not stand in the evidence of"
 
 
-def _at_odds(left: RelationSide, right: RelationSide, couple: InsightPair, document: Documents) -> str:
+def _disagreement(left: RelationSide, right: RelationSide, couple: InsightPair, document: Documents) -> str:
     """What the rules see the two disagree about, given that they speak of the same."""
     ours, theirs = left.quote.text, right.quote.text
     found = _disputed(left, right, couple, document, 1.0)
@@ -152,12 +154,12 @@ def _disputed(left: RelationSide, right: RelationSide, couple: InsightPair, docu
     )
     if found := describe_dispute(ours, theirs, alike, couple.question):
         return found
-    if of_one_mould(ours.around, theirs.around):
+    if are_same_template(ours.around, theirs.around):
         return ""
     return describe_dispute(replace(ours, around=""), replace(theirs, around=""), alike)
 
 
-def of_one_mould(ours: str, theirs: str) -> bool:
+def are_same_template(ours: str, theirs: str) -> bool:
     """Whether two passages say much the same throughout. Then what differs in them may be what they are about (two towns, each
     with its census); texts of two hands that meet in one sentence speak of one thing there."""
     mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
@@ -180,7 +182,7 @@ RELATING = re.compile(
 )
 
 
-def _given(couple: InsightPair, said: ProposedRelation) -> str:
+def _usable_reason(couple: InsightPair, said: ProposedRelation) -> str:
     """The reason as it was given, if it states nothing that neither side says. Of two that contradict each other a reason may
     well deny one."""
     reason = " ".join(clean_text(said.reason).split())
@@ -190,14 +192,14 @@ def _given(couple: InsightPair, said: ProposedRelation) -> str:
     passes = {Verdict.supported, Verdict.partial} | (
         {Verdict.contradicted} if said.type is RelationType.contradiction else set()
     )
-    holds = len(reason) <= REASON and not is_suspicious(reason) and not _mistaken(couple, reason)
+    holds = len(reason) <= REASON and not is_suspicious(reason) and not _misattributes(couple, reason)
     return reason if holds and JUDGE.by_rule(claim, evidence, Sources()).verdict in passes else ""
 
 
 LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")
 
 
-def _mistaken(couple: InsightPair, reason: str) -> bool:
+def _misattributes(couple: InsightPair, reason: str) -> bool:
     """Whether a reason calls a document what it is not: it names a third one, or gives to one side a name, number or date that
     only the other has."""
     ours, theirs = (
@@ -221,44 +223,47 @@ def by_rule(couple: InsightPair, document: Documents) -> Relation | None:
     """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
     same question, in what they rest on. Parallel where they say the same, or the same of another time; complement where they
     are near and name the same thing. No rule can tell the other ties."""
-    if (found := contradicted(couple, document)) is not None:
+    if (found := find_contradiction(couple, document)) is not None:
         return found
-    if (both := _both(couple, document)) is None:
+    if (both := _both_sides(couple, document)) is None:
         return None
     left, right = both
     openings = [_opening(document(side.doc_id)) for side in both]
     series = conflict.series(*openings)
     if couple.pair.alike >= PARALLEL and (series or _agree(left.quote.text, right.quote.text)):
-        return Relation(left, right, RelationType.parallel, reason_of(couple, RelationType.parallel, left, right))
-    beside = product(_told(left, couple.ours, document), _told(right, couple.theirs, document))
+        return Relation(left, right, RelationType.parallel, write_reason(couple, RelationType.parallel, left, right))
+    beside = product(_sentences_of(left, couple.ours, document), _sentences_of(right, couple.theirs, document))
     for one, other in beside if couple.question else ():
         if about := _disputed(one, other, couple, document, 1.0):
             return Relation(
-                one, other, RelationType.contradiction, reason_of(couple, RelationType.contradiction, one, other, about)
+                one,
+                other,
+                RelationType.contradiction,
+                write_reason(couple, RelationType.contradiction, one, other, about),
             )
-    if couple.pair.alike >= NEAR and (named := _named(left.quote.text, right.quote.text)):
+    if couple.pair.alike >= NEAR and (named := _shared_name(left.quote.text, right.quote.text)):
         reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {SAID[RelationType.complement]}."
         return Relation(left, right, RelationType.complement, reason)
     return None
 
 
-def contradicted(couple: InsightPair, document: Documents) -> Relation | None:
+def find_contradiction(couple: InsightPair, document: Documents) -> Relation | None:
     """The contradiction that the rules see between two insights as their documents have them, if they see one."""
-    if (both := _both(couple, document)) is None:
+    if (both := _both_sides(couple, document)) is None:
         return None
     left, right = both
     about = _disputed(left, right, couple, document, couple.pair.alike)
-    reason = reason_of(couple, RelationType.contradiction, left, right, about)
+    reason = write_reason(couple, RelationType.contradiction, left, right, about)
     return Relation(left, right, RelationType.contradiction, reason) if about else None
 
 
-def _both(couple: InsightPair, document: Documents) -> tuple[RelationSide, RelationSide] | None:
-    left = _own(couple.left, couple.ours, document)
-    right = _own(couple.right, couple.theirs, document)
+def _both_sides(couple: InsightPair, document: Documents) -> tuple[RelationSide, RelationSide] | None:
+    left = _side_of(couple.left, couple.ours, document)
+    right = _side_of(couple.right, couple.theirs, document)
     return (left, right) if left and right and left.doc_id != right.doc_id else None
 
 
-def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | None:
+def _side_of(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | None:
     """An insight as its document has it: the quotation that it is, or the best one that it cites."""
     source = document(insight.doc_id)
     words = insight.claim.quote or (evidence[0].quote if evidence else None)
@@ -267,7 +272,7 @@ def _own(insight: Insight, evidence: Sequence[Evidence], document: Documents) ->
     return RelationSide(insight.id, insight.doc_id, evidence[0].key, words)
 
 
-def _told(side: RelationSide, evidence: Sequence[Evidence], document: Documents) -> list[RelationSide]:
+def _sentences_of(side: RelationSide, evidence: Sequence[Evidence], document: Documents) -> list[RelationSide]:
     """The sentences of what a side rests on."""
     source = document(side.doc_id)
     found = [
@@ -286,7 +291,7 @@ def _told(side: RelationSide, evidence: Sequence[Evidence], document: Documents)
     ]
 
 
-def _named(left: str, right: str) -> str:
+def _shared_name(left: str, right: str) -> str:
     """A name, or a designation such as KX-40, that both have."""
     theirs = {fold_case(name) for name in facts.names(right)}
     return next((name for name in facts.names(left) if fold_case(name) in theirs), "")
@@ -318,7 +323,9 @@ def shared_words(left: str, right: str) -> list[str]:
     return list(shared.values())
 
 
-def reason_of(couple: InsightPair, tie: RelationType, left: RelationSide, right: RelationSide, about: str = "") -> str:
+def write_reason(
+    couple: InsightPair, tie: RelationType, left: RelationSide, right: RelationSide, about: str = ""
+) -> str:
     """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
     spoken = ", ".join(shared_words(left.quote.text, right.quote.text)[:SHARED])
     ours, theirs = couple.labels

@@ -36,13 +36,13 @@ class ComparableInsight:
     odd: bool = False
 
 
-def possible(items: Sequence[ComparableInsight]) -> int:
+def count_possible(items: Sequence[ComparableInsight]) -> int:
     """How many pairs of insights of different documents there are."""
     own = Counter(item.document for item in items)
     return (len(items) ** 2 - sum(count**2 for count in own.values())) // 2
 
 
-def chosen(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tuple[Pair, ...]:
+def choose_pairs(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tuple[Pair, ...]:
     """The pairs that are compared, by documents, the earlier one on the left. `vectors` are unit rows, one for each item."""
     kept = _PairSelection(items)
     plain = [place for place, item in enumerate(items) if not item.odd]
@@ -56,12 +56,12 @@ def chosen(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tuple[Pai
         kept.add(left, right, near, SAME)
     for near, left, right in sorted(set(_nearest(items, vectors, plain, plain, NEAREST, FLOOR)), key=_order):
         kept.add(left, right, near, NEAR)
-    _nobody_left_out(kept, vectors, plain)
+    _pair_remaining_documents(kept, vectors, plain)
     ordered = sorted(kept.pairs, key=lambda pair: (items[pair[0]].document, items[pair[1]].document, pair))
     return tuple(Pair(items[a].id, items[b].id, *kept.pairs[a, b]) for a, b in ordered)
 
 
-def how(pairs: Sequence[Pair], possible: int, documents: int) -> str:
+def describe_choice(pairs: Sequence[Pair], count_possible: int, documents: int) -> str:
     """How the pairs were chosen, in plain words."""
     if not pairs:
         return "Nothing was compared: fewer than two documents have an insight."
@@ -70,7 +70,7 @@ def how(pairs: Sequence[Pair], possible: int, documents: int) -> str:
     if rest := len(pairs) - same - near:
         told.append(f"{rest:,} so that no document is left out")
     return (
-        f"Of {possible:,} possible pairs of insights from {documents:,} documents, {len(pairs):,} were compared: "
+        f"Of {count_possible:,} possible pairs of insights from {documents:,} documents, {len(pairs):,} were compared: "
         f"{', '.join(told[:-1])} and {told[-1]}. An insight is in at most {OF_INSIGHT} pairs, two documents share at most "
         f"{OF_DOCUMENTS}, and a document is compared with at most {PARTNERS} others, unless it would be left out."
     )
@@ -145,7 +145,7 @@ def _nearest(
                     yield (near, right, left) if turned else (near, left, right)
 
 
-def _nobody_left_out(kept: _PairSelection, vectors: np.ndarray, plain: Sequence[int]) -> None:
+def _pair_remaining_documents(kept: _PairSelection, vectors: np.ndarray, plain: Sequence[int]) -> None:
     """A document that has an insight and no pair gets the nearest there is, preferably of plain ones."""
     items = kept.items
     everyone = range(len(items))

@@ -43,7 +43,7 @@ from assay.models.meter import NoReply
 from assay.models.reranker import LateInteraction, Reranker
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import progress
+from assay.synthesis import state
 
 DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
 OF_ONE = 2  # passages of one document among the few; of a comparative question one, of twice as many
@@ -52,20 +52,20 @@ SENTENCES = 2  # of a quotation
 AT_ONCE = 4  # searches at a time: each holds a pool of passages with their vectors
 
 
-async def look(run: Run, context: RunContext) -> AsyncIterator[Event]:
+async def search(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """For each question that was not looked for yet: the passages that are weighed next."""
-    known, brief = progress.looked(run), progress.brief(run)
-    open_ = [question for question in progress.questions(run) if question.id not in known]
+    known, brief = state.chosen_passages(run), state.brief(run)
+    open_ = [question for question in state.questions(run) if question.id not in known]
     if brief.approach is Approach.agent and run.asked.has_model:
-        async for events in progress.side_by_side(_researched(run, context, question) for question in open_):
+        async for events in state.run_in_order(_research_question(run, context, question) for question in open_):
             for event in events:
                 yield event
         return
-    async for event in progress.side_by_side((_searched(context, brief, question) for question in open_), AT_ONCE):
+    async for event in state.run_in_order((_search_question(context, brief, question) for question in open_), AT_ONCE):
         yield event
 
 
-async def _searched(context: RunContext, brief: Brief, question: Question) -> PassagesChosen:
+async def _search_question(context: RunContext, brief: Brief, question: Question) -> PassagesChosen:
     within = question.documents if question.kind is QuestionKind.follow_up else brief.documents
     search_context = replace(
         context.tool_context.search_context,
@@ -76,7 +76,7 @@ async def _searched(context: RunContext, brief: Brief, question: Question) -> Pa
     )
     hits = await retrieve(search_context, question.text, brief.pool, context.tool_context.scope(), In("doc", within))
     chosen = {
-        name: await _few(context, brief, question, hits, name)
+        name: await _select_passages(context, brief, question, hits, name)
         for name in dict.fromkeys((brief.reranker, *brief.compare))
     }
     found = tuple(
@@ -86,11 +86,13 @@ async def _searched(context: RunContext, brief: Brief, question: Question) -> Pa
     return PassagesChosen(question.id, found, len(hits), brief.reranker, others)
 
 
-async def _few(context: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str) -> list[Hit]:
+async def _select_passages(
+    context: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str
+) -> list[Hit]:
     """The few of a pool that are worth weighing, as one reranker sees it. The document that a question comes from has its
     say, if it is in the pool at all."""
     reranker = _reranker(context, name)
-    ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_worth(hits)
+    ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_fused_score(hits)
     comparative = question.kind is QuestionKind.comparative
     most = brief.top * (SCORED if name == "llm" else 2 if comparative else 1)
     few = capped(ranked, 1 if comparative else OF_ONE if len(brief.documents) > 1 else 0)[:most]
@@ -106,7 +108,7 @@ def _reranker(context: RunContext, name: str) -> Reranker | None:
     )
 
 
-def _by_worth(hits: Sequence[Hit]) -> list[Hit]:
+def _by_fused_score(hits: Sequence[Hit]) -> list[Hit]:
     """By what the search made of them: the pool itself is ordered by how different they are."""
     return sorted(hits, key=lambda hit: (-hit.scores.get("fused", 0.0), hit.passage.id))
 
@@ -116,38 +118,38 @@ def _by_worth(hits: Sequence[Hit]) -> list[Hit]:
 
 async def weigh(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Evidence for each question from what was found for it, quoted and scored once each."""
-    done, found = progress.weighed(run), progress.looked(run)
+    done, found = state.gathered_evidence(run), state.chosen_passages(run)
     titles = dict(context.titles(run))
-    open_ = [question for question in progress.questions(run) if question.id not in done]
-    work = (_weighed(run, context, question, found[question.id].found, titles) for question in open_)
-    async for event in progress.side_by_side(work, 2 * context.meter.gate.limit if context.meter else progress.AT_ONCE):
+    open_ = [question for question in state.questions(run) if question.id not in done]
+    work = (_weigh_question(run, context, question, found[question.id].found, titles) for question in open_)
+    async for event in state.run_in_order(work, 2 * context.meter.gate.limit if context.meter else state.AT_ONCE):
         yield event
 
 
-async def _weighed(
+async def _weigh_question(
     run: Run, context: RunContext, question: Question, found: Sequence[Found], titles: Mapping[str, str]
 ) -> Gathered:
     if not run.asked.has_model or not found:
-        return _gathered(question, _by_words(question, found, context.cutoff), BY_RULES)
+        return _gathered_event(question, _weigh_by_words(question, found, context.cutoff), BY_RULES)
     width = replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
     parts: list[Weighed] = []
     made: list[Maker] = []
     for batch in assess.batches(found, _room(context), width):
-        weighed, maker = await _by_model(run, context, question, batch, titles)
+        weighed, maker = await _weigh_by_model(run, context, question, batch, titles)
         parts.append(weighed)
         made.append(maker)
     evidence = sorted((each for part in parts for each in part.evidence), key=lambda each: (-each.score, each.key))
-    few = evidence[: progress.brief(run).top * (2 if question.kind is QuestionKind.comparative else 1)]
+    few = evidence[: state.brief(run).top * (2 if question.kind is QuestionKind.comparative else 1)]
     passed_over = tuple(each.passage.id for each in evidence[len(few) :])
     together = Weighed(
         tuple(few),
         (*(each for part in parts for each in part.dropped), *passed_over),
         tuple(each for part in parts for each in part.inexact),
     )
-    return _gathered(question, together, combine_makers(made))
+    return _gathered_event(question, together, combine_makers(made))
 
 
-async def _by_model(
+async def _weigh_by_model(
     run: Run, context: RunContext, question: Question, batch: Sequence[Found], titles: Mapping[str, str]
 ) -> tuple[Weighed, Maker]:
     shown = {f"P{place}": each.passage for place, each in enumerate(batch, 1)}
@@ -155,18 +157,18 @@ async def _by_model(
         Role.weigh,
         "weigh",
         assess.Weights,
-        lambda room: shown_to_weigh(question.text, batch, titles, mark(run), room),
+        lambda room: build_weigh_prompt(question.text, batch, titles, mark(run), room),
         schema=assess.schema(len(batch)),
         documents=sorted({each.passage.doc_id for each in batch}),
         max_tokens=min(1200, 150 + 130 * len(batch)),
     )
     if isinstance(reply, NoReply):
-        return _by_words(question, batch, context.cutoff), stand_in(reply.why)
+        return _weigh_by_words(question, batch, context.cutoff), stand_in(reply.why)
     weights, by = reply
     return assess.read(weights.passages, shown, question.text, context.cutoff), Maker(by)
 
 
-def shown_to_weigh(
+def build_weigh_prompt(
     question: str, batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
 ) -> dict[str, str]:
     """As everywhere else, but for the question: it may be in a document's own words, and stands between marks like them."""
@@ -175,7 +177,7 @@ def shown_to_weigh(
     return {**assess.build_prompt(question, (), batch, titles, mark, left), "question": asked}
 
 
-def _by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
+def _weigh_by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
     """Weighed by the words of the question that some passage has at all: those that only say how it is asked ("how do they
     compare") would otherwise count most, since they are the rarest."""
     said = frozenset(term for each in found for term in content_terms(each.passage.text))
@@ -191,18 +193,18 @@ def _room(context: RunContext) -> int:
     return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
 
-def _gathered(question: Question, weighed: Weighed, maker: Maker) -> Gathered:
+def _gathered_event(question: Question, weighed: Weighed, maker: Maker) -> Gathered:
     """Under keys that belong to spans. What a document orders a model to do is no evidence of anything: another sentence of
     the passage stands in for it, or the passage is dropped."""
     kept: dict[str, Evidence] = {}
     dropped = list(weighed.dropped)
     renamed: dict[str, str] = {}
     for each in weighed.evidence:
-        sound = _sound(_in_short(each, question))
+        sound = _without_instructions(_shorten(each, question))
         if sound is None:
             dropped.append(each.passage.id)
             continue
-        key = progress.key_of(sound.quote)
+        key = state.evidence_key(sound.quote)
         renamed[each.key] = key
         kept.setdefault(key, replace(sound, key=key))
     inexact = tuple(renamed[key] for key in weighed.inexact if key in renamed)
@@ -216,7 +218,7 @@ def _gathered(question: Question, weighed: Weighed, maker: Maker) -> Gathered:
     )
 
 
-def _in_short(evidence: Evidence, question: Question) -> Evidence:
+def _shorten(evidence: Evidence, question: Question) -> Evidence:
     """A quotation is a sentence or two: of a longer one, the sentence that speaks most of what was asked. Small models quote
     whole passages, and what is quoted whole can be compared with nothing."""
     words, passage = evidence.quote, evidence.passage
@@ -228,7 +230,7 @@ def _in_short(evidence: Evidence, question: Question) -> Evidence:
     return replace(evidence, quote=best_sentence(part, rare))
 
 
-def _sound(evidence: Evidence) -> Evidence | None:
+def _without_instructions(evidence: Evidence) -> Evidence | None:
     words = evidence.quote.text
     if is_statement(words) and not is_suspicious(words):
         return evidence
@@ -241,11 +243,11 @@ def _sound(evidence: Evidence) -> Evidence | None:
 # --- by the agent ---------------------------------------------------------------------------------------------------
 
 
-async def _researched(run: Run, context: RunContext, question: Question) -> list[Event]:
+async def _research_question(run: Run, context: RunContext, question: Question) -> list[Event]:
     """What a short run of the agent finds for a question: played in memory, with its replies in the record of the synthesis.
     When the synthesis is carried on, it goes the same way again and asks for nothing twice."""
     assert context.meter is not None
-    within = question.documents if question.kind is QuestionKind.follow_up else progress.brief(run).documents
+    within = question.documents if question.kind is QuestionKind.follow_up else state.brief(run).documents
     asked = replace(
         run.asked,
         question=question.text,
@@ -257,7 +259,7 @@ async def _researched(run: Run, context: RunContext, question: Question) -> list
     )
     own = replace(
         context,
-        record=_aside(context),
+        record=_record_replies(context),
         limits=replace(context.limits, rounds=ROUNDS[Mode.quick]),
         hops=HOP_SETTINGS[Mode.quick],
     )
@@ -271,12 +273,12 @@ async def _researched(run: Run, context: RunContext, question: Question) -> list
     chosen = {each.passage.id for each in child.evidence}
     found = tuple({each.passage.id: each for each in child.found if each.passage.id in chosen}.values())
     passages = {each.passage.id for each in child.found}
-    gathered = _gathered(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), Maker("agent"))
+    gathered = _gathered_event(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), Maker("agent"))
     looked = PassagesChosen(question.id, found, len(passages), "agent", searched=child.searched)
     return [gathered, looked]  # in this order: who is killed between the two goes the same way again
 
 
-def _aside(context: RunContext) -> Callable[[Run, Event], Run]:
+def _record_replies(context: RunContext) -> Callable[[Run, Event], Run]:
     """Puts what a model has replied into the record of the synthesis; the rest of a short run is told by what it found."""
     meter = context.meter
     assert meter is not None

@@ -14,7 +14,7 @@ from assay.core.run import Run
 from assay.core.types import Claim
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.writing import rewrite
 from assay.synthesis.writing.readability import readability
 from assay.synthesis.writing.rewrite import Tried, VerifiedNarrative
@@ -34,18 +34,21 @@ class TranslatedGroup:
 
 async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One translation for each audience that has none yet, in the order in which they were asked for."""
-    done = progress.translations(run)
-    wanted = [each for each in dict.fromkeys(progress.brief(run).audiences) if each != EXPERT and each not in done]
+    done = state.translations(run)
+    wanted = [each for each in dict.fromkeys(state.brief(run).audiences) if each != EXPERT and each not in done]
     told = rewrite.verified_narrative(run, context.sources(run))
-    async for event in progress.side_by_side(_translated(run, context, told, audience) for audience in wanted):
+    async for event in state.run_in_order(_translated(run, context, told, audience) for audience in wanted):
         yield event
 
 
 async def _translated(run: Run, context: RunContext, told: VerifiedNarrative, audience: str) -> Translated:
     cut = list(rewrite.groups(told, small=context.small(Role.write)))
-    parts = [each async for each in progress.side_by_side(_part(run, context, told, audience, group) for group in cut)]
+    parts = [
+        each
+        async for each in state.run_in_order(_translate_group(run, context, told, audience, group) for group in cut)
+    ]
     sentences = [each for part in parts for each in part.sentences]
-    sentences += rewrite.owed(told, frozenset(place for each in sentences for place in each.claims))
+    sentences += rewrite.owed_sentences(told, frozenset(place for each in sentences for place in each.claims))
     heard = {place for each in sentences for place in each.claims}
     analogies = [(group[0], part.analogy) for group, part in zip(cut, parts, strict=True) if part.analogy]
     paragraphs: list[TranslatedParagraph] = []
@@ -63,20 +66,20 @@ async def _translated(run: Run, context: RunContext, told: VerifiedNarrative, au
         left_out=tuple(place for place in told.claims if place not in heard),
         by=maker.label,
     )
-    return Translated(translation, tuple(_documents(told, told.claims)), maker.fallback)
+    return Translated(translation, tuple(_cited_documents(told, told.claims)), maker.fallback)
 
 
 def _text(sentences: Iterable[str]) -> str:
     return "\n\n".join(sentences)  # each by itself: a quotation may have no full stop
 
 
-async def _part(
+async def _translate_group(
     run: Run, context: RunContext, told: VerifiedNarrative, audience: str, group: Sequence[int]
 ) -> TranslatedGroup:
     """One group, retold; asked for once more where what was to be plain has become harder to read."""
     if not run.asked.has_model:
-        return TranslatedGroup(tuple(rewrite.in_its_words(told, place, NO_MODEL) for place in group))
-    first = await _retold(run, context, told, audience, group)
+        return TranslatedGroup(tuple(rewrite.keep_claim(told, place, NO_MODEL) for place in group))
+    first = await _rewrite_group(run, context, told, audience, group)
     if audience != PLAIN or context.small(Role.write) or first.maker.by == RULES:
         return first
     before = readability(_text(told.claims[place].words for place in group)).grade
@@ -84,19 +87,19 @@ async def _part(
     if after <= before:
         return first
     note = f"Your last text was harder to read (grade {after}) than the claims (grade {before}): shorter sentences, please."
-    second = await _retold(run, context, told, audience, group, note)
-    return second if _grade(second) < after and _kept(second) <= _kept(first) else first
+    second = await _rewrite_group(run, context, told, audience, group, note)
+    return second if _grade(second) < after and _kept_count(second) <= _kept_count(first) else first
 
 
 def _grade(part: TranslatedGroup) -> float:
     return readability(_text(each.text for each in part.sentences)).grade
 
 
-def _kept(part: TranslatedGroup) -> int:
+def _kept_count(part: TranslatedGroup) -> int:
     return sum(each.kept for each in part.sentences)
 
 
-async def _retold(
+async def _rewrite_group(
     run: Run, context: RunContext, told: VerifiedNarrative, audience: str, group: Sequence[int], note: str = ""
 ) -> TranslatedGroup:
     spares = audience == EXECUTIVE
@@ -106,43 +109,49 @@ async def _retold(
         rewrite.TranslationReply,
         lambda room: rewrite.build_prompt(told, audience, group, mark(run), room, note),
         schema=rewrite.schema(len(group), spares=spares),
-        documents=_documents(told, group),
+        documents=_cited_documents(told, group),
         max_tokens=150 + 110 * len(group),
     )
     if isinstance(reply, NoReply):
         why = f"it could not be written anew ({reply.why})"
         return TranslatedGroup(
-            tuple(rewrite.in_its_words(told, place, why) for place in group), maker=stand_in(reply.why)
+            tuple(rewrite.keep_claim(told, place, why) for place in group), maker=stand_in(reply.why)
         )
     written, by = reply
-    ruled = await _ruled(run, context, told, rewrite.read(written, told, group))
+    ruled = await _judge_sentences(run, context, told, rewrite.read(written, told, group))
     analogy = "" if spares else rewrite.analogy(written.analogy)
-    return TranslatedGroup(rewrite.settled(ruled, told, group, spares=spares), analogy, Maker(by))
+    return TranslatedGroup(rewrite.settle_group(ruled, told, group, spares=spares), analogy, Maker(by))
 
 
-async def _ruled(run: Run, context: RunContext, told: VerifiedNarrative, tried: Sequence[Tried]) -> list[Tried]:
+async def _judge_sentences(
+    run: Run, context: RunContext, told: VerifiedNarrative, tried: Sequence[Tried]
+) -> list[Tried]:
     """Each sentence with its verdict: by rule, and what the rules leave open by a model, unless that is a small one."""
-    ruled = [(rewrite.by_rule(each, told), each[1]) for each in tried]
+    ruled = [(rewrite.judge_by_rule(each, told), each[1]) for each in tried]
     pieces = tuple(told.pieces.values())
     asks = not context.small(Role.check)
     open_ = [
         at for at, (claim, _) in enumerate(ruled) if asks and context.judge.needs_model(claim, run.asked.mode, pieces)
     ]
-    for batch in progress.in_blocks(open_, CHECKED):
-        for at, claim in zip(batch, await _checked(run, context, told, [ruled[at] for at in batch]), strict=True):
+    for batch in state.batches(open_, CHECKED):
+        for at, claim in zip(
+            batch, await _judge_by_model(run, context, told, [ruled[at] for at in batch]), strict=True
+        ):
             ruled[at] = claim, ruled[at][1]
     return ruled
 
 
-async def _checked(run: Run, context: RunContext, told: VerifiedNarrative, batch: Sequence[Tried]) -> Sequence[Claim]:
+async def _judge_by_model(
+    run: Run, context: RunContext, told: VerifiedNarrative, batch: Sequence[Tried]
+) -> Sequence[Claim]:
     claims = [claim for claim, _ in batch]
     places = sorted({place for _, own in batch for place in own})
     shown = [told.pieces[place] for place in places]
     judged, _ = await context.judge.by_model(
-        claims, shown, told.sources, context.ask, mark=mark(run), documents=_documents(told, places)
+        claims, shown, told.sources, context.ask, mark=mark(run), documents=_cited_documents(told, places)
     )
     return judged
 
 
-def _documents(told: VerifiedNarrative, places: Iterable[int]) -> list[str]:
+def _cited_documents(told: VerifiedNarrative, places: Iterable[int]) -> list[str]:
     return sorted({doc for place in places for doc in told.documents[place]})

@@ -11,7 +11,7 @@ from assay.core.events import Covered, Event
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.language.injection import is_suspicious
-from assay.synthesis import progress
+from assay.synthesis import state
 
 THIN = 2  # pieces of evidence below which a document is asked about again
 NOT_FOUND = "nothing in it was found to bear on the questions"
@@ -21,9 +21,9 @@ NOT_TOLD = "what it says could not be told in words that hold"
 
 async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The ledger after a pass. After the first one, documents that can be read and have hardly any evidence are thin."""
-    pass_ = len(progress.covered(run)) + 1
+    pass_ = len(state.coverage_passes(run)) + 1
     rows = ledger(run)
-    portraits = progress.portraits(run)
+    portraits = state.portraits(run)
     thin = tuple(row.doc_id for row in rows if row.evidence < THIN and not portraits[row.doc_id].empty)
     yield Covered(rows, thin if pass_ == 1 else (), pass_)
 
@@ -31,10 +31,10 @@ async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def ledger(run: Run) -> tuple[Coverage, ...]:
     """A row for every document, in the order of their labels. A claim counts for each document that it cites."""
     evidence = {each.key: each.quote.doc_id for each in run.evidence}
-    asked = Counter(doc for question in progress.questions(run) for doc in question.documents)
+    asked = Counter(doc for question in state.questions(run) for doc in question.documents)
     gathered = Counter(evidence.values())
-    drawn = Counter(insight.doc_id for insight in progress.insights(run).values())
-    related = Counter(side.doc_id for each in progress.relations(run) for side in (each.left, each.right))
+    drawn = Counter(insight.doc_id for insight in state.insights(run).values())
+    related = Counter(side.doc_id for each in state.relations(run) for side in (each.left, each.right))
     passed = [claim for claim in run.checked.values() if claim.verdict is Verdict.supported]
     told = Counter(doc for claim in passed for doc in {evidence[key] for key in claim.cites if key in evidence})
     return tuple(
@@ -47,13 +47,13 @@ def ledger(run: Run) -> tuple[Coverage, ...]:
             related[doc],
             _reason(run, doc, gathered[doc], told[doc]),
         )
-        for doc in progress.brief(run).documents
+        for doc in state.brief(run).documents
     )
 
 
 def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:
     """Why a document says nothing; empty where it does."""
-    portrait = progress.portraits(run).get(doc)
+    portrait = state.portraits(run).get(doc)
     if portrait is not None and portrait.empty:
         return portrait.empty
     if not evidence:

@@ -25,7 +25,7 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.questioning import abstracts
 
 AT_ONCE = 8  # documents that are held in memory together
@@ -58,36 +58,38 @@ class IdentityReply(BaseModel):
 
 async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """A portrait of each document that has none yet, in the order of the brief."""
-    known = progress.portraits(run)
-    missing = [doc for doc in progress.brief(run).documents if doc not in known]
-    for block in progress.in_blocks(missing, AT_ONCE):
-        async for event in progress.side_by_side(_described(run, context, doc) for doc in block):
+    known = state.portraits(run)
+    missing = [doc for doc in state.brief(run).documents if doc not in known]
+    for block in state.batches(missing, AT_ONCE):
+        async for event in state.run_in_order(_describe_document(run, context, doc) for doc in block):
             yield event
 
 
-async def _described(run: Run, context: RunContext, doc_id: str) -> Described:
+async def _describe_document(run: Run, context: RunContext, doc_id: str) -> Described:
     document = context.document(doc_id)
     if document is None:
         return Described(Portrait(doc_id, "", empty=GONE))
-    described = Described(by_rule(document))
-    if run.asked.has_model and lacking(described.portrait, document):
-        described = await _filled(run, context, document, described.portrait)
+    described = Described(portrait_by_rule(document))
+    if run.asked.has_model and is_incomplete(described.portrait, document):
+        described = await _fill_by_model(run, context, document, described.portrait)
     return replace(described, portrait=await _with_abstract(context, document, described.portrait))
 
 
 async def _with_abstract(context: RunContext, document: Document, portrait: Portrait) -> Portrait:
     if abstract := abstracts.own_abstract(document):
-        return _checked(replace(portrait, abstract=abstract), document)
+        return _assert_quoted(replace(portrait, abstract=abstract), document)
     spans = abstracts.candidates(document)
     if not spans:
         return replace(portrait, empty=SILENT)
     vectors = await context.tool_context.search_context.embedder.queries(
         [document.text[slice(*span)] for span in spans]
     )
-    return _checked(replace(portrait, abstract=abstracts.made(document, spans, vectors), made=True), document)
+    return _assert_quoted(
+        replace(portrait, abstract=abstracts.make_abstract(document, spans, vectors), made=True), document
+    )
 
 
-def _checked(portrait: Portrait, document: Document) -> Portrait:
+def _assert_quoted(portrait: Portrait, document: Document) -> Portrait:
     assert all(stands(each, document) for each in portrait.abstract), "an abstract is quoted"
     return portrait
 
@@ -95,28 +97,30 @@ def _checked(portrait: Portrait, document: Document) -> Portrait:
 # --- title, authors, year -------------------------------------------------------------------------------------------
 
 
-def by_rule(document: Document) -> Portrait:
+def portrait_by_rule(document: Document) -> Portrait:
     """What ingestion found; the name of the file where it found no title."""
     found = YEAR.match(document.date or "")
-    return Portrait(document.id, document.title.strip() or _file(document), document.authors, found[0] if found else "")
+    return Portrait(
+        document.id, document.title.strip() or _file_name(document), document.authors, found[0] if found else ""
+    )
 
 
-def lacking(portrait: Portrait, document: Document) -> bool:
-    return _untitled(document) or not portrait.authors or not portrait.year
+def is_incomplete(portrait: Portrait, document: Document) -> bool:
+    return _has_no_title(document) or not portrait.authors or not portrait.year
 
 
-def _untitled(document: Document) -> bool:
+def _has_no_title(document: Document) -> bool:
     """Whether the title is only the name of the file."""
-    return document.title.strip() in ("", _file(document), PurePosixPath(_file(document)).stem)
+    return document.title.strip() in ("", _file_name(document), PurePosixPath(_file_name(document)).stem)
 
 
-def _file(document: Document) -> str:
+def _file_name(document: Document) -> str:
     return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
 
 
-async def _filled(run: Run, context: RunContext, document: Document, portrait: Portrait) -> Described:
+async def _fill_by_model(run: Run, context: RunContext, document: Document, portrait: Portrait) -> Described:
     most = SHOWN_SMALL if context.small(Role.judge) else SHOWN
-    label = progress.labels(run)[document.id]
+    label = state.labels(run)[document.id]
     reply = await context.ask(
         Role.judge,
         "describe",
@@ -129,7 +133,7 @@ async def _filled(run: Run, context: RunContext, document: Document, portrait: P
     if isinstance(reply, NoReply):
         maker = stand_in(reply.why)
         return Described(replace(portrait, by=maker.label), maker.fallback)
-    return Described(read(*reply, document, portrait))
+    return Described(fill_from_reply(*reply, document, portrait))
 
 
 def build_prompt(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:
@@ -148,14 +152,14 @@ def schema() -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def read(identity: IdentityReply, by: str, document: Document, portrait: Portrait) -> Portrait:
+def fill_from_reply(identity: IdentityReply, by: str, document: Document, portrait: Portrait) -> Portrait:
     """The portrait with its gaps filled, as far as what fills them stands in the document's own beginning."""
     beginning = document.text[:BEGINNING]
     title, authors, year = "", (), ""
-    if _untitled(document):
-        title = _as_it_stands(identity.title, beginning, LINE)
+    if _has_no_title(document):
+        title = _find_in_document(identity.title, beginning, LINE)
     if not portrait.authors:
-        named = (_as_it_stands(each, beginning, BYLINE) for each in identity.authors[:AUTHORS])
+        named = (_find_in_document(each, beginning, BYLINE) for each in identity.authors[:AUTHORS])
         authors = tuple(dict.fromkeys(each for each in named if is_name(each) or is_organisation(each)))
     if not portrait.year and (found := YEAR.fullmatch(identity.year.strip())):
         year = found[0] if re.search(rf"(?<!\d){found[0]}(?!\d)", beginning) else ""
@@ -170,7 +174,7 @@ def read(identity: IdentityReply, by: str, document: Document, portrait: Portrai
     )
 
 
-def _as_it_stands(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
+def _find_in_document(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
     """These words as the document has them, in one line; empty where they do not stand in such a place."""
     span = locate_quote(words, beginning) if len(words.strip()) > 2 else None
     if span is None or is_suspicious(words):

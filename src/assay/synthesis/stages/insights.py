@@ -30,8 +30,8 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import progress
-from assay.synthesis.writing.faithful import retells
+from assay.synthesis import state
+from assay.synthesis.writing.small_models import is_close_to_a_sentence
 
 TOGETHER = 6  # insights that one request asks for
 SENTENCES = 3  # of what was written for one insight, those that are tried
@@ -76,35 +76,35 @@ class InsightReplies(BaseModel):
 # --- what is wanted -------------------------------------------------------------------------------------------------
 
 
-def undrawn(run: Run) -> tuple[str, ...]:
+def questions_without_insights(run: Run) -> tuple[str, ...]:
     """The questions that have evidence, and no insights yet."""
-    done, known = progress.drew(run), progress.labels(run)
+    done, known = state.insights_by_question(run), state.labels(run)
     found = {
         question
-        for question, event in progress.weighed(run).items()
+        for question, event in state.gathered_evidence(run).items()
         if any(each.quote.doc_id in known for each in event.evidence)
     }
-    return tuple(each.id for each in progress.questions(run) if each.id in found and each.id not in done)
+    return tuple(each.id for each in state.questions(run) if each.id in found and each.id not in done)
 
 
-def wanted(run: Run) -> tuple[InsightTask, ...]:
+def insight_tasks(run: Run) -> tuple[InsightTask, ...]:
     """Every insight that there is to be, drawn or not: by document, then by question."""
-    found = progress.answered_by(run)
+    found = state.evidence_by_document(run)
     return tuple(
-        InsightTask(progress.insight_id(question.id, label), question, doc, evidence)
-        for doc, label in progress.labels(run).items()
-        for question in progress.questions(run)
+        InsightTask(state.insight_id(question.id, label), question, doc, evidence)
+        for doc, label in state.labels(run).items()
+        for question in state.questions(run)
         if (evidence := found.get(question.id, {}).get(doc, ()))
     )
 
 
-def requests(items: Sequence[InsightTask], together: int) -> list[Sequence[InsightTask]]:
+def group_by_document(items: Sequence[InsightTask], together: int) -> list[Sequence[InsightTask]]:
     """The insights that share a request. They are cut over all that are wanted: who carries on asks what was asked before."""
     own: dict[str, list[InsightTask]] = {}
     for each in items:
         if each.told:
             own.setdefault(each.doc_id, []).append(each)
-    return [block for group in own.values() for block in progress.in_blocks(group, together)]
+    return [block for group in own.values() for block in state.batches(group, together)]
 
 
 # --- the stage ------------------------------------------------------------------------------------------------------
@@ -113,13 +113,15 @@ def requests(items: Sequence[InsightTask], together: int) -> list[Sequence[Insig
 async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
     """The insights of each question that has none yet, in the order of the questions."""
     document = lru_cache(maxsize=64)(context.document)
-    items = wanted(run)
-    open_ = list(undrawn(run))
+    items = insight_tasks(run)
+    open_ = list(questions_without_insights(run))
     asks_for = frozenset(open_)
     blocks: list[Sequence[InsightTask]] = []
     if run.asked.has_model:
         together = 1 if context.small(Role.write) else TOGETHER
-        blocks = [block for block in requests(items, together) if any(each.question.id in asks_for for each in block)]
+        blocks = [
+            block for block in group_by_document(items, together) if any(each.question.id in asks_for for each in block)
+        ]
     asked = {each.id for block in blocks for each in block}
     by_question: dict[str, list[InsightTask]] = {}
     for each in items:
@@ -132,12 +134,12 @@ async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
         """What can be told now: every question, in order, up to the first that waits for a reply."""
         ready: list[InsightsDrawn] = []
         while open_ and all(each.id in drawn for each in by_question[open_[0]]):
-            ready.append(_drew(open_[0], [drawn[each.id] for each in by_question[open_.pop(0)]]))
+            ready.append(_drawn_event(open_[0], [drawn[each.id] for each in by_question[open_.pop(0)]]))
         return ready
 
     for event in complete():
         yield event
-    async for block in progress.side_by_side(_drawn(run, context, block, document) for block in blocks):
+    async for block in state.run_in_order(_draw_by_model(run, context, block, document) for block in blocks):
         drawn |= {each.insight.id: each for each in block}
         for event in complete():
             yield event
@@ -150,7 +152,7 @@ class _InsightResult:
     missing: bool = False
 
 
-def _drew(question: str, drawn: Sequence[_InsightResult]) -> InsightsDrawn:
+def _drawn_event(question: str, drawn: Sequence[_InsightResult]) -> InsightsDrawn:
     missing = tuple(each.insight.id for each in drawn if each.missing)
     maker = combine_makers(each.maker for each in drawn if each.maker != BY_RULES)
     return InsightsDrawn(question, tuple(each.insight for each in drawn), missing, maker.by, maker.fallback)
@@ -159,11 +161,11 @@ def _drew(question: str, drawn: Sequence[_InsightResult]) -> InsightsDrawn:
 def _by_rule(
     item: InsightTask, document: Documents, maker: Maker = BY_RULES, *, missing: bool = False
 ) -> _InsightResult:
-    claim = JUDGE.verify(in_its_words(item), item.evidence, document)
+    claim = JUDGE.verify(quote_best_sentence(item), item.evidence, document)
     return _InsightResult(Insight(item.id, item.question.id, item.doc_id, claim), maker, missing)
 
 
-async def _drawn(
+async def _draw_by_model(
     run: Run, context: RunContext, block: Sequence[InsightTask], document: Documents
 ) -> list[_InsightResult]:
     """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
@@ -172,7 +174,7 @@ async def _drawn(
     refused: Maker | None = None
     again = False
     while left and not refused:
-        reply = await _asked(run, context, left, again=again)
+        reply = await _ask_model(run, context, left, again=again)
         if isinstance(reply, NoReply):
             refused = stand_in(reply.why)
         else:
@@ -182,7 +184,8 @@ async def _drawn(
     shown = tuple({each.key: each for item in block for each in item.evidence}.values())
     return [
         _InsightResult(
-            _settled(item, said[item.id][0], shown, document, small=context.small(Role.write)), Maker(said[item.id][1])
+            _choose_claim(item, said[item.id][0], shown, document, small=context.small(Role.write)),
+            Maker(said[item.id][1]),
         )
         if item.id in said
         else _by_rule(item, document, refused or BY_RULES, missing=not refused)
@@ -190,7 +193,7 @@ async def _drawn(
     ]
 
 
-async def _asked(
+async def _ask_model(
     run: Run, context: RunContext, items: Sequence[InsightTask], *, again: bool
 ) -> tuple[InsightReplies, str] | NoReply:
     most = LITTLE if context.small(Role.write) else SHOWN
@@ -262,16 +265,16 @@ def _by_number(reply: InsightReplies, items: Sequence[InsightTask]) -> Mapping[s
 # --- what stands ----------------------------------------------------------------------------------------------------
 
 
-def _settled(
+def _choose_claim(
     item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
 ) -> Insight:
-    claim = _holding(item, said, shown, document, small=small) or JUDGE.verify(
-        in_its_words(item), item.evidence, document
+    claim = _supported_claim(item, said, shown, document, small=small) or JUDGE.verify(
+        quote_best_sentence(item), item.evidence, document
     )
     return Insight(item.id, item.question.id, item.doc_id, claim)
 
 
-def _holding(
+def _supported_claim(
     item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
 ) -> Claim | None:
     """The first of the sentences that follows from the evidence of this insight, cited anew where that helps; else the
@@ -283,7 +286,7 @@ def _holding(
     for claim in tried:
         for form in (claim, revise.correct_citations(claim, own, NOWHERE)):
             ruled = JUDGE.by_rule(form, shown, NOWHERE) if form else None
-            faithful = ruled is not None and (not small or retells(ruled.text, ruled.cites, own))
+            faithful = ruled is not None and (not small or is_close_to_a_sentence(ruled.text, ruled.cites, own))
             if ruled and ruled.verdict is Verdict.supported and faithful:
                 return ruled
     for claim in tried:
@@ -294,12 +297,12 @@ def _holding(
     return None
 
 
-def in_its_words(item: InsightTask) -> Claim:
+def quote_best_sentence(item: InsightTask) -> Claim:
     """The best quotation of a document as a claim: a sentence, where its evidence has one. What reads like an instruction
     stands back behind everything else."""
-    ranked = sorted(item.evidence, key=lambda each: (each.flagged, not _speaks(each.quote.text)))
+    ranked = sorted(item.evidence, key=lambda each: (each.flagged, not _is_whole_statement(each.quote.text)))
     best = ranked[0]
-    if _speaks(best.quote.text):
+    if _is_whole_statement(best.quote.text):
         return Claim("", (best.key,), quote=best.quote)
     asked = frozenset(content_terms(item.question.text))
     said = [
@@ -307,7 +310,7 @@ def in_its_words(item: InsightTask) -> Claim:
         for each in ranked
         if each.flagged == best.flagged
         for span in split_statements(each.passage.text)
-        if _speaks(each.passage.text[slice(*span)])
+        if _is_whole_statement(each.passage.text[slice(*span)])
     ]
     if not said:
         return Claim("", (best.key,), quote=best.quote)
@@ -315,7 +318,7 @@ def in_its_words(item: InsightTask) -> Claim:
     return Claim("", (each.key,), quote=quote(each.passage, *span))
 
 
-def _speaks(words: str) -> bool:
+def _is_whole_statement(words: str) -> bool:
     """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
     whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or is_table_row(words)
     return whole and is_statement(words) and not is_suspicious(words)

@@ -21,12 +21,12 @@ from assay.core.types import Block, Claim, Conflict, Evidence, Outcome, Shape, V
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import fit_to_tokens
-from assay.synthesis import naming, progress
-from assay.synthesis.writing import faithful, spine_by_rule
+from assay.synthesis import state, titles
+from assay.synthesis.writing import items as telling
 from assay.synthesis.writing import narrate as narrating
-from assay.synthesis.writing import parts as telling
-from assay.synthesis.writing.material import Material, beside, gather_material, sayable, window
-from assay.synthesis.writing.parts import NarrativeItem
+from assay.synthesis.writing import small_models, spine_by_rule
+from assay.synthesis.writing.items import NarrativeItem
+from assay.synthesis.writing.material import Material, gather_material, is_repeatable, window, with_related
 
 FEW = 4  # insights that a small model tells at a time
 REPLY, LONGEST = 60, 2600  # tokens of a reply for each item, and at most
@@ -51,30 +51,30 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One draft that uses every insight, or, in a summary, every question and every document."""
     of = gather_material(run, context)
     items = telling.items(run, of)
-    opening = _opening(run, of)
+    opening = _spine_opening(run, of)
     themes: Themes = {item.theme: () for item in items}
     conflicts: list[Conflict] = []
     makers = [BY_RULES]
     if items and run.asked.has_model:
-        written = await _written(run, context, of, items, opening)
+        written = await _write_parts(run, context, of, items, opening)
         for theme, drafted in written:
             themes = {**themes, theme: (*themes[theme], *drafted.blocks)}
             conflicts += drafted.conflicts
-        left = telling.untold(run, items, [*_holding(of, themes, context), *opening.told(of)])
-        more = await _written(run, context, of, left, opening, again=True) if left else []
+        left = telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.told(of)])
+        more = await _write_parts(run, context, of, left, opening, again=True) if left else []
         for theme, drafted in more:
             for claim in (claim for block in drafted.blocks for claim in block.claims):
-                themes = _with(themes, NarrativeItem(of.of(claim.cites)[0], claim.cites, claim, theme), of)
+                themes = _with_item(themes, NarrativeItem(of.of(claim.cites)[0], claim.cites, claim, theme), of)
         makers = [Maker(each.by, each.fallback) for _, each in (*written, *more)]
     elif items:
-        themes = {**themes, **_quoted(run, of, telling.untold(run, items, opening.told(of)))}
-    themes = _completed(run, context, of, items, themes, opening)
+        themes = {**themes, **_quote_items(run, of, telling.missing_items(run, items, opening.told(of)))}
+    themes = _with_missing_items(run, context, of, items, themes, opening)
     for conflict, sides in telling.conflicts(of):
-        themes = _with_both(of, sides, items, themes, opening)
+        themes = _with_both_sides(of, sides, items, themes, opening)
         conflicts.append(conflict)
     maker = combine_makers(makers)
     yield Drafted(
-        _joined(run, of, opening, themes),
+        _join_blocks(run, of, opening, themes),
         Shape.prose,
         tuple(dict.fromkeys(conflicts)),
         by=maker.by,
@@ -82,9 +82,9 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     )
 
 
-def _opening(run: Run, of: Material) -> _Opening:
+def _spine_opening(run: Run, of: Material) -> _Opening:
     """The beats of the spine as claims, each where it belongs; one that only lists documents states nothing."""
-    spun = progress.spun(run)
+    spun = state.spine(run)
     if spun is None:
         return _Opening((), {})
     all_: list[Claim] = []
@@ -92,9 +92,9 @@ def _opening(run: Run, of: Material) -> _Opening:
     for beat in (beat for beat in spun.spine if beat.claim.why != spine_by_rule.LISTED):
         number = _theme_of(beat, [frozenset(theme.documents) for theme in spun.themes])
         if number is None:
-            all_.append(spine_by_rule.told(of, beat))
+            all_.append(spine_by_rule.as_claim(of, beat))
         else:
-            of_theme[number] = (*of_theme.get(number, ()), spine_by_rule.told(of, beat))
+            of_theme[number] = (*of_theme.get(number, ()), spine_by_rule.as_claim(of, beat))
     return _Opening(tuple(all_), of_theme)
 
 
@@ -109,11 +109,11 @@ def _claims(themes: Themes) -> list[Claim]:
     return [claim for blocks in themes.values() for block in blocks for claim in block.claims]
 
 
-def _with(themes: Themes, item: NarrativeItem, of: Material) -> Themes:
-    return {**themes, item.theme: telling.placed(themes[item.theme], item, of)}
+def _with_item(themes: Themes, item: NarrativeItem, of: Material) -> Themes:
+    return {**themes, item.theme: telling.insert_item(themes[item.theme], item, of)}
 
 
-def _holding(of: Material, themes: Themes, context: RunContext) -> list[Claim]:
+def _deliverable_claims(of: Material, themes: Themes, context: RunContext) -> list[Claim]:
     """The claims that may be delivered, as far as the rules can tell: one that will not tells nothing. What they leave open
     nobody settles where the model is small."""
     fine = {Verdict.supported} if context.small(Role.check) else {Verdict.supported, Verdict.partial}
@@ -124,41 +124,45 @@ def _holding(of: Material, themes: Themes, context: RunContext) -> list[Claim]:
     ]
 
 
-def _completed(
+def _with_missing_items(
     run: Run, context: RunContext, of: Material, items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
 ) -> Themes:
     """What still nobody tells is told in its own words; and every document has a claim that is of it alone."""
-    for item in telling.untold(run, items, [*_holding(of, themes, context), *opening.told(of)]):
-        themes = _with(themes, item, of)
-    for item in telling.unanchored(of, items, [*_holding(of, themes, context), *opening.told(of)]):
-        themes = _with(themes, item, of)
+    for item in telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.told(of)]):
+        themes = _with_item(themes, item, of)
+    for item in telling.documents_without_own_claim(
+        of, items, [*_deliverable_claims(of, themes, context), *opening.told(of)]
+    ):
+        themes = _with_item(themes, item, of)
     return themes
 
 
-def _with_both(
+def _with_both_sides(
     of: Material, sides: Sequence[NarrativeItem], items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
 ) -> Themes:
     """Both sides of a contradiction are stated, each by a claim that cites its words."""
     where = {item.doc_id: item.theme for item in items}
     cited = {key for claim in (*_claims(themes), *opening.told(of)) for key in claim.cites}
     for side in sides:
-        if side.doc_id in where and side.keys[0] not in cited and sayable(side.claim):
-            themes = _with(themes, replace(side, theme=where[side.doc_id]), of)
+        if side.doc_id in where and side.keys[0] not in cited and is_repeatable(side.claim):
+            themes = _with_item(themes, replace(side, theme=where[side.doc_id]), of)
     return themes
 
 
-def _joined(run: Run, of: Material, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
+def _join_blocks(run: Run, of: Material, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
     """The opening, then theme after theme, each under its name where there are several; nothing is said twice. A summary has
     no headings."""
-    spun = progress.spun(run)
-    first = {_same(claim, of): claim for claim in opening.all_}
+    spun = state.spine(run)
+    first = {_claim_identity(claim, of): claim for claim in opening.all_}
     found = [Block(tuple(first.values()))] if first else []
     known = set(first)
     for number, blocks in sorted(themes.items()):
         head = opening.of_theme.get(number, ())
         own: list[Block] = []
         for block in (Block(head), *blocks):
-            new = {_same(claim, of): claim for claim in block.claims if _same(claim, of) not in known}
+            new = {
+                _claim_identity(claim, of): claim for claim in block.claims if _claim_identity(claim, of) not in known
+            }
             known |= new.keys()
             own += [replace(block, claims=tuple(new.values()))] if new else []
         name = spun.themes[number].name if spun and len(spun.themes) > 1 else ""
@@ -168,17 +172,17 @@ def _joined(run: Run, of: Material, opening: _Opening, themes: Themes) -> tuple[
     return tuple(found)
 
 
-def _same(claim: Claim, of: Material) -> tuple[str, frozenset[str]]:
+def _claim_identity(claim: Claim, of: Material) -> tuple[str, frozenset[str]]:
     """Two claims that say the same of the same documents are one."""
-    return " ".join(naming.bare(claim.words).split()), frozenset(of.of(claim.cites))
+    return " ".join(titles.without_title(claim.words).split()), frozenset(of.of(claim.cites))
 
 
 # --- by rule --------------------------------------------------------------------------------------------------------
 
 
-def _quoted(run: Run, of: Material, items: Sequence[NarrativeItem]) -> Themes:
+def _quote_items(run: Run, of: Material, items: Sequence[NarrativeItem]) -> Themes:
     """Without a model: document by document, under its title; in a summary question by question. No span twice."""
-    synthesis = progress.brief(run).pipeline is Pipeline.synthesis
+    synthesis = state.brief(run).pipeline is Pipeline.synthesis
     found: dict[int, dict[str, list[Claim]]] = {}
     for item in items:
         own = found.setdefault(item.theme, {}).setdefault(item.doc_id if synthesis else item.question, [])
@@ -193,7 +197,7 @@ def _quoted(run: Run, of: Material, items: Sequence[NarrativeItem]) -> Themes:
 # --- by a model -----------------------------------------------------------------------------------------------------
 
 
-async def _written(
+async def _write_parts(
     run: Run,
     context: RunContext,
     of: Material,
@@ -203,17 +207,17 @@ async def _written(
     again: bool = False,
 ) -> list[tuple[int, Drafted]]:
     """The parts as they were written, in order, each with the theme that it belongs to."""
-    parts = telling.parts(items, window(run), FEW if context.small(Role.write) else 0)
+    parts = telling.split_into_parts(items, window(run), FEW if context.small(Role.write) else 0)
     work = (
-        _told(run, context, of, part, opening, _wanted(run, place, len(parts), again))
+        _write_part(run, context, of, part, opening, _instructions(run, place, len(parts), again))
         for place, part in enumerate(parts)
     )
-    told = [each async for each in progress.side_by_side(work)]
+    told = [each async for each in state.run_in_order(work)]
     return [(part[0].theme, drafted) for part, drafted in zip(parts, told, strict=True)]
 
 
-def _wanted(run: Run, place: int, count: int, again: bool) -> str:
-    focus = progress.brief(run).focus
+def _instructions(run: Run, place: int, count: int, again: bool) -> str:
+    focus = state.brief(run).focus
     lines = [f"The reader wants to know: {fit_to_tokens(' '.join(focus.split()), 80)}"] if focus.strip() else []
     if again:
         lines.append("These were left out. Tell each of them in a sentence of its own.")
@@ -224,7 +228,7 @@ def _wanted(run: Run, place: int, count: int, again: bool) -> str:
     return "\n".join(lines)
 
 
-async def _told(
+async def _write_part(
     run: Run, context: RunContext, of: Material, part: Sequence[NarrativeItem], opening: _Opening, wanted: str
 ) -> Drafted:
     spine = (*opening.all_, *opening.of_theme.get(part[0].theme, ()))
@@ -236,7 +240,7 @@ async def _told(
         lambda room: narrating.build_prompt(of, part, spine, wanted, mark(run), room),
         schema=narrating.schema(keys),
         documents=sorted(
-            beside(of, [*(item.doc_id for item in part), *(doc for claim in spine for doc in of.of(claim.cites))])
+            with_related(of, [*(item.doc_id for item in part), *(doc for claim in spine for doc in of.of(claim.cites))])
         ),
         max_tokens=min(LONGEST, 160 + REPLY * len(part)),
     )
@@ -244,7 +248,11 @@ async def _told(
         own = dict.fromkeys(item.claim for item in part)
         return Drafted((Block(tuple(own)),), Shape.prose, fallback=(reply.why,))
     drafted = narrating.read(reply[0], part, run.question, of, reply[1])
-    return replace(drafted, blocks=faithful.kept(drafted.blocks, of.evidence)) if context.small(Role.write) else drafted
+    return (
+        replace(drafted, blocks=small_models.keep_close_claims(drafted.blocks, of.evidence))
+        if context.small(Role.write)
+        else drafted
+    )
 
 
 # --- what did not hold, and the end ---------------------------------------------------------------------------------
@@ -253,16 +261,20 @@ async def _told(
 async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """What did not hold is revised as in any answer. But where a document would then appear nowhere, its own words stand in for
     the claim, whatever a model might write instead."""
-    for event in _standing_in(run, context):
+    for event in _quote_missing_documents(run, context):
         yield event
         run = run.then(event)
     async for event in revise_module.revise(run, context):
-        kept = _kept(run, event, context) if isinstance(event, Revised) and event.claim is None else event
+        kept = (
+            _quote_instead_of_dropping(run, event, context)
+            if isinstance(event, Revised) and event.claim is None
+            else event
+        )
         run = run.then(kept)
         yield kept
 
 
-def _kept(run: Run, dropped: Revised, context: RunContext) -> Revised:
+def _quote_instead_of_dropping(run: Run, dropped: Revised, context: RunContext) -> Revised:
     """Where a claim is dropped and nothing else cites what it cited, that is quoted instead: nothing that was found is lost."""
     failed = dict(run.unsupported)
     others = [claim for place, claim in run.written.items() if place not in failed]
@@ -272,12 +284,12 @@ def _kept(run: Run, dropped: Revised, context: RunContext) -> Revised:
     alone = [each for each in run.evidence if each.key in cites and each.key not in cited and each.quote not in said]
     for each in unchanged_evidence(alone, cache(context.document)):
         claim = Claim("", (each.key,), quote=each.quote)
-        if sayable(claim) and each.quote != failed[dropped.place].quote:
+        if is_repeatable(claim) and each.quote != failed[dropped.place].quote:
             return Revised(dropped.place, claim, f"the document's own words, since {failed[dropped.place].why}", RULES)
     return dropped
 
 
-def _standing_in(run: Run, context: RunContext) -> list[Revised]:
+def _quote_missing_documents(run: Run, context: RunContext) -> list[Revised]:
     """A quotation for each document of which no claim holds: in the place of the one that is most its own."""
     evidence = unchanged_evidence(run.evidence, cache(context.document))
     own: dict[str, list[Evidence]] = {}
@@ -296,7 +308,7 @@ def _standing_in(run: Run, context: RunContext) -> list[Revised]:
         for doc in lost[:1]:
             words = [each for each in own[doc] if each.key in claim.cites] + own[doc]
             quotes = (Claim("", (each.key,), quote=each.quote) for each in words)
-            best = next((each for each in quotes if sayable(each) and each.quote != claim.quote), None)
+            best = next((each for each in quotes if is_repeatable(each) and each.quote != claim.quote), None)
             if best is not None:
                 spoken.add(doc)
                 found.append(Revised(place, best, f"the document's own words, since {claim.why}"))
@@ -309,10 +321,10 @@ async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     answer = compose.answer(run, context.document, context.titles(run), context.unreadable())
     where = {each.key: each.quote.doc_id for each in run.evidence}
     told = {where[key] for claim in answer.claims for key in claim.cites}
-    called = naming.names(run, context.titles(run))
-    silent = [doc for doc in progress.brief(run).documents if doc in set(where.values()) - told]
+    called = titles.document_titles(run, context.titles(run))
+    silent = [doc for doc in state.brief(run).documents if doc in set(where.values()) - told]
     gaps = tuple(f"nothing that “{called.get(doc, '')}” says could be told" for doc in silent)
-    whole = answer.outcome is not Outcome.answered or told.issuperset(progress.brief(run).documents)
+    whole = answer.outcome is not Outcome.answered or told.issuperset(state.brief(run).documents)
     answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
     if wrong := compose.find_faults(answer, run, context.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")

@@ -25,7 +25,7 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import progress
+from assay.synthesis import state
 from assay.synthesis.relating import classify, pairs
 from assay.synthesis.relating.classify import Documents, InsightPair, ProposedRelation
 from assay.synthesis.relating.pairs import OF_DOCUMENTS, ComparableInsight
@@ -61,47 +61,47 @@ class RelationReplies(BaseModel):
 
 async def pair(run: Run, context: RunContext) -> AsyncIterator[Paired]:
     """The pairs that are worth comparing. Of an insight that its document no longer bears out nothing is compared."""
-    places = {doc: place for place, doc in enumerate(progress.brief(run).documents)}
+    places = {doc: place for place, doc in enumerate(state.brief(run).documents)}
     odd = {each.key for each in run.evidence if each.flagged}
     items = [
         ComparableInsight(
             each.id, each.question, places[each.doc_id], each.claim.words, bool(odd & set(each.claim.cites))
         )
-        for each in progress.insights(run).values()
+        for each in state.insights(run).values()
         if each.claim.verdict is Verdict.supported
     ]
     documents = len({item.document for item in items})
     if documents < 2:
-        yield Paired((), pairs.how((), 0, documents))
+        yield Paired((), pairs.describe_choice((), 0, documents))
         return
     import numpy as np
 
     embedder = context.tool_context.search_context.embedder
-    rows = [await embedder.queries([item.words for item in block]) for block in progress.in_blocks(items, EMBEDDED)]
-    chosen = await asyncio.to_thread(pairs.chosen, items, np.concatenate(rows))
-    possible = pairs.possible(items)
-    yield Paired(chosen, pairs.how(chosen, possible, documents), possible - len(chosen))
+    rows = [await embedder.queries([item.words for item in block]) for block in state.batches(items, EMBEDDED)]
+    chosen = await asyncio.to_thread(pairs.choose_pairs, items, np.concatenate(rows))
+    possible = pairs.count_possible(items)
+    yield Paired(chosen, pairs.describe_choice(chosen, possible, documents), possible - len(chosen))
 
 
 # --- how they stand -------------------------------------------------------------------------------------------------
 
 
-def blocks(run: Run) -> list[Sequence[Pair]]:
+def pair_blocks(run: Run) -> list[Sequence[Pair]]:
     """The pairs that share a request: of the same two documents, few enough for the model that judges them."""
-    known, paired = progress.insights(run), progress.paired(run)
+    known, paired = state.insights(run), state.pairing(run)
     size = ALONE if _small(run) else BLOCK
 
     def documents(pair: Pair) -> tuple[str, str]:
         return known[pair.left].doc_id, known[pair.right].doc_id
 
     grouped = groupby(paired.pairs if paired else (), key=documents)
-    return [block for _, group in grouped for block in progress.in_blocks(tuple(group), size)]
+    return [block for _, group in grouped for block in state.batches(tuple(group), size)]
 
 
-def unrelated(run: Run) -> tuple[int, ...]:
+def open_blocks(run: Run) -> tuple[int, ...]:
     """The blocks of pairs of which nothing is said yet, by number."""
-    done = progress.related(run)
-    return tuple(number for number in range(len(blocks(run))) if number not in done)
+    done = state.related_blocks(run)
+    return tuple(number for number in range(len(pair_blocks(run))) if number not in done)
 
 
 def _small(run: Run) -> bool:
@@ -111,16 +111,16 @@ def _small(run: Run) -> bool:
 async def relate(run: Run, context: RunContext) -> AsyncIterator[Related]:
     """What comes of each block of pairs that has not been gone through."""
     document = lru_cache(maxsize=64)(context.document)
-    cut = couples(run)
-    work = (_related(run, context, number, cut[number], document) for number in unrelated(run))
-    async for event in progress.side_by_side(work):
+    cut = insight_pairs(run)
+    work = (_relate_block(run, context, number, cut[number], document) for number in open_blocks(run))
+    async for event in state.run_in_order(work):
         yield event
 
 
-def couples(run: Run) -> list[list[InsightPair]]:
+def insight_pairs(run: Run) -> list[list[InsightPair]]:
     """The blocks again, each pair with both insights and what they rest on."""
-    known, labels = progress.insights(run), progress.labels(run)
-    asked = {question.id: question.text for question in progress.questions(run)}
+    known, labels = state.insights(run), state.labels(run)
+    asked = {question.id: question.text for question in state.questions(run)}
     evidence = {each.key: each for each in run.evidence}
 
     def couple(pair: Pair) -> InsightPair:
@@ -129,27 +129,29 @@ def couples(run: Run) -> list[list[InsightPair]]:
         question = asked.get(left.question, "") if left.question == right.question else ""
         return InsightPair(pair, left, right, ours, theirs, (labels[left.doc_id], labels[right.doc_id]), question)
 
-    return [[couple(pair) for pair in block] for block in blocks(run)]
+    return [[couple(pair) for pair in block] for block in pair_blocks(run)]
 
 
-async def _related(
-    run: Run, context: RunContext, block: int, couples: Sequence[InsightPair], document: Documents
+async def _relate_block(
+    run: Run, context: RunContext, block: int, insight_pairs: Sequence[InsightPair], document: Documents
 ) -> Related:
     """One block: what a model says of it, asked once more for the pairs that it left out; of those that it never speaks of,
     and of those that it must not see, what the rules can tell."""
     said: dict[int, Relation | None] = {}  # by place in the block
     dropped: list[str] = []
     made: list[Maker] = []
-    shown = [place for place, couple in enumerate(couples) if not couple.odd and couple.ours and couple.theirs]
+    shown = [place for place, couple in enumerate(insight_pairs) if not couple.odd and couple.ours and couple.theirs]
     left = shown if run.asked.has_model else []
     again = False
     while left:
-        reply = await _asked(run, context, [couples[place] for place in left], again=again)
+        reply = await _ask_model(run, context, [insight_pairs[place] for place in left], again=again)
         if isinstance(reply, NoReply):
             made.append(stand_in(reply.why))
             break
         made.append(Maker(reply[1]))
-        for place, found in _read(reply[0], [couples[place] for place in left], document, reply[1], small=_small(run)):
+        for place, found in _read_reply(
+            reply[0], [insight_pairs[place] for place in left], document, reply[1], small=_small(run)
+        ):
             if place is None:
                 dropped.append(str(found))
             elif left[place] not in said:
@@ -158,37 +160,38 @@ async def _related(
         left = [] if again else [place for place in shown if place not in said]
         again = True
     kept = [
-        said[place] if place in said else classify.by_rule(couple, document) for place, couple in enumerate(couples)
+        said[place] if place in said else classify.by_rule(couple, document)
+        for place, couple in enumerate(insight_pairs)
     ]
     maker = combine_makers(made)
     return Related(block, tuple(each for each in kept if each), tuple(dropped), maker.by, maker.fallback)
 
 
-async def _asked(
-    run: Run, context: RunContext, couples: Sequence[InsightPair], *, again: bool
+async def _ask_model(
+    run: Run, context: RunContext, insight_pairs: Sequence[InsightPair], *, again: bool
 ) -> tuple[RelationReplies, str] | NoReply:
     most = LITTLE if _small(run) else SHOWN
     return await context.ask(
         Role.judge,
         "relate",
         RelationReplies,
-        lambda room: build_prompt(couples, mark(run), min(room, most), again=again),
-        schema=schema(len(couples)),
-        documents=sorted({side.doc_id for couple in couples for side in (couple.left, couple.right)}),
-        max_tokens=60 + 240 * len(couples),
+        lambda room: build_prompt(insight_pairs, mark(run), min(room, most), again=again),
+        schema=schema(len(insight_pairs)),
+        documents=sorted({side.doc_id for couple in insight_pairs for side in (couple.left, couple.right)}),
+        max_tokens=60 + 240 * len(insight_pairs),
     )
 
 
 # --- what the model is shown, and what it said ----------------------------------------------------------------------
 
 
-def build_prompt(couples: Sequence[InsightPair], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
+def build_prompt(insight_pairs: Sequence[InsightPair], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
     """The values of the prompt `relate`, in at most `room` tokens: each side of each pair with an equal share of what is
     left."""
     left = room - 24
     parts: list[str] = []
-    for place, couple in enumerate(couples):
-        sides = 2 * (len(couples) - place)
+    for place, couple in enumerate(insight_pairs):
+        sides = 2 * (len(insight_pairs) - place)
         head = f"Pair {place + 1}"
         if couple.question:
             asked = fit_to_tokens(" ".join(couple.question.split()), max(left // (4 * sides), 12))
@@ -204,7 +207,7 @@ def build_prompt(couples: Sequence[InsightPair], mark: str, room: int, *, again:
             sides -= 1
             told.append(part)
         parts.append("\n".join(told))
-    return {"pairs": "\n\n".join(parts), "count": str(len(couples)), "again": AGAIN if again else ""}
+    return {"pairs": "\n\n".join(parts), "count": str(len(insight_pairs)), "again": AGAIN if again else ""}
 
 
 def _side(head: str, insight: Insight, evidence: Sequence[Evidence], mark: str, room: int) -> str:
@@ -239,8 +242,8 @@ def schema(count: int) -> dict[str, Any]:
     }
 
 
-def _read(
-    reply: RelationReplies, couples: Sequence[InsightPair], document: Documents, by: str, *, small: bool
+def _read_reply(
+    reply: RelationReplies, insight_pairs: Sequence[InsightPair], document: Documents, by: str, *, small: bool
 ) -> list[tuple[int | None, Relation | str]]:
     """For each pair that was spoken of, by its place: the relation, why it is dropped, or nothing where there is none. What
     belongs to no pair that was shown has no place."""
@@ -248,17 +251,17 @@ def _read(
     done: set[int] = set()
     for each in reply.relations:
         place = each.pair - 1
-        if not 0 <= place < len(couples):
+        if not 0 <= place < len(insight_pairs):
             if each.type != NONE:
                 found.append((None, f"{each.type} of a pair that was not shown"))
         elif place in done:
             if each.type != NONE:
-                found.append((None, f"{each.type} between {couples[place].name}: said before of the same pair"))
+                found.append((None, f"{each.type} between {insight_pairs[place].name}: said before of the same pair"))
         elif each.type == NONE:
             done.add(place)
             found.append((place, ""))
         else:
             done.add(place)
             said = ProposedRelation(RelationType(each.type), each.reason, each.left, each.right)
-            found.append((place, classify.held(couples[place], said, document, by, small=small)))
+            found.append((place, classify.verify_proposal(insight_pairs[place], said, document, by, small=small)))
     return found

@@ -20,11 +20,11 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import state, titles
 from assay.synthesis.writing import spine_by_rule as beats
 from assay.synthesis.writing import themes
-from assay.synthesis.writing.faithful import retells
-from assay.synthesis.writing.material import Material, beside, gather_material, related
+from assay.synthesis.writing.material import Material, gather_material, render_relations, with_related
+from assay.synthesis.writing.small_models import is_close_to_a_sentence
 
 FIRST = 3  # insights of a document that a writer of the spine is shown, if there is room
 SENTENCES = 5  # of a spine
@@ -57,24 +57,24 @@ class _SpinePart:
     maker: Maker = BY_RULES
 
 
-async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
+async def write_spine(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Theme, spine and themes, once all relations are known. No request grows with the number of documents."""
     of = gather_material(run, context)
-    docs = [doc for doc in progress.brief(run).documents if of.insights.get(doc)]
+    docs = [doc for doc in state.brief(run).documents if of.insights.get(doc)]
     said = {doc: of.said(doc) for doc in docs}
-    parts = await _grouped(of, docs, context)
-    told = themes.named_by_rule(parts, said)
+    parts = await _group_documents(of, docs, context)
+    told = themes.name_by_rule(parts, said)
     if not run.asked.has_model or not docs:
-        yield SpineWritten(themes.overall("", said), beats.by_rule(of, told), told)
+        yield SpineWritten(themes.overall_theme("", said), beats.write_by_rule(of, told), told)
         return
-    named, who = await _named(run, context, of, told) if len(told) > 1 else (told, [])
-    work = (_spun(run, context, of, theme.documents, alone=len(told) == 1) for theme in named)
-    written = [part async for part in progress.side_by_side(work)]
+    named, who = await _name_themes(run, context, of, told) if len(told) > 1 else (told, [])
+    work = (_write_part(run, context, of, theme.documents, alone=len(told) == 1) for theme in named)
+    written = [part async for part in state.run_in_order(work)]
     if len(named) > 1:
-        written.insert(0, await _opening(run, context, of, named))
+        written.insert(0, await _write_opening(run, context, of, named))
     maker = combine_makers([*(part.maker for part in written), *who])
     yield SpineWritten(
-        themes.overall(written[0].theme, said),
+        themes.overall_theme(written[0].theme, said),
         tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
         named,
         maker.by,
@@ -82,7 +82,7 @@ async def spin(run: Run, context: RunContext) -> AsyncIterator[Event]:
     )
 
 
-async def _grouped(of: Material, docs: Sequence[str], context: RunContext) -> list[tuple[str, ...]]:
+async def _group_documents(of: Material, docs: Sequence[str], context: RunContext) -> list[tuple[str, ...]]:
     """Documents that are told together, by what their insights mean."""
     if len(docs) <= themes.ALONE:
         return [tuple(docs)] if docs else []
@@ -100,7 +100,7 @@ async def _grouped(of: Material, docs: Sequence[str], context: RunContext) -> li
     return [tuple(docs[row] for row in rows) for rows in themes.groups(np.stack(means))]
 
 
-async def _named(
+async def _name_themes(
     run: Run, context: RunContext, of: Material, told: Sequence[Theme]
 ) -> tuple[tuple[Theme, ...], list[Maker]]:
     """The themes with the names that a model gives them, and who gave them."""
@@ -108,7 +108,7 @@ async def _named(
     evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
     found: list[Theme] = []
     who: list[Maker] = []
-    for block in progress.in_blocks(told, themes.TOGETHER):
+    for block in state.batches(told, themes.TOGETHER):
 
         def build_prompt(room: int, block: Sequence[Theme] = block) -> Mapping[str, str]:
             return themes.build_prompt(block, first, mark(run), room)
@@ -130,56 +130,60 @@ async def _named(
 # --- by a model -----------------------------------------------------------------------------------------------------
 
 
-async def _spun(run: Run, context: RunContext, of: Material, docs: Sequence[str], *, alone: bool) -> _SpinePart:
+async def _write_part(run: Run, context: RunContext, of: Material, docs: Sequence[str], *, alone: bool) -> _SpinePart:
     """The sentences that hold; what they do not name is asked for once more, and then told by rule."""
     each = context.small(Role.write)  # which cannot speak of several at once
-    count = "Write a sentence for each document" if each else _count(alone)
-    first = await _asked(run, context, of, docs, f"{count}: {_called(of, docs)}.", len(docs) if each else SENTENCES)
+    count = "Write a sentence for each document" if each else _wanted_sentences(alone)
+    first = await _ask_model(
+        run, context, of, docs, f"{count}: {_label_list(of, docs)}.", len(docs) if each else SENTENCES
+    )
     if isinstance(first, NoReply):
-        return _SpinePart(beats.naming(of, docs), maker=stand_in(first.why))
+        return _SpinePart(beats.name_documents(of, docs), maker=stand_in(first.why))
     reply, by = first
-    held = await _held(run, context, of, reply.sentences[: len(docs) if each else SENTENCES])
+    held = await _supported_sentences(run, context, of, reply.sentences[: len(docs) if each else SENTENCES])
     who = [Maker(by)]
-    if missing := _unnamed(docs, held):
-        wanted = f"Not named yet: {_called(of, missing)}. Write a sentence for each of them."
-        again = await _asked(run, context, of, missing, wanted, len(missing))
+    if missing := _unnamed_documents(docs, held):
+        wanted = f"Not named yet: {_label_list(of, missing)}. Write a sentence for each of them."
+        again = await _ask_model(run, context, of, missing, wanted, len(missing))
         if isinstance(again, NoReply):
             who.append(stand_in(again.why))
         else:
-            held += await _held(run, context, of, again[0].sentences[: len(missing)])
-    rest = _unnamed(docs, held)
-    return _SpinePart((*held, *(beats.naming(of, rest) if rest else ())), reply.theme, combine_makers(who))
+            held += await _supported_sentences(run, context, of, again[0].sentences[: len(missing)])
+    rest = _unnamed_documents(docs, held)
+    return _SpinePart((*held, *(beats.name_documents(of, rest) if rest else ())), reply.theme, combine_makers(who))
 
 
-def _count(alone: bool) -> str:
+def _wanted_sentences(alone: bool) -> str:
     return f"Write {f'3 to {SENTENCES}' if alone else '1 to 3'} sentences that name every document"
 
 
-async def _opening(run: Run, context: RunContext, of: Material, told: Sequence[Theme]) -> _SpinePart:
+async def _write_opening(run: Run, context: RunContext, of: Material, told: Sequence[Theme]) -> _SpinePart:
     """What the themes come to together, from one document of each. Each theme's own sentences name its documents."""
     step = max(1, -(-len(told) // REPRESENTED))
-    docs = [max(theme.documents, key=lambda doc: (_best(of, doc), doc)) for theme in told[::step]]
+    docs = [max(theme.documents, key=lambda doc: (_best_score(of, doc), doc)) for theme in told[::step]]
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
-    reply = await _asked(run, context, of, docs, wanted, SENTENCES)
+    reply = await _ask_model(run, context, of, docs, wanted, SENTENCES)
     if isinstance(reply, NoReply):
         return _SpinePart((), maker=stand_in(reply.why))
-    return _SpinePart(await _held(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, Maker(reply[1]))
+    return _SpinePart(
+        await _supported_sentences(run, context, of, reply[0].sentences[:SENTENCES]), reply[0].theme, Maker(reply[1])
+    )
 
 
-def _best(of: Material, doc: str) -> float:
+def _best_score(of: Material, doc: str) -> float:
     return max(of.known[key].score for key in of.insights[doc][0].claim.cites)
 
 
-def _called(of: Material, docs: Sequence[str]) -> str:
+def _label_list(of: Material, docs: Sequence[str]) -> str:
     return ", ".join(of.labels[doc] for doc in docs)
 
 
-def _unnamed(docs: Sequence[str], held: Sequence[SpineSentence]) -> list[str]:
+def _unnamed_documents(docs: Sequence[str], held: Sequence[SpineSentence]) -> list[str]:
     named = {doc for beat in held for doc in beat.documents}
     return [doc for doc in docs if doc not in named]
 
 
-async def _asked(
+async def _ask_model(
     run: Run, context: RunContext, of: Material, docs: Sequence[str], wanted: str, sentences: int
 ) -> tuple[SpineReply, str] | NoReply:
     most = 1 if context.small(Role.write) else FIRST
@@ -190,7 +194,7 @@ async def _asked(
         SpineReply,
         lambda room: build_prompt(of, docs, most, wanted, mark(run), room),
         schema=schema(list(dict.fromkeys(keys)), sentences),
-        documents=sorted(beside(of, docs)),
+        documents=sorted(with_related(of, docs)),
         max_tokens=300 + 50 * len(docs),
     )
 
@@ -218,7 +222,7 @@ def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
 def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
     """The values of the prompt `spine`, in at most `room` tokens: every document has the same share, its most telling insight
     first."""
-    ties = related(of, docs, mark, room // 5)
+    ties = render_relations(of, docs, mark, room // 5)
     left = room - estimate_tokens(ties) - estimate_tokens(wanted)
     shown: list[str] = []
     for place, doc in enumerate(docs):
@@ -237,7 +241,7 @@ def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark
     return {"insights": "\n".join(shown), "relations": ties, "wanted": wanted}
 
 
-async def _held(
+async def _supported_sentences(
     run: Run, context: RunContext, of: Material, sentences: Sequence[SpineSentenceReply]
 ) -> tuple[SpineSentence, ...]:
     """The sentences that follow from what they cite: by rule, and where the rules leave it open by a model, unless it is a
@@ -246,21 +250,23 @@ async def _held(
     for sentence in sentences:
         split, _ = claims.split_claims(sentence.text, sentence.cites, of.known.keys())
         for claim in split:
-            told = not context.small(Role.write) or retells(naming.LABEL.sub("", claim.text), claim.cites, of.evidence)
-            if told and (titled := naming.in_titles(claim, of.documents, of.called, of.known)) is not None:
-                beat = _headed(of, SpineSentence(*titled))
+            told = not context.small(Role.write) or is_close_to_a_sentence(
+                titles.LABEL.sub("", claim.text), claim.cites, of.evidence
+            )
+            if told and (titled := titles.replace_labels(claim, of.documents, of.called, of.known)) is not None:
+                beat = _with_title(of, SpineSentence(*titled))
                 found.append(replace(beat, claim=context.judge.by_rule(beat.claim, of.evidence, of.sources)))
     asks = [
         beat
         for beat in found
         if not context.small(Role.check) and context.judge.needs_model(beat.claim, run.asked.mode, of.evidence)
     ]
-    ruled = {beat.claim: claim for beat, claim in zip(asks, await _ruled(run, context, of, asks), strict=True)}
+    ruled = {beat.claim: claim for beat, claim in zip(asks, await _judge_by_model(run, context, of, asks), strict=True)}
     judged = [replace(beat, claim=ruled.get(beat.claim, beat.claim)) for beat in found]
     return tuple(beat for beat in judged if beat.claim.verdict is Verdict.supported)
 
 
-def _headed(of: Material, beat: SpineSentence) -> SpineSentence:
+def _with_title(of: Material, beat: SpineSentence) -> SpineSentence:
     """A sentence that names no document, and cites but one, stands under the title of that one."""
     docs = of.of(beat.claim.cites)
     if beat.documents or len(docs) != 1 or not of.called.get(docs[0]):
@@ -268,7 +274,9 @@ def _headed(of: Material, beat: SpineSentence) -> SpineSentence:
     return SpineSentence(replace(beat.claim, text=f"“{of.called[docs[0]]}”: {beat.claim.text}"), docs)
 
 
-async def _ruled(run: Run, context: RunContext, of: Material, asks: Sequence[SpineSentence]) -> tuple[Claim, ...]:
+async def _judge_by_model(
+    run: Run, context: RunContext, of: Material, asks: Sequence[SpineSentence]
+) -> tuple[Claim, ...]:
     """What a model says to sentences that the rules leave open."""
     open_ = [beat.claim for beat in asks]
     if not open_:

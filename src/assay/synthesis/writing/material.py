@@ -18,7 +18,7 @@ from assay.language.injection import is_suspicious
 from assay.models.llm import Role
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import state, titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ def gather_material(run: Run, context: RunContext) -> Material:
     evidence = unchanged_evidence(run.evidence, cache(context.document))
     known = {each.key: each for each in evidence}
     sources = context.sources(run)
-    own = {question.id: frozenset(question.documents) for question in progress.questions(run)}
+    own = {question.id: frozenset(question.documents) for question in state.questions(run)}
     place = {question: number for number, question in enumerate(own)}
     insights: dict[str, list[Insight]] = {}
-    for insight in progress.insights(run).values():
+    for insight in state.insights(run).values():
         cites = insight.claim.cites
-        if cites and all(key in known for key in cites) and sayable(insight.claim):
+        if cites and all(key in known for key in cites) and is_repeatable(insight.claim):
             insights.setdefault(insight.doc_id, []).append(insight)
 
     def rank(insight: Insight) -> tuple[bool, float, int]:
@@ -63,22 +63,22 @@ def gather_material(run: Run, context: RunContext) -> Material:
         return insight.doc_id not in own.get(insight.question, ()), -best, place.get(insight.question, 0)
 
     return Material(
-        labels=progress.labels(run),
-        called=naming.names(run, sources.titles),
+        labels=state.labels(run),
+        called=titles.document_titles(run, sources.titles),
         insights={doc: tuple(sorted(found, key=rank)) for doc, found in insights.items()},
-        relations=progress.relations(run),
+        relations=state.relations(run),
         evidence=evidence,
         known=known,
         sources=sources,
     )
 
 
-def sayable(claim: Claim) -> bool:
+def is_repeatable(claim: Claim) -> bool:
     """Whether words may be repeated: those that a document addresses to a model are not about anything."""
     return not is_suspicious(claim.words)
 
 
-def related(of: Material, docs: Sequence[str], mark: str, room: int) -> str:
+def render_relations(of: Material, docs: Sequence[str], mark: str, room: int) -> str:
     """How these documents stand to each other, a line for each relation that fits; nothing if there is none."""
     lines: list[str] = []
     left = room - 30
@@ -95,7 +95,7 @@ def related(of: Material, docs: Sequence[str], mark: str, room: int) -> str:
     return fence(mark, "relations", "\n".join(lines)) + "\n\n" if lines else ""
 
 
-def beside(of: Material, docs: Sequence[str]) -> set[str]:
+def with_related(of: Material, docs: Sequence[str]) -> set[str]:
     """These documents, and those that a request about them may speak of because they are related."""
     ends = [(each.left.doc_id, each.right.doc_id) for each in of.relations]
     return {*docs, *(doc for pair in ends if set(pair) & set(docs) for doc in pair)}

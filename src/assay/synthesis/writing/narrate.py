@@ -13,10 +13,10 @@ from assay.core.events import Drafted
 from assay.core.types import Claim
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import progress
-from assay.synthesis.writing import parts
-from assay.synthesis.writing.material import Material, related
-from assay.synthesis.writing.parts import NarrativeItem
+from assay.synthesis import state
+from assay.synthesis.writing import items as parts
+from assay.synthesis.writing.items import NarrativeItem
+from assay.synthesis.writing.material import Material, render_relations
 
 
 def schema(keys: Sequence[str]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def build_prompt(
     docs = list(dict.fromkeys(item.doc_id for item in part))
     told = fence(mark, "spine", fit_to_tokens(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
     told = told if spine else ""
-    ties = related(of, docs, mark, room // 8)
+    ties = render_relations(of, docs, mark, room // 8)
     left = room - sum(estimate_tokens(words) for words in (told, ties, wanted)) - 4
     shown: list[str] = []
     question = ""
@@ -94,7 +94,7 @@ def read(reply: drafting.Writing, part: Sequence[NarrativeItem], question: str, 
     bare = [  # without headings; a paragraph that is too long is two
         drafting.Part(claims=list(claims))
         for each in reply.blocks
-        for claims in progress.in_blocks(each.claims, drafting.CLAIMS)
+        for claims in state.batches(each.claims, drafting.CLAIMS)
     ]
     drafted = drafting.read(reply.model_copy(update={"blocks": bare}), question, evidence, by, sources)
-    return replace(drafted, blocks=parts.in_titles(drafted.blocks, of))
+    return replace(drafted, blocks=parts.replace_labels_in_blocks(drafted.blocks, of))

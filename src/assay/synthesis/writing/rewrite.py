@@ -27,7 +27,8 @@ from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import naming, progress
+from assay.synthesis import state
+from assay.synthesis import titles as naming
 
 TOGETHER, FEW = 8, 4  # claims that one request retells; of a small model
 SHOWN, LITTLE = 1200, 500  # tokens of those claims
@@ -106,7 +107,7 @@ def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
     by_key = {each.key: each for each in evidence}
     cited = {place: [by_key[key] for key in claim.cites if key in by_key] for place, claim in good.items()}
     documents = {place: tuple(dict.fromkeys(each.quote.doc_id for each in own)) for place, own in cited.items()}
-    read, called = progress.portraits(run), naming.names(run, sources.titles)
+    read, called = state.portraits(run), naming.document_titles(run, sources.titles)
     titles: dict[str, tuple[str, ...]] = {}
     for doc in dict.fromkeys(doc for own in documents.values() for doc in own):
         names = (called.get(doc, ""), read[doc].title if doc in read else "", sources.titles.get(doc, ""))
@@ -119,7 +120,7 @@ def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
         tuple(each for each in evidence if instruction_terms(each.passage.text)),
         facts.lowercase_stems("\n".join(each.passage.text for each in evidence)),
         titles,
-        progress.labels(run),
+        state.labels(run),
         run.draft.conflicts if run.draft else (),
     )
 
@@ -224,7 +225,7 @@ def read(reply: TranslationReply, told: VerifiedNarrative, group: Sequence[int])
     for sentence in reply.sentences[: SENTENCES * len(group)]:
         named = sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)})
         for said in stating.split_claims(sentence.text, (), ())[0]:
-            places = _told_by(said.text, named, told)
+            places = _claims_in(said.text, named, told)
             own = {told.labels.get(doc, "") for place in places for doc in told.documents[place]}
             words = _in_titles(said.text, {label: title for label, title in titles.items() if label in own})
             if places:
@@ -242,7 +243,7 @@ def _in_titles(words: str, titles: Mapping[str, str]) -> str:
     )
 
 
-def _told_by(words: str, named: Sequence[int], told: VerifiedNarrative) -> tuple[int, ...]:
+def _claims_in(words: str, named: Sequence[int], told: VerifiedNarrative) -> tuple[int, ...]:
     """Of the claims that a sentence is said to tell, those it has a word of that the others do not have."""
     terms = {place: frozenset(content_terms(told.claims[place].words)) for place in named}
     there = frozenset(content_terms(words))
@@ -254,7 +255,7 @@ def _told_by(words: str, named: Sequence[int], told: VerifiedNarrative) -> tuple
     return tuple(found)
 
 
-def by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
+def judge_by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
     """The sentence with its verdict: the same grounding as of any claim, in what was verified; and what a claim leaves open
     stays open."""
     claim, places = tried
@@ -269,7 +270,7 @@ def by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
     return ruled
 
 
-def settled(
+def settle_group(
     ruled: Sequence[Tried], told: VerifiedNarrative, group: Sequence[int], *, spares: bool
 ) -> tuple[TranslatedSentence, ...]:
     """What is told of a group: the sentences that hold, and the own words of each claim that none of them tells. Who is spared
@@ -290,7 +291,7 @@ def settled(
     heard = {place for each in sentences for place in each.claims}
     for place in group:
         if place not in heard and (place in failed or not spares):
-            sentences.append(in_its_words(told, place, failed.get(place, "what was written does not tell it")))
+            sentences.append(keep_claim(told, place, failed.get(place, "what was written does not tell it")))
     return tuple(sentences)
 
 
@@ -300,14 +301,14 @@ def _titles_in(told: VerifiedNarrative, place: int) -> list[str]:
     return [title for title in titles if f"“{title}”" in told.claims[place].words]
 
 
-def in_its_words(told: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
+def keep_claim(told: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
     """The claim as the expert reads it; a quotation is seen to be one."""
     claim = told.claims[place]
     words = f"“{claim.words.strip()}”" if claim.quote else claim.words
     return TranslatedSentence(words, (place,), claim.cites, kept=True, why=why)
 
 
-def owed(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
+def owed_sentences(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
     """What no reader is spared: a claim of each document, and the other side of a conflict that is told."""
     more: dict[int, str] = {}
     known = {doc for place in heard for doc in told.documents[place]}
@@ -323,7 +324,7 @@ def owed(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSent
         lost = [side for side in sides if not (heard | more.keys()).intersection(side)]
         if len(lost) == 1 and lost[0]:
             more[lost[0][0]] = "it is the other side of a conflict"
-    return tuple(in_its_words(told, place, why) for place, why in more.items())
+    return tuple(keep_claim(told, place, why) for place, why in more.items())
 
 
 def analogy(words: str) -> str:
@@ -339,7 +340,7 @@ def analogy(words: str) -> str:
 # --- beside the narrative -------------------------------------------------------------------------------------------
 
 
-def as_delivered(made: Translation, run: Run) -> Translation:
+def align_with_answer(made: Translation, run: Run) -> Translation:
     """A translation beside the narrative that was delivered: places are those of its claims, where the run counts those of
     the draft. What tells a claim that was not delivered after all is gone."""
     delivered = run.answer.claims if run.answer else ()

@@ -63,49 +63,49 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
 
 
 @lru_cache(maxsize=4096)  # what a document says is held against each theme
-def telling(words: str) -> frozenset[str]:
+def subject_stems(words: str) -> frozenset[str]:
     """The stems of the words that say what a text is about."""
     found = (stem_word(fold_case(word)) for word in WORD.findall(words) if word.lower() not in stop_words())
     return frozenset(stem for stem in found if stem not in REPORTING_STEMS and stem not in ASKING_STEMS)
 
 
-def written(stem: str, texts: Sequence[str]) -> str:
+def spell_stem(stem: str, texts: Sequence[str]) -> str:
     """A stem as the texts mostly write it; in small letters wherever one of them does so."""
     forms = Counter(word for words in texts for word in WORD.findall(words) if stem_word(fold_case(word)) == stem)
     return min(forms, key=lambda form: (not form.islower(), -forms[form], form))
 
 
-def shared(own: Sequence[str], others: Sequence[str] = (), most: int = 2) -> tuple[str, ...]:
+def shared_words(own: Sequence[str], others: Sequence[str] = (), most: int = 2) -> tuple[str, ...]:
     """The words that most of these documents use and few of the others do. Each text is all that one document says."""
-    inside = Counter(stem for words in own for stem in telling(words))
-    outside = Counter(stem for words in others for stem in telling(words))
+    inside = Counter(stem for words in own for stem in subject_stems(words))
+    outside = Counter(stem for words in others for stem in subject_stems(words))
     least = min(2, len(own))
     ranked = sorted(
         (stem for stem, count in inside.items() if count >= least),
         key=lambda stem: (-(inside[stem] ** 2) / (inside[stem] + outside[stem]), stem),
     )
-    return tuple(written(stem, own) for stem in ranked[:most])
+    return tuple(spell_stem(stem, own) for stem in ranked[:most])
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
-def named_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tuple[Theme, ...]:
+def name_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tuple[Theme, ...]:
     """Themes by the words that set them apart; one theme alone needs no name. No two have the same one."""
     if len(parts) == 1:
         return (Theme("", tuple(parts[0])),)
     found: list[Theme] = []
     for number, docs in enumerate(parts, 1):
         others = [words for doc, words in said.items() if doc not in docs]
-        tried = [listed(shared([said[doc] for doc in docs], others, most)) for most in (2, 3, 4)]
+        tried = [join_words(shared_words([said[doc] for doc in docs], others, most)) for most in (2, 3, 4)]
         taken = {theme.name.casefold() for theme in found}
         free = next((name for name in tried if name and name.casefold() not in taken), f"theme {number}")
         found.append(Theme(free[:1].upper() + free[1:], tuple(docs)))
     return tuple(found)
 
 
-def overall(words: str, said: Mapping[str, str]) -> str:
+def overall_theme(words: str, said: Mapping[str, str]) -> str:
     """The overall theme, if it states nothing that the documents do not say; otherwise the words that most of them use."""
     tidy = " ".join(clean_text(words).split()).strip("“”\"' ")
     known = "\n".join(said.values())
@@ -114,7 +114,7 @@ def overall(words: str, said: Mapping[str, str]) -> str:
     fits = 1 < len(tidy.split()) <= WORDS and len(split_sentences(tidy)) == 1 and terms and not new
     if fits and not (is_suspicious(tidy) or facts.missing_facts(tidy, known)):
         return tidy
-    made = listed(shared(list(said.values()), most=3))
+    made = join_words(shared_words(list(said.values()), most=3))
     return made[:1].upper() + made[1:]
 
 

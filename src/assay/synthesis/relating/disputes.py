@@ -19,7 +19,7 @@ from assay.language.injection import is_suspicious
 from assay.language.negation import count_negations
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
-from assay.synthesis.relating.classify import of_one_mould
+from assay.synthesis.relating.classify import are_same_template
 
 OF_ONE, OF_ALL = 40, 4000  # sentences that are compared, of a document and in all
 LONGEST = 40  # words of a sentence that is compared
@@ -42,18 +42,18 @@ class DisputableSentence:
 async def questions(context: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
     """A question for each of the clearest disputes, at most one for each pair of documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
-    told = [one for doc in documents if (found := context.document(doc)) for one in disputable(found, each)]
+    told = [one for doc in documents if (found := context.document(doc)) for one in disputable_sentences(found, each)]
     if len({one.doc_id for one in told}) < 2:
         return ()
     vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in told])
     chosen: dict[frozenset[str], str] = {}
     found = await asyncio.to_thread(lambda: list(_disputes(told, vectors)))
     for left, right, dispute in sorted(found, key=lambda each: -each[2].weight):
-        chosen.setdefault(frozenset((left.doc_id, right.doc_id)), asked(dispute))
+        chosen.setdefault(frozenset((left.doc_id, right.doc_id)), question_about(dispute))
     return tuple(dict.fromkeys(chosen.values()))[:most]
 
 
-def disputable(document: Document, most: int) -> list[DisputableSentence]:
+def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
     """Sentences that say how many, when, or that something is not so; spread over the whole of a long document."""
     title = fold_case(document.text[:200]).split("\n")[0]  # as it calls itself, whatever label it goes by
     found = [
@@ -80,7 +80,7 @@ def _disputes(
 ) -> Iterable[tuple[DisputableSentence, DisputableSentence, Dispute]]:
     for one, other, alike in nearest([one.doc_id for one in told], vectors):
         found = between(told[one].statement, told[other].statement, alike)
-        if found is not None and not of_one_mould(told[one].around, told[other].around):
+        if found is not None and not are_same_template(told[one].around, told[other].around):
             yield told[one], told[other], found
 
 
@@ -103,7 +103,7 @@ def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, 
     return [(one, other, near) for (one, other), near in ranked]
 
 
-def asked(dispute: Dispute) -> str:
+def question_about(dispute: Dispute) -> str:
     """The question that brings up both sides, in words that both have: one document alone cannot put words into it."""
     theirs = frozenset(content_terms(dispute.right.words))
     words = re.findall(r"[^\W\d_][\w'-]*", CLAUSE.sub("", dispute.left.words))

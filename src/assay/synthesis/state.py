@@ -44,44 +44,44 @@ def labels(run: Run) -> dict[str, str]:
 
 
 def portraits(run: Run) -> dict[str, Portrait]:
-    return {event.portrait.doc_id: event.portrait for event in _all(run, Described)}
+    return {event.portrait.doc_id: event.portrait for event in _events_of(run, Described)}
 
 
-def questioned(run: Run, pass_: int = 1) -> dict[str, Questioned]:
+def questions_of_pass(run: Run, pass_: int = 1) -> dict[str, Questioned]:
     """What each document gave rise to in a pass; under "" what all of them gave rise to together."""
-    return {event.doc_id: event for event in _all(run, Questioned) if event.pass_ == pass_}
+    return {event.doc_id: event for event in _events_of(run, Questioned) if event.pass_ == pass_}
 
 
-def merged(run: Run) -> tuple[Merged, ...]:
-    return _all(run, Merged)
+def merges(run: Run) -> tuple[Merged, ...]:
+    return _events_of(run, Merged)
 
 
 def questions(run: Run) -> tuple[Question, ...]:
     """All that is asked, of all passes."""
-    return tuple(question for event in merged(run) for question in event.questions)
+    return tuple(question for event in merges(run) for question in event.questions)
 
 
-def looked(run: Run) -> dict[str, PassagesChosen]:
-    return {event.question: event for event in _all(run, PassagesChosen)}
+def chosen_passages(run: Run) -> dict[str, PassagesChosen]:
+    return {event.question: event for event in _events_of(run, PassagesChosen)}
 
 
-def weighed(run: Run) -> dict[str, Gathered]:
-    return {event.question: event for event in _all(run, Gathered) if event.question}
+def gathered_evidence(run: Run) -> dict[str, Gathered]:
+    return {event.question: event for event in _events_of(run, Gathered) if event.question}
 
 
-def answers(run: Run) -> dict[str, tuple[Evidence, ...]]:
+def evidence_by_question(run: Run) -> dict[str, tuple[Evidence, ...]]:
     """The evidence of each question, best first. A span that answers two questions is one piece of evidence."""
     known = {each.key: each for each in run.evidence}
     return {
         question: tuple(sorted((known[each.key] for each in event.evidence), key=lambda each: (-each.score, each.key)))
-        for question, event in weighed(run).items()
+        for question, event in gathered_evidence(run).items()
     }
 
 
-def answered_by(run: Run) -> dict[str, dict[str, tuple[Evidence, ...]]]:
+def evidence_by_document(run: Run) -> dict[str, dict[str, tuple[Evidence, ...]]]:
     """Question → document → what it says to it. Each such pair is to have one insight."""
     found: dict[str, dict[str, tuple[Evidence, ...]]] = {}
-    for question, evidence in answers(run).items():
+    for question, evidence in evidence_by_question(run).items():
         own: dict[str, tuple[Evidence, ...]] = {}
         for each in evidence:
             own[each.quote.doc_id] = (*own.get(each.quote.doc_id, ()), each)
@@ -89,45 +89,45 @@ def answered_by(run: Run) -> dict[str, dict[str, tuple[Evidence, ...]]]:
     return found
 
 
-def covered(run: Run) -> tuple[Covered, ...]:
-    return _all(run, Covered)
+def coverage_passes(run: Run) -> tuple[Covered, ...]:
+    return _events_of(run, Covered)
 
 
-def drew(run: Run) -> dict[str, InsightsDrawn]:
-    return {event.question: event for event in _all(run, InsightsDrawn)}
+def insights_by_question(run: Run) -> dict[str, InsightsDrawn]:
+    return {event.question: event for event in _events_of(run, InsightsDrawn)}
 
 
 def insights(run: Run) -> dict[str, Insight]:
-    return {insight.id: insight for event in _all(run, InsightsDrawn) for insight in event.insights}
+    return {insight.id: insight for event in _events_of(run, InsightsDrawn) for insight in event.insights}
 
 
-def paired(run: Run) -> Paired | None:
-    return next(iter(_all(run, Paired)), None)
+def pairing(run: Run) -> Paired | None:
+    return next(iter(_events_of(run, Paired)), None)
 
 
-def related(run: Run) -> dict[int, Related]:
-    return {event.block: event for event in _all(run, Related)}
+def related_blocks(run: Run) -> dict[int, Related]:
+    return {event.block: event for event in _events_of(run, Related)}
 
 
 def relations(run: Run) -> tuple[Relation, ...]:
     """Each relation once: two questions may bring up the same two spans."""
     found: dict[tuple[str, frozenset[tuple[str, int]]], Relation] = {}
-    for _, event in sorted(related(run).items()):
+    for _, event in sorted(related_blocks(run).items()):
         for each in event.relations:
             spans = frozenset((side.doc_id, side.quote.start) for side in (each.left, each.right))
             found.setdefault((each.type, spans), each)
     return tuple(found.values())
 
 
-def spun(run: Run) -> SpineWritten | None:
-    return next(iter(_all(run, SpineWritten)), None)
+def spine(run: Run) -> SpineWritten | None:
+    return next(iter(_events_of(run, SpineWritten)), None)
 
 
 def translations(run: Run) -> dict[str, Translation]:
-    return {event.translation.audience: event.translation for event in _all(run, Translated)}
+    return {event.translation.audience: event.translation for event in _events_of(run, Translated)}
 
 
-def key_of(quote: Quote) -> str:
+def evidence_key(quote: Quote) -> str:
     """The key of a piece of evidence in a synthesis: one for each span, whichever questions it answers."""
     return digest(f"{quote.doc_id} {quote.start} {quote.end}")[:8]
 
@@ -136,15 +136,15 @@ def insight_id(question: str, label: str) -> str:
     return f"{question}-{label}"
 
 
-def _all(run: Run, kind: type[E]) -> tuple[E, ...]:
+def _events_of(run: Run, kind: type[E]) -> tuple[E, ...]:
     return tuple(event for event in run.events if isinstance(event, kind))
 
 
-def in_blocks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 
-async def side_by_side(work: Iterable[Coroutine[None, None, T]], at_once: int = AT_ONCE) -> AsyncIterator[T]:
+async def run_in_order(work: Iterable[Coroutine[None, None, T]], at_once: int = AT_ONCE) -> AsyncIterator[T]:
     """Results in the order of the work, however it ends: a run that was stopped half-way comes to the same events. Only so
     many are begun before the first of them is done: what is first is seen first, and little is held at a time."""
     left = iter(work)

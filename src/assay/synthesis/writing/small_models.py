@@ -19,7 +19,7 @@ from assay.language.terms import content_terms
 NEARLY = 0.8  # of its words
 
 
-def retells(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> bool:
+def is_close_to_a_sentence(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> bool:
     """Whether a single sentence of what is cited has nearly all of these words."""
     terms = claim_terms(words)
     sentences = (
@@ -31,7 +31,7 @@ def retells(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> b
     return any(share(terms, frozenset(content_terms(sentence))) >= NEARLY for sentence in sentences)
 
 
-def kept(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, ...]:
+def keep_close_claims(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, ...]:
     """The blocks with only such claims; of the others the sentence that was meant is quoted, where there is one."""
     found = (replace(block, claims=tuple(_said(block.claims, evidence))) for block in blocks)
     return tuple(block for block in found if block.claims)
@@ -40,7 +40,7 @@ def kept(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, 
 def _said(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[Claim]:
     said: list[Claim] = []
     for claim in claims:
-        if claim.quote is not None or retells(claim.text, claim.cites, evidence):
+        if claim.quote is not None or is_close_to_a_sentence(claim.text, claim.cites, evidence):
             said.append(claim)
             continue
         cited = [each for each in evidence if each.key in claim.cites]

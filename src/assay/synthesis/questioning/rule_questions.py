@@ -57,20 +57,20 @@ COMPARED = (
 )
 
 
-def about(
+def document_questions(
     document: Document, others: Sequence[str], pipeline: Pipeline, focus: str, count: int, known: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """So many questions about a document, different from each other and from those `known`; where there is a focus, it is the
     first of them, and what the document says beside it comes next."""
-    asked = _asked(subjects(document, others), pipeline)
+    asked = _questions_about(subjects(document, others), pipeline)
     if focus:
         near = () if _is_question(focus) else beside(focus, document, others)
         joined = (CONNECTED.format(each.words, focus.strip(" .")) for each in near)
         asked = chain((as_question(focus),), joined, asked)
-    return _taken(asked, count, known) or _taken(_in_its_words(document), count, known)
+    return _first_usable(asked, count, known) or _first_usable(_from_sentences(document), count, known)
 
 
-def _in_its_words(document: Document) -> Iterator[str]:
+def _from_sentences(document: Document) -> Iterator[str]:
     """Where no name and no term can be told apart, as in a script that puts no space between words: the beginnings of its
     sentences. So every document that can be read is asked about."""
     body = body_of(document)
@@ -86,12 +86,12 @@ def follow_ups(
     """So many questions that these sentences of a text answer: each about what one of them speaks of and the other documents
     do not."""
     common = spread(others)
-    found = [things for sentence in sentences if (things := _things(sentence, body, common, len(others)))]
+    found = [things for sentence in sentences if (things := _distinct_subjects(sentence, body, common, len(others)))]
     found.sort(key=lambda things: " and " not in things)  # two things lead to their sentence, one may lead anywhere
-    return _taken((form.format(things) for form in FOLLOW_UP for things in found), count, known)
+    return _first_usable((form.format(things) for form in FOLLOW_UP for things in found), count, known)
 
 
-def compared(abstracts: Sequence[str], count: int, known: Sequence[str] = ()) -> tuple[str, ...]:
+def comparative_questions(abstracts: Sequence[str], count: int, known: Sequence[str] = ()) -> tuple[str, ...]:
     """So many questions about what most documents speak of; where they share too little, about what one and another do."""
     body = "\n".join(abstracts)
     found = [phrases(words, 1, body) for words in abstracts]
@@ -108,7 +108,7 @@ def compared(abstracts: Sequence[str], count: int, known: Sequence[str] = ()) ->
     asked = [COMPARED[place % len(COMPARED)].format(words) for place, words in enumerate(shared)]
     asked += [CONNECTED.format(left, right) for left, right in pairwise(alone) if left != right]
     asked += [form.format(words) for form in COMPARED for words in dict.fromkeys((*shared, *alone))]
-    return _taken(asked, count, known)
+    return _first_usable(asked, count, known)
 
 
 def as_question(focus: str) -> str:
@@ -118,7 +118,7 @@ def as_question(focus: str) -> str:
 
 
 @lru_cache(maxsize=1 << 14)  # each question is held against all others
-def folded(question: str) -> tuple[str, ...]:
+def question_key(question: str) -> tuple[str, ...]:
     """What makes two questions the same, however they are spelled: their words of meaning, in any order."""
     return tuple(sorted(set(content_terms(question))))
 
@@ -127,7 +127,7 @@ def _is_question(focus: str) -> bool:
     return focus.rstrip().endswith("?") or ASKS.match(focus.lstrip()) is not None
 
 
-def _asked(found: Sequence[Subject], pipeline: Pipeline) -> Iterator[str]:
+def _questions_about(found: Sequence[Subject], pipeline: Pipeline) -> Iterator[str]:
     forms = WORKINGS if pipeline is Pipeline.synthesis else THEME
     plain = [each for each in found if not each.asks]
     for each in found:  # the same thing is asked about in the same words, whichever document speaks of it
@@ -143,7 +143,7 @@ def _form(words: str, forms: Sequence[str]) -> str:
     return forms[len(words) % 2]
 
 
-def _things(sentence: str, body: str, common: Mapping[str, int], count: int) -> str:
+def _distinct_subjects(sentence: str, body: str, common: Mapping[str, int], count: int) -> str:
     """The two things that a sentence speaks of and the other documents speak of least."""
     found = phrases(sentence, 1, body)
     chosen: list[str] = []
@@ -155,14 +155,14 @@ def _things(sentence: str, body: str, common: Mapping[str, int], count: int) -> 
     return " and ".join(with_article(words, sentence) for words in sorted(chosen, key=sentence.find))
 
 
-def _taken(asked: Iterable[str], count: int, known: Sequence[str]) -> tuple[str, ...]:
+def _first_usable(asked: Iterable[str], count: int, known: Sequence[str]) -> tuple[str, ...]:
     """The first so many that stand alone, each once."""
-    seen = {folded(each) for each in known}
+    seen = {question_key(each) for each in known}
     chosen: list[str] = []
     for question in asked:
         if len(chosen) == count:
             break
-        if (key := folded(question)) not in seen and stands_alone(question):
+        if (key := question_key(question)) not in seen and stands_alone(question):
             chosen.append(question)
             seen.add(key)
     return tuple(chosen)

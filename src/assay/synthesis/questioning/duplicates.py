@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.answer.extractive.extract import question_names
 from assay.core.account import Pipeline, Question, QuestionKind
 from assay.language.terms import fold_case
-from assay.synthesis.questioning.by_rule import folded
+from assay.synthesis.questioning.rule_questions import question_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class AskedQuestion:
     doc_id: str
 
 
-def merged(
+def merge_questions(
     asked: Sequence[AskedQuestion],
     earlier: Sequence[Question],
     vectors: np.ndarray,
@@ -50,7 +50,7 @@ def merged(
     first: list[int] = []  # places of the questions that are kept
     origins: dict[int, list[str]] = {}
     for place, put in enumerate(asked):
-        same = next((other for other in first if _same(asked[other], put, float(new[other] @ new[place]))), None)
+        same = next((other for other in first if _is_same(asked[other], put, float(new[other] @ new[place]))), None)
         if same is None:
             first.append(place)
             origins[place] = []
@@ -67,7 +67,7 @@ def merged(
     )
 
 
-def _same(left: AskedQuestion, right: AskedQuestion, near: float) -> bool:
+def _is_same(left: AskedQuestion, right: AskedQuestion, near: float) -> bool:
     """Whether two questions ask the same. Other names, numbers or months make another question, however near it is."""
     if bool(left.doc_id) != bool(right.doc_id):
         return False
@@ -75,7 +75,7 @@ def _same(left: AskedQuestion, right: AskedQuestion, near: float) -> bool:
 
 
 def ask_the_same(left: str, right: str, near: float) -> bool:
-    if near < NEAR and folded(left) != folded(right):
+    if near < NEAR and question_key(left) != question_key(right):
         return False
     return _named(left) == _named(right) and _turns(left) == _turns(right)
 

@@ -9,13 +9,13 @@ from assay.answer.checking import facts
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
 from assay.language.clean import clean_text
-from assay.synthesis import progress
+from assay.synthesis import state
 
 LONGEST = 60  # characters of a title in a sentence
 LABEL = re.compile(r"\bD[1-9][0-9]{0,3}\b")
 
 
-def short(title: str) -> str:
+def short_title(title: str) -> str:
     """A title as it stands in a sentence: on one line, without quotation marks of its own, cut between words."""
     tidy = " ".join(re.sub(r"[“”\"⟦⟧|]", " ", clean_text(title)).split())
     if len(tidy) <= LONGEST:
@@ -23,17 +23,17 @@ def short(title: str) -> str:
     return f"{tidy[: LONGEST - 1].rsplit(' ', 1)[0].rstrip(' ,;:.-–')}…"
 
 
-def names(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
+def document_titles(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
     """Document → its title in short. A title that was read off a document counts only if the one it is filed under has the
     same names and numbers: a sentence that calls it otherwise would not hold against what it cites."""
     found: dict[str, str] = {}
-    for doc, portrait in progress.portraits(run).items():
-        filed, read = short(titles.get(doc, "")), short(portrait.title)
+    for doc, portrait in state.portraits(run).items():
+        filed, read = short_title(titles.get(doc, "")), short_title(portrait.title)
         found[doc] = filed if not read or facts.missing_facts(f"“{read}”", titles.get(doc, "")) else read
     return found
 
 
-def in_titles(
+def replace_labels(
     claim: Claim, documents: Mapping[str, str], called: Mapping[str, str], known: Mapping[str, Evidence]
 ) -> tuple[Claim, tuple[str, ...]] | None:
     """The claim with titles in the place of labels, and the documents that it so names. None where it names a document that
@@ -63,6 +63,6 @@ def in_titles(
     return None if wrong else (Claim(words, claim.cites), tuple(named))
 
 
-def bare(words: str) -> str:
+def without_title(words: str) -> str:
     """A sentence without the title that was put before it."""
     return re.sub(r"^“[^”]+”(?: says)?: ", "", words)
