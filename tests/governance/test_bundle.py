@@ -58,7 +58,7 @@ def verdict(files: dict[str, bytes], key: str = "") -> str:
     """What is wrong with a bundle; nothing where it is whole."""
     try:
         list(check.check(files, key))
-    except check.Bad as bad:
+    except check.InvalidBundle as bad:
         return str(bad)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         return f"{type(error).__name__}"
@@ -68,20 +68,22 @@ def verdict(files: dict[str, bytes], key: str = "") -> str:
 @pytest.mark.parametrize(("key", "message", "signature"), VECTORS)
 def test_signatures_are_checked_as_the_standard_says(key: str, message: str, signature: str):
     parts = bytes.fromhex(key), bytes.fromhex(signature), bytes.fromhex(message)
-    assert check.genuine(*parts)
-    assert not check.genuine(parts[0], parts[1], parts[2] + b"\x00")
-    assert not check.genuine(parts[0], parts[1][:32] + bytes(32), parts[2])
+    assert check.verify_signature(*parts)
+    assert not check.verify_signature(parts[0], parts[1], parts[2] + b"\x00")
+    assert not check.verify_signature(parts[0], parts[1][:32] + bytes(32), parts[2])
 
 
 def test_a_signature_has_one_spelling_only(tmp_path: Path):
     signer = load_signer(tmp_path / "key")
     message, key = b"words", bytes.fromhex(signer.public)
     good = bytes.fromhex(signer.sign(message))
-    assert check.genuine(key, good, message)
+    assert check.verify_signature(key, good, message)
     larger = int.from_bytes(good[32:], "little") + check.L  # the same modulo the order of the group
-    assert not check.genuine(key, good[:32] + larger.to_bytes(32, "little"), message)
-    assert not check.genuine(key, good[:-1], message) and not check.genuine(key + b"\x00", good, message)
-    assert not check.genuine((check.P + 1).to_bytes(32, "little"), good, message)
+    assert not check.verify_signature(key, good[:32] + larger.to_bytes(32, "little"), message)
+    assert not check.verify_signature(key, good[:-1], message) and not check.verify_signature(
+        key + b"\x00", good, message
+    )
+    assert not check.verify_signature((check.P + 1).to_bytes(32, "little"), good, message)
 
 
 def test_a_bundle_is_checked_with_nothing_but_python(opened: Workspace, run: str, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""A workspace as one file: `assay backup` and `assay restore`. Caches stay behind, since they can be made again."""
+"""A workspace as one file: `assay backup` and `assay restore`. Caches are left out, since they can be rebuilt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATE, LEFT_BEHIND = "state.db", ("cache.db",)
 
 @contextmanager
 def hold_writer_locks(locks: Mapping[str, Path]) -> Iterator[None]:
-    """With the writers' locks of these knowledge bases held."""
+    """Hold the writer locks of these knowledge bases, so that nothing is added meanwhile."""
     import filelock
 
     with ExitStack() as held:
@@ -64,7 +64,7 @@ def backup(folder: Path, store: Store, to: Path) -> int:
 
 
 def _private(path: Path) -> BinaryIO:
-    """A new file for nobody else to read: all documents are in it, and perhaps a key."""
+    """A new file that only its owner can read: it contains all documents, and perhaps a key."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 

@@ -1,4 +1,4 @@
-"""A run gone through again from its record, with no model, no search and no network: what it concluded must follow from it.
+"""Replays a run from its record, without a model, a search or the network, and compares the conclusions.
 
 Replies, tool results, limits reached and people's choices are taken as they were recorded. Everything that was made of them
 is made again and held against the record: each step, each verdict, the answer. Steps that compare vectors need those of the
@@ -130,7 +130,7 @@ class NoIndex(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NoSearch:
-    """In the place of the shelf, where there is no index: titles and dates can be looked up, and nothing else."""
+    """A search context without an index: only titles and dates can be looked up."""
 
     kept: Any = None
 
@@ -343,7 +343,7 @@ def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> li
 
 
 def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], heard: _RecordedReplies) -> RunContext:
-    """The kit with the record in the place of models, and of reviewers; which files could not be read was a fact of that
+    """The context with the record in the place of models, and of reviewers; which files could not be read was a fact of that
     day."""
     held = next((each for each in reversed(recorded.events) if isinstance(each, AwaitingReview)), None)
     own = next((each for each in expected if isinstance(each, AwaitingReview)), None)
@@ -406,7 +406,7 @@ class _RecordedModel:
 
 @dataclass(frozen=True, slots=True)
 class _NoBudget:
-    """A purse that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
+    """A budget that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
 
     refusal: NoReply | None
 
@@ -447,7 +447,7 @@ def save(run: Run, document: Callable[[str], Document | None], root: Path | None
 
 
 def load(text: str) -> tuple[Run, RunContext]:
-    """The run and a kit to go through it with, from what `save` wrote. There is no index in it, and no model."""
+    """The run and a context to replay it with, from what `save` wrote. There is no index in it, and no model."""
     lines = [json.loads(line) for line in text.splitlines() if line.strip()]
     if not lines or "run" not in lines[0]:
         raise UserError("This is no saved run: its first line does not name one.")

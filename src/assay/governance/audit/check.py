@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks a bundle that `assay export` wrote: python3 check.py BUNDLE.zip [--key PUBLIC_KEY]
 
-Needs nothing but Python and believes nothing in the bundle: what a record says is held against its digest, each record
-against the one before it, the last one against the signed head, and the signature against the key (Ed25519, RFC 8032).
+Needs nothing but Python and trusts nothing in the bundle. Each payload is compared with its digest, each record with the one
+before it, the last record with the signed head, and the signature with the key (Ed25519, RFC 8032).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MANIFEST, SIGNATURE, RECORDS, PROOF, QUOTATIONS = (
 )
 
 
-class Bad(Exception):
+class InvalidBundle(Exception):
     """The first thing that is wrong."""
 
 
@@ -43,7 +43,7 @@ def _add(a, b):
     return w * x % P, y * z % P, x * y % P, w * z % P
 
 
-def _times(number, point):
+def _multiply(number, point):
     total = (0, 1, 1, 0)
     while number:
         if number & 1:
@@ -53,12 +53,12 @@ def _times(number, point):
     return total
 
 
-def _same(a, b):
+def _equal_points(a, b):
     return (a[0] * b[2] - b[0] * a[2]) % P == 0 and (a[1] * b[2] - b[1] * a[2]) % P == 0
 
 
-def _point(data):
-    """The point that 32 bytes stand for; none where they stand for none."""
+def _decode_point(data):
+    """The point that 32 bytes encode, or None."""
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & ((1 << 255) - 1)
     if y >= P:
@@ -73,26 +73,26 @@ def _point(data):
     return x, y, 1, x * y % P
 
 
-BASE = _point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+BASE = _decode_point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
 
 
-def genuine(key, signature, message):
-    """Whether the owner of the key signed the message. All three are bytes."""
+def verify_signature(key, signature, message):
+    """Whether the signature of the message is valid for the public key. All three are bytes."""
     if len(key) != 32 or len(signature) != 64:
         return False
-    owner, r = _point(key), _point(signature[:32])
+    owner, r = _decode_point(key), _decode_point(signature[:32])
     s = int.from_bytes(signature[32:], "little")
     if owner is None or r is None or s >= L:
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % L
-    return _same(_times(s, BASE), _add(r, _times(k, owner)))
+    return _equal_points(_multiply(s, BASE), _add(r, _multiply(k, owner)))
 
 
 # --- the bundle -----------------------------------------------------------------------------------------------------
 
 
-def spelt(value):
-    """One spelling for each value, so that equal values have equal digests."""
+def canonical_json(value):
+    """Canonical JSON: equal values have equal digests."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -100,7 +100,7 @@ def sha(data):
     return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
 
 
-def opened(path):
+def read_bundle(path):
     """Names and contents of a bundle, packed or unpacked."""
     place = Path(path)
     if place.is_dir():
@@ -111,14 +111,14 @@ def opened(path):
         with zipfile.ZipFile(place) as packed:
             names = packed.namelist()
             if len(set(names)) != len(names):
-                raise Bad("the bundle holds two files of one name")
+                raise InvalidBundle("the bundle holds two files of one name")
             return {name: packed.read(name) for name in names if not name.endswith("/")}
     except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise Bad(f"the bundle cannot be opened: {error}") from None
+        raise InvalidBundle(f"the bundle cannot be opened: {error}") from None
 
 
 def check(files, key=""):
-    """What was checked, in lines; raises `Bad` at the first thing that is wrong."""
+    """What was checked, in lines; raises `InvalidBundle` at the first thing that is wrong."""
     manifest, public = _manifest(files, key)
     yield f"the list of {len(manifest['files'])} files is signed by {public}, and each file is what it says"
     records = [json.loads(line) for line in files[RECORDS].splitlines()]
@@ -137,36 +137,36 @@ def check(files, key=""):
 def _manifest(files, key):
     for name in (MANIFEST, SIGNATURE, RECORDS, PROOF, QUOTATIONS):
         if name not in files:
-            raise Bad(f"the bundle has no {name}")
+            raise InvalidBundle(f"the bundle has no {name}")
     manifest = json.loads(files[MANIFEST])
     public = manifest["key"]
     if key and public != key.strip().lower():
-        raise Bad(f"the bundle is signed by {public}, and not by the key that you named")
+        raise InvalidBundle(f"the bundle is signed by {public}, and not by the key that you named")
     signature = bytes.fromhex(files[SIGNATURE].decode().strip())
     spelling = files[SIGNATURE] == signature.hex().encode() + b"\n"
-    if not spelling or not genuine(bytes.fromhex(public), signature, files[MANIFEST]):
-        raise Bad(f"{MANIFEST} was not signed with the key it names")
+    if not spelling or not verify_signature(bytes.fromhex(public), signature, files[MANIFEST]):
+        raise InvalidBundle(f"{MANIFEST} was not signed with the key it names")
     listed = manifest["files"]
     for name in sorted({*listed, *files} - {MANIFEST, SIGNATURE}):
         if name not in listed:
-            raise Bad(f"{name} is not in the list of files")
+            raise InvalidBundle(f"{name} is not in the list of files")
         if name not in files:
-            raise Bad(f"{name} is missing")
+            raise InvalidBundle(f"{name} is missing")
         if sha(files[name]) != listed[name]:
-            raise Bad(f"{name} was changed")
+            raise InvalidBundle(f"{name} was changed")
     return manifest, public
 
 
 def _chain(records, run):
     if not records:
-        raise Bad("there are no records")
+        raise InvalidBundle("there are no records")
     prev = START
     for seq, record in enumerate(records):
         if record["seq"] != seq:
-            raise Bad(f"record {seq} is missing")
+            raise InvalidBundle(f"record {seq} is missing")
         covered = [record[name] for name in ("run", "seq", "at", "kind", "digest", "prev")]
-        if record["run"] != run or record["prev"] != prev or sha(spelt(covered)) != record["hash"]:
-            raise Bad(f"record {seq} was changed")
+        if record["run"] != run or record["prev"] != prev or sha(canonical_json(covered)) != record["hash"]:
+            raise InvalidBundle(f"record {seq} was changed")
         prev = record["hash"]
 
 
@@ -177,24 +177,24 @@ def _payloads(files, records, manifest):
         name = f"payloads/{seq:05}-{record['kind']}.json"
         if name in files:
             if sha(files[name]) != record["digest"]:
-                raise Bad(f"the payload of record {seq} was changed")
+                raise InvalidBundle(f"the payload of record {seq} was changed")
             payloads[seq] = (record["kind"], json.loads(files[name]))
         elif seq in manifest["withheld"]:
             withheld += 1
         else:
-            raise Bad(f"the payload of record {seq} is missing")
+            raise InvalidBundle(f"the payload of record {seq} is missing")
     return payloads, withheld
 
 
-def _within(value):
-    """A value and everything in it that is an object."""
+def _objects_in(value):
+    """Every JSON object in a value, itself included."""
     if isinstance(value, dict):
         yield value
         for each in value.values():
-            yield from _within(each)
+            yield from _objects_in(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _within(each)
+            yield from _objects_in(each)
 
 
 def _reference(each):
@@ -202,29 +202,29 @@ def _reference(each):
 
 
 def _quotations(files, payloads):
-    objects = [each for _, payload in payloads.values() for each in _within(payload)]
+    objects = [each for _, payload in payloads.values() for each in _objects_in(payload)]
     references = {_reference(each) for each in objects if {"doc_id", "start", "end", "digest"} <= each.keys()}
     words = {}
     for line in files[QUOTATIONS].splitlines():
         told = json.loads(line)
         if _reference(told) not in references:
-            raise Bad(f"no record refers to {told['doc_id']} {told['start']}–{told['end']}")
+            raise InvalidBundle(f"no record refers to {told['doc_id']} {told['start']}–{told['end']}")
         if sha(told["text"]) != told["digest"]:
-            raise Bad(f"the words of {told['doc_id']} {told['start']}–{told['end']} were changed")
+            raise InvalidBundle(f"the words of {told['doc_id']} {told['start']}–{told['end']} were changed")
         words[_reference(told)] = told["text"]
     for each in objects:
         if isinstance(each.get("quote"), dict) and isinstance(each.get("passage"), dict):
-            _inside(each["quote"], each["passage"], words)
+            _check_inside(each["quote"], each["passage"], words)
     return len(words), len(references) - len(words)
 
 
-def _inside(quote, passage, words):
+def _check_inside(quote, passage, words):
     """A piece of evidence quotes its passage, word for word."""
     first, last = quote["start"] - passage["start"], quote["end"] - passage["start"]
     inside = quote["doc_id"] == passage["doc_id"] and 0 <= first <= last <= passage["end"] - passage["start"]
     shown, around = words.get(_reference(quote)), words.get(_reference(passage))
     if not inside or (shown is not None and around is not None and around[first:last] != shown):
-        raise Bad(f"a quotation of {quote['doc_id']} {quote['start']}–{quote['end']} is not in its passage")
+        raise InvalidBundle(f"a quotation of {quote['doc_id']} {quote['start']}–{quote['end']} is not in its passage")
 
 
 def _cited(payloads, withheld):
@@ -234,12 +234,12 @@ def _cited(payloads, withheld):
     evidence = {
         each["key"]
         for _, payload in payloads.values()
-        for each in _within(payload)
+        for each in _objects_in(payload)
         if "key" in each and "quote" in each
     }
-    cited = {cite for each in _within(answers[-1]) for cite in each.get("cites", ())}
+    cited = {cite for each in _objects_in(answers[-1]) for cite in each.get("cites", ())}
     if not withheld and cited - evidence:
-        raise Bad(f"the answer cites {sorted(cited - evidence)[0]}, which is in no record")
+        raise InvalidBundle(f"the answer cites {sorted(cited - evidence)[0]}, which is in no record")
     return f"{len(cited & evidence)} pieces of evidence that the answer cites are on record"
 
 
@@ -255,7 +255,7 @@ def _approved(payloads, records):
             approved.add(payload["seal"])
         if kind == "Answered" and any(each["kind"] in HELD for each in records):
             if payload.get("seal") not in approved:
-                raise Bad("the answer was delivered without a reviewer's approval of exactly that")
+                raise InvalidBundle("the answer was delivered without a reviewer's approval of exactly that")
             return "the answer was delivered under a reviewer's approval of exactly that"
     return "a reviewer was asked" if any(each["kind"] in HELD for each in records) else "no reviewer was asked"
 
@@ -265,13 +265,13 @@ def _sealed(files, records, public):
     proof, last = json.loads(files[PROOF]), records[-1]
     head, link, n = proof["head"], proof["before"], last["n"]
     for hash in [last["hash"], *proof["after"]]:
-        link = sha(spelt([n, hash, link]))
+        link = sha(canonical_json([n, hash, link]))
         n += 1
     if (n - 1, link) != (head["n"], head["link"]):
-        raise Bad("the last record is not in the signed head")
-    signed = spelt(["assay seal", head["workspace"], head["n"], head["link"], head["at"]]).encode()
-    if head["key"] != public or not genuine(bytes.fromhex(public), bytes.fromhex(head["signature"]), signed):
-        raise Bad("the head was not signed with the key that the bundle names")
+        raise InvalidBundle("the last record is not in the signed head")
+    signed = canonical_json(["assay seal", head["workspace"], head["n"], head["link"], head["at"]]).encode()
+    if head["key"] != public or not verify_signature(bytes.fromhex(public), bytes.fromhex(head["signature"]), signed):
+        raise InvalidBundle("the head was not signed with the key that the bundle names")
     return f"its last record is number {last['n']} of the {head['n']} that were signed at {head['at']}"
 
 
@@ -285,9 +285,9 @@ def main(words):
         sys.stderr.write("Usage: python3 check.py BUNDLE [--key PUBLIC_KEY]\n")
         return 2
     try:
-        for line in check(opened(words[0]), key):
+        for line in check(read_bundle(words[0]), key):
             sys.stdout.write(f"ok: {line}\n")
-    except Bad as bad:
+    except InvalidBundle as bad:
         sys.stdout.write(f"BAD: {bad}\n")
         return 1
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:

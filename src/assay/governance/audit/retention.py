@@ -1,4 +1,4 @@
-"""Retention: what runs recorded is erased when it is old enough. The chain stays, and a note on it says what went and why."""
+"""Retention: erases the payloads of old runs. The chain stays, and a note in it says what was erased and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WHY = "older than {days} days"
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """What was erased for its age, and before which moment that was recorded."""
+    """How much was erased; `before` is the moment before which runs ended."""
 
     runs: int
     payloads: int
@@ -37,8 +37,8 @@ def is_too_short(days: int) -> bool:
 
 
 def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> RetentionResult:
-    """Erase what was recorded in runs whose last record is older than so many days; 0 keeps all. Less than six months only
-    where somebody says that it is meant."""
+    """Erase the payloads of runs whose last record is older than `days`; 0 keeps all. Less than six months is refused
+    unless `shorter` is set."""
     if is_too_short(days) and not shorter:
         raise UserError(
             f"Records are kept for at least {SHORTEST} days (six months), not {days}. If fewer are meant, say --shorter."
@@ -73,7 +73,7 @@ def _earlier(moment: str, days: int) -> str:
 
 
 def _old(before: str) -> Select[Any]:
-    """Runs that say something still, and have said nothing since."""
+    """Runs that still have payloads and no record since `before`."""
     newest = select(table.c.at).where(table.c.run == runs.c.id).order_by(table.c.seq.desc()).limit(1)
     return select(runs.c.id).where(
         runs.c.started < before,
@@ -92,13 +92,13 @@ def _batches(store: Store, before: str) -> Iterator[list[str]]:
 
 
 def _clear_titles(connection: Connection, batch: list[str]) -> None:
-    """A conversation is called by its first question: without its turns it has no name."""
+    """Clear the titles of conversations without turns: a title is the first question."""
     told = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
     own = select(turns.c.thread).where(turns.c.run.in_(batch))
     connection.execute(update(threads).where(threads.c.id.in_(own), ~told).values(title=""))
 
 
 def _flush(store: Store) -> None:
-    """What was deleted is not left in the write-ahead file either, as far as nobody reads from it now."""
+    """Empty the write-ahead file too, so that deleted data is not left in it. Readers may delay this."""
     with store.engine.connect() as connection:
         empty_write_ahead(connection)

@@ -1,4 +1,4 @@
-"""Sealing: the head of all records is signed and, with a line for each record, appended to the witness in a second place."""
+"""Sealing: sign the head of all records, and append it with a line for each record to the witness in a second place."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ def audit_context(store: Store, folder: Path, settings: Settings) -> AuditContex
 
 
 def seal(context: AuditContext) -> Seal | None:
-    """Sign the head, first in the second place and then here; the last seal where nothing came since, none where there is
-    nothing to sign. Records that contradict the witness are never signed."""
+    """Sign the head, first in the second place and then here. Returns the last seal if there are no new records, None if
+    there are no records. Records that contradict the witness are never signed."""
     with context.store.read() as connection:
         if seals.head(connection) is None:
             return None
     signer = context.signer
     with FileLock(context.folder / LOCK):
         with context.store.read() as connection:
-            made = _sealed(connection, context, signer)
+            made = _sign_head(connection, context, signer)
         seals.add(context.store, made)
     return made
 
 
-def _sealed(connection: Connection, context: AuditContext, signer: Signer) -> Seal:
+def _sign_head(connection: Connection, context: AuditContext, signer: Signer) -> Seal:
     n, link = seals.head(connection) or (0, "")
     before = (
         witness.read_end(context.witness_file)
         if context.witness_file
         else witness.WitnessEnd(seal=seals.last(connection))
     )
-    _agree(connection, context, before, seals.last(connection))
+    _check_unchanged(connection, context, before, seals.last(connection))
     if before.seal is not None and (before.seal.n, before.seal.key) == (n, signer.public):
         return before.seal
     if context.witness_file is not None and before.seal is not None and before.seal.key != signer.public:
@@ -82,8 +82,10 @@ def _sealed(connection: Connection, context: AuditContext, signer: Signer) -> Se
     return made
 
 
-def _agree(connection: Connection, context: AuditContext, before: witness.WitnessEnd, own: Seal | None) -> None:
-    """What was sealed last is still there, as far as two looks can tell; `verify` looks at everything."""
+def _check_unchanged(
+    connection: Connection, context: AuditContext, before: witness.WitnessEnd, own: Seal | None
+) -> None:
+    """Raise unless the records that were sealed last are unchanged. This is a quick check; `verify` checks everything."""
     line = before.line
     found = seals.record_at(connection, line.n) if line else None
     same = not line or (found is not None and found[:3] == (line.run, line.seq, line.hash))

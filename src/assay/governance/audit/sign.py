@@ -1,4 +1,4 @@
-"""Signatures (Ed25519). The private key is a file for nobody else to read; the public one is said to anybody."""
+"""Ed25519 signatures. The private key is a file that only its owner can read; the public key is no secret."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Signer:
 
 
 def is_signed_by(key: str, signature: str, message: bytes) -> bool:
-    """Whether the owner of this public key signed the message; whatever is no key or no signature did not."""
+    """Whether the signature of the message is valid for this public key. False for malformed keys and signatures."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -46,7 +46,7 @@ def key_file(folder: Path, setting: str) -> Path:
 
 
 def load_signer(file: Path) -> Signer:
-    """The key in this file; made, for its owner's eyes alone, when there is none."""
+    """The key in this file. If there is none, a new one is created that only its owner can read."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def _parse_key(data: bytes, file: Path) -> Signer:
 
 
 def _create_key(file: Path) -> bytes:
-    """A new key, complete in its place or not there: somebody else may be making one at this moment."""
+    """Create a key file atomically, since another process may be creating it at the same time."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 

@@ -1,4 +1,4 @@
-"""What was done to the first record that is not what the witness says: changed, removed, inserted, moved or cut off."""
+"""Classifies the first record that differs from the witness: changed, removed, inserted, moved or cut off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.store.runs.chains import FaultKind, RecordFault
 
 
 class StoredRecord(NamedTuple):
-    """A record as the store has it in the order of all records."""
+    """A record as it is in the store, with its number among all records."""
 
     n: int
     run: str
@@ -30,9 +30,9 @@ class StoredRecord(NamedTuple):
 def classify_difference(
     connection: Connection, here: StoredRecord, line: WitnessLine, place: Path | None, size: int
 ) -> RecordFault:
-    """The first place where store and witness differ. Everything before it is as it was; so what the witness says and the
-    store does not have was removed, and the other way round it was put in. A record is known again by run and payload,
-    whatever numbers it got since."""
+    """What happened at the first record where store and witness differ. Everything before it agrees. So a record that only
+    the witness has was removed, and one that only the store has was inserted. Records are matched by run and payload,
+    since their numbers may have changed."""
     if (here.n, here.run, here.seq, here.mark) == (line.n, line.run, line.seq, line.mark):
         return RecordFault(line.run, line.seq, FaultKind.changed, line.n)
     told = _in_witness(place, size, line, here) if place else (1, 0)
@@ -51,7 +51,7 @@ def classify_difference(
 
 
 def _in_store(connection: Connection, run: str, mark: str, n: int) -> int:
-    """How often the store has what somebody tells of, from this place on: the same may have been said twice."""
+    """How many records from number `n` on have this run and payload. Equal payloads may occur more than once."""
     return connection.scalar(
         text("SELECT count(*) FROM records WHERE run = :run AND substr(digest, 1, :mark) = :digest AND n >= :n"),
         {"run": run, "mark": MARK, "digest": mark, "n": n},
@@ -63,7 +63,7 @@ def _any_left(connection: Connection, run: str) -> bool:
 
 
 def _in_witness(place: Path, size: int, line: WitnessLine, here: StoredRecord) -> tuple[int, int]:
-    """How often the witness tells of each of the two, from where they part."""
+    """How often the witness lists each of the two, from the first difference on."""
     keys = ((line.run, line.mark), (here.run, here.mark))
     counts = [0, 0]
     for each in witness.read_records(place, size):

@@ -1,5 +1,5 @@
-"""Verification: every record against its chain, the chain over all records against the signed heads, and everything against
-the witness in the second place. Records stream by; what is kept of them does not grow with their number."""
+"""Verification: checks every record against its chain, the chain of all records against the signed heads, and all of it
+against the witness in the second place. Records are streamed, so memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ReportProgress = Callable[[int, int], None]  # records looked at, and how many t
 
 @dataclass(frozen=True, slots=True)
 class LastSeal:
-    """The last signed head that everything up to it agrees with."""
+    """The last valid signed head."""
 
     n: int
     at: str
@@ -54,8 +54,8 @@ class LastSeal:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at and what is wrong with it, the first bad record first. `since` counts the records after the last
-    signed head: what somebody did to those, and chained anew, cannot be found yet."""
+    """What was checked and what is wrong with it, the first bad record first. `since` counts the records after the last
+    signed head: tampering with those cannot be found yet, if the chain was rebuilt."""
 
     records: int
     runs: int
@@ -74,13 +74,13 @@ class Verification:
 def verify(
     store: Store, place: Path | None, *, run: str = "", key: str = "", say: ReportProgress = lambda _, __: None
 ) -> Verification:
-    """Look at every record, or at those of one run. `place` is the witness's file; `key`, if any, must have signed."""
+    """Check every record, or those of one run. `place` is the witness file. `key`, if given, must have signed the heads."""
     try:
         return _verify(store, place, run, key, say, nullcontext)
     except StoreError as error:
         if "decode" not in str(error):
             raise
-    return _verify(store, place, run, key, say, _lenient_text)  # text that is no text: somebody has put it there
+    return _verify(store, place, run, key, say, _lenient_text)  # somebody stored bytes that are not UTF-8
 
 
 def _verify(
@@ -122,8 +122,8 @@ MISSING = frozenset({FaultKind.removed, FaultKind.cut_off, FaultKind.run_removed
 
 
 def _sort_faults(found: list[RecordFault], parted: RecordFault | None) -> tuple[RecordFault, ...]:
-    """One fault for each record, in the order of records. Up to where store and witness part (`parted`) no record is missing;
-    and where a note on erasing is in doubt, so is what it may have named: such faults come after what they follow from."""
+    """One fault for each record, in the order of records. Before the first difference from the witness (`parted`) no record is
+    missing, and if an erasure note is doubtful, so is what it names: such faults come after their cause."""
     doubts = [each.n for each in found if each is parted or each.run == WORKSPACE]
     first = min(doubts, default=0)
     best: dict[tuple[str, int], RecordFault] = {}
@@ -139,7 +139,7 @@ def _sort_faults(found: list[RecordFault], parted: RecordFault | None) -> tuple[
 
 @contextmanager
 def _lenient_text(connection: Connection) -> Iterator[None]:
-    """Text that is no text is read all the same, which takes longer."""
+    """Read text that is not valid UTF-8 without failing, which is slower."""
     driver: Any = connection.connection.driver_connection
     if not hasattr(driver, "text_factory"):
         yield
@@ -156,7 +156,7 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
 
 
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
-    """The first record that is not what the witness says, or, where that says nothing more, not what its link says."""
+    """The first record that differs from the witness or, after the end of the witness, from its link."""
     told = witness.read_records(place, size) if place else iter(())
     link, before = START, 0
     for row in _stored_records(connection):
@@ -186,7 +186,7 @@ def _stored_records(connection: Connection) -> Iterator[StoredRecord]:
 
 
 def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
-    """Rows as the driver gives them, one at a time: anything between costs more than looking at them."""
+    """Rows as the driver gives them, one at a time. Any layer between would cost more than the check."""
     cursor: Any = connection.connection.cursor()
     try:
         cursor.execute(query)

@@ -1,5 +1,5 @@
-"""The witness: a file in a second place that says which records there were. It only ever grows, by a short line for each
-record and then the signed head; a line that was torn by a kill is left as it is, and what it was to say is said again."""
+"""The witness: an append-only file in a second place that lists all records, one short line each, followed by the signed
+head. A line that was cut short by a crash stays as it is and is written again after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 1 << 20  # bytes that are written at once
 
 
 class WitnessLine(NamedTuple):
-    """What the witness says of one record."""
+    """One record in the witness."""
 
     n: int
     run: str
@@ -31,7 +31,7 @@ class WitnessLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WitnessEnd:
-    """Where a witness stands: its last record and its last signed head; whether its last line was torn."""
+    """The end of a witness: its last record, its last signed head, and whether its last line is incomplete."""
 
     line: WitnessLine | None = None
     seal: Seal | None = None
@@ -39,7 +39,7 @@ class WitnessEnd:
 
 
 def witness_file(copy: str, folder: Path) -> Path | None:
-    """The witness's file, where a second place is set."""
+    """The witness file, or None if no second place is set."""
     if not copy:
         return None
     second = Path(copy).expanduser()
@@ -55,17 +55,17 @@ def file_size(file: Path) -> int:
 
 
 def read_records(file: Path, upto: int) -> Iterator[WitnessLine]:
-    """What the first `upto` bytes say of records, in order; what says nothing is passed over."""
+    """The records in the first `upto` bytes, in order. Invalid lines are skipped."""
     return (each for line in _read(file, upto, b"[") if isinstance(each := _parse_line(line), WitnessLine))
 
 
 def read_heads(file: Path, upto: int) -> Iterator[Seal]:
-    """The signed heads in them."""
+    """The signed heads in the first `upto` bytes. Invalid lines are skipped."""
     return (each for line in _read(file, upto, b"{") if isinstance(each := _parse_line(line), Seal))
 
 
 def _read(file: Path, upto: int, first: bytes) -> Iterator[bytes]:
-    """Lines that begin so."""
+    """Lines that begin with `first`."""
     if not upto:
         return
     left = upto
@@ -98,7 +98,7 @@ _parsed = json.JSONDecoder().decode
 
 
 def read_end(file: Path) -> WitnessEnd:
-    """How a witness ends, read from its end backwards."""
+    """The end of a witness, read backwards."""
     if not file.exists():
         return WitnessEnd()
     size = file_size(file)
@@ -130,7 +130,7 @@ def format_head(seal: Seal) -> bytes:
 
 
 def append(file: Path, read_records: Iterable[bytes], seal: Seal, *, torn: bool) -> None:
-    """The records' lines, on disk, and then their signed head. Nothing that is there is touched."""
+    """Append the lines of records, sync them to disk, then append the signed head. Existing bytes are never changed."""
     with _open_for_append(file) as out:
         block = bytearray(b"\n" if torn else b"")
         for line in read_records:

@@ -1,5 +1,5 @@
-"""Which answers a person has to look at before they are delivered, and why. Whatever a model or a document says can add a
-reason; nothing takes one away. Pure."""
+"""Which answers must be reviewed before they are delivered, and why. Text from models or documents can add a reason, never
+remove one. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BEGUN = "it was begun where answers are looked at"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What has to be looked at. `classes` are names of `CLASSES`, `words` are one's own."""
+    """What must be reviewed. `classes` are names of `CLASSES`, `words` are the words that the setting adds."""
 
     always: bool = False
     classes: tuple[str, ...] = ()
@@ -69,12 +69,12 @@ class Policy:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing that an answer says can make it wait."""
+        """Whether the policy can never require a review."""
         return self == Policy()
 
 
 def parse_policy(settings: Settings) -> Policy:
-    """The policy that the settings name; a class that nobody knows is an error, and not a gap in it."""
+    """The policy that the settings name. An unknown class is an error."""
     named = [each.strip() for each in settings.review_classes.split(",") if each.strip()]
     own = tuple(each[len(WORD) :].strip() for each in named if each.lower().startswith(WORD))
     classes = tuple(dict.fromkeys(each.lower() for each in named if not each.lower().startswith(WORD)))
@@ -133,12 +133,12 @@ def _topic_reasons(run: Run, answer: Answer, policy: Policy) -> list[str]:
 
 
 def normalise_words(text: str) -> str:
-    """Words as they are compared: one space between them, no accents, no capitals, nothing that cannot be seen."""
+    """Text for comparison: words in lower case, without accents and invisible characters, separated by single spaces."""
     return " " + " ".join(re.findall(r"[^\W_]+", fold_case(clean_text(text)))) + " "
 
 
 def mentions_any(words: str, listed: Sequence[str]) -> bool:
-    """Whether any of these stands there as a whole word, or as its plural."""
+    """Whether the text contains any of the listed words, as a whole word or in the plural."""
     spelt = (normalise_words(each).strip() for each in listed)
     return any(f" {each}{ending} " in words for each in spelt for ending in ("", "s", "es"))
 

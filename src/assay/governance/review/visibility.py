@@ -1,4 +1,4 @@
-"""What whoever asked may see of a run that a reviewer has to look at first: everything but what would be said. Pure."""
+"""Redacts a run that must be reviewed: whoever asked may see everything but the draft. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DRAFTING = (Drafted, Checked, Revised, Critiqued, InsightsDrawn, Related, SpineW
 
 
 def redact_event(event: Event) -> Event:
-    """The event as whoever asked may see it while the answer is not delivered: nothing in it is the draft's."""
+    """The event without anything of the draft, as whoever asked may see it before the answer is delivered."""
     match event:
         case ModelReplied(role=role, prompt=prompt) if role in WRITING or prompt in WRITING:
             return Withheld(type(event).__name__, DRAFT)
@@ -49,7 +49,7 @@ def redact_event(event: Event) -> Event:
 
 
 def redact_run(run: Run, *, watched: bool) -> Run:
-    """A run as whoever asked may see it. `watched` says that its answer may yet have to wait."""
+    """A run as whoever asked may see it. `watched` is whether its answer may still have to be reviewed."""
     if run.delivered or not (watched or run.gated):
         return run
     return Run(run.id, tuple(map(redact_event, run.events)))

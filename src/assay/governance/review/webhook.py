@@ -1,4 +1,4 @@
-"""Telling another program that an answer waits for a reviewer: a signed message that names the run and holds no word of it."""
+"""Notifies another program that an answer awaits review. The signed message names the run and contains none of its text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def build_message(run: str, seal: str, since: str, reasons: Sequence[str]) -> di
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address that is told. Without a secret nothing is signed."""
+    """The address of the receiver. Without a secret, messages are not signed."""
 
     address: str = field(repr=False)
     secret: str = field(default="", repr=False)
@@ -38,7 +38,7 @@ class Webhook:
     now: Callable[[], float] = time.time
 
     async def tell(self, body: Mapping[str, Any], seconds: float) -> None:
-        """Told when this returns; else an error says why not. Asked again while that can help, and there is time."""
+        """Deliver the message, with retries while there is time. Raises if it was not accepted."""
 
         def sign(content: bytes) -> Mapping[str, str]:
             return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}
