@@ -217,7 +217,7 @@ def test_an_endpoint_elsewhere_is_asked_about_once(noted: Workspace, typed: Type
 
 def test_agreeing_is_remembered(noted: Workspace, monkeypatch):
     monkeypatch.setattr(consent, "at_terminal", lambda: True)
-    monkeypatch.setattr(consent, "agrees", lambda question: "models.example" in question)
+    monkeypatch.setattr(consent, "confirm", lambda question: "models.example" in question)
     noted = noted.with_settings(llm_base_url="https://models.example/v1", llm_model="big")
     consent.settle(noted)
     assert facts.agreed(noted.store, "models.example")
