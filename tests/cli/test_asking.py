@@ -221,7 +221,7 @@ def test_agreeing_is_remembered(noted: Workspace, monkeypatch):
     noted = noted.with_settings(llm_base_url="https://models.example/v1", llm_model="big")
     consent.settle(noted)
     assert facts.agreed(noted.store, "models.example")
-    monkeypatch.setattr(consent, "agrees", lambda question: pytest.fail("asked twice"))
+    monkeypatch.setattr(consent, "confirm", lambda question: pytest.fail("asked twice"))
     consent.settle(noted)
 
 
