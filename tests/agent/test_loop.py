@@ -25,8 +25,7 @@ from assay.core.events import (
     ToolRan,
 )
 from assay.core.run import Run
-from assay.core.types import Block, Claim, Outcome, Plan, Quote, Shape, Verdict
-from assay.core.types import Step as PlanStep
+from assay.core.types import Block, Claim, Outcome, Plan, PlanStep, Quote, Shape, Verdict
 from assay.store import documents
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace

@@ -41,8 +41,7 @@ from assay.core.events import (
     ToolRan,
 )
 from assay.core.run import Run
-from assay.core.types import Passage, Plan
-from assay.core.types import Step as PlanStep
+from assay.core.types import Passage, Plan, PlanStep
 from assay.evidence import assess
 from assay.evidence.assess import BatchLimits, Weight
 from assay.evidence.quotation import within

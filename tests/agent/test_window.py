@@ -24,7 +24,7 @@ from assay.core.events import (
     ToolRan,
 )
 from assay.core.run import Run
-from assay.core.types import Evidence, Passage, Plan, Step
+from assay.core.types import Evidence, Passage, Plan, PlanStep
 from assay.evidence.weigh import evidence_key, quote
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence, fence_mark
@@ -139,10 +139,10 @@ def test_keys_stay_what_they_are_when_the_results_they_came_with_are_told_in_sho
 
 def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_it_needs():
     steps = (
-        Step("s1", "Who built it?", binds="builder"),
-        Step("s2", "Where was {s1} born?", ("s1",), query="{builder} born"),
-        Step("s3", "How tall is it?"),
-        Step("s4", "Who taught {s2}?", ("s2",)),
+        PlanStep("s1", "Who built it?", binds="builder"),
+        PlanStep("s2", "Where was {s1} born?", ("s1",), query="{builder} born"),
+        PlanStep("s3", "How tall is it?"),
+        PlanStep("s4", "Who taught {s2}?", ("s2",)),
     )
     run = asked().then(Planned(Plan(steps)))
     assert [step.id for step in prompt_window.ready_steps(run)] == ["s1", "s3"]

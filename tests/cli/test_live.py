@@ -59,9 +59,9 @@ from assay.core.types import (
     Outcome,
     Passage,
     Plan,
+    PlanStep,
     Quote,
     Shape,
-    Step,
     Usage,
     Verdict,
 )
@@ -89,7 +89,7 @@ EVENTS: tuple[Event, ...] = (
     ModelReplied("route", "route", "small", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
     Routed(Route.research, "two steps", by="route@small"),
     Rephrased("Where is the paint ground?", "it stands alone"),
-    Planned(Plan((Step("s1", "What paint?"), Step("s2", "Where is {s1} ground?", ("s1",)))), by="plan@small"),
+    Planned(Plan((PlanStep("s1", "What paint?"), PlanStep("s2", "Where is {s1} ground?", ("s1",)))), by="plan@small"),
     Decided((Call("c1", "search", {"query": "paint"}), Call("c2", "get_document", {"document": "x"})), "as planned"),
     ToolRan("c1", found(1, 2, 3), left=4),
     ToolRan("c2", (), error="There is no document called 'x'."),
@@ -172,7 +172,7 @@ def test_every_prefix_of_a_run_can_be_drawn():
 
 
 def test_a_long_run_fits_on_a_small_screen():
-    steps = tuple(Step(f"s{n}", f"Part {n}?") for n in range(40))
+    steps = tuple(PlanStep(f"s{n}", f"Part {n}?") for n in range(40))
     many = [EVENTS[0], EVENTS[2], Planned(Plan(steps))]
     for n in range(60):
         many += [Decided((Call(f"c{n}", "search", {"query": "long " * 80}),), ""), ToolRan(f"c{n}", found(n))]
@@ -190,7 +190,7 @@ def test_nothing_in_a_view_steers_the_terminal():
     events = (
         Asked(f"Question {bad}", "me", "2025-06-01", seats=SEATS),
         Routed(Route.research, bad),
-        Planned(Plan((Step("s1", bad), Step("s2", bad)))),
+        Planned(Plan((PlanStep("s1", bad), PlanStep("s2", bad)))),
         StepAnswered("s1", bad, ()),
         Decided((Call("c1", "search", {"query": bad}), Call("c2", "follow", {"name": bad})), bad),
         ToolRan("c1", found(1)),

@@ -32,9 +32,9 @@ from assay.core.types import (
     Outcome,
     Passage,
     Plan,
+    PlanStep,
     Quote,
     Shape,
-    Step,
     Usage,
     Verdict,
 )
@@ -58,7 +58,7 @@ def run(name: str = "r1", **other: Event) -> Run:
     events: dict[str, Event] = {
         "asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "small"),)),
         "routed": Routed(Route.lookup, "one thing"),
-        "planned": Planned(Plan((Step("s1", "How tall is the tower?"),))),
+        "planned": Planned(Plan((PlanStep("s1", "How tall is the tower?"),))),
         "decided": Decided((Call("c1", "search", {"query": "tower"}),), "first"),
         "ran": ToolRan("c1", ()),
         "gathered": Gathered((evidence("k1"),)),
@@ -94,7 +94,7 @@ def test_a_run_does_not_differ_from_itself():
             {"asked": Asked("How tall?", "me", "2026-01-01", Mode.quick, seats=(RoleModel("write", "large"),))},
         ),
         ("route", {"routed": Routed(Route.research, "several things")}),
-        ("plan", {"planned": Planned(Plan((Step("s1", "How wide is the tower?"),)))}),
+        ("plan", {"planned": Planned(Plan((PlanStep("s1", "How wide is the tower?"),)))}),
         ("searches", {"decided": Decided((Call("c1", "search", {"query": "lighthouse"}),), "first")}),
         ("searches", {"ran": ToolRan("c1", (), error="refused")}),
         ("evidence", {"gathered": Gathered((evidence("k1", start=5),))}),

@@ -15,7 +15,7 @@ from assay.core.events import (
 )
 from assay.core.events.describe import format_call
 from assay.core.run import Run
-from assay.core.types import Evidence, Step
+from assay.core.types import Evidence, PlanStep
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence, fence_mark
 
@@ -37,7 +37,7 @@ def fill_placeholders(words: str, run: Run) -> str:
     return PLACEHOLDER.sub(value, words)
 
 
-def ready_steps(run: Run) -> tuple[Step, ...]:
+def ready_steps(run: Run) -> tuple[PlanStep, ...]:
     """Steps whose needs are met and which have no answer yet."""
     bound = run.bound
     steps = run.plan.steps if run.plan else ()

@@ -248,7 +248,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One sub-question. `needs` are steps whose findings it uses; `binds` names what it is to find; `query` is what to search
     for. Question and query may hold `{s1}`: what step s1 found stands there once it is known."""
 
@@ -263,7 +263,7 @@ class Step:
 class Plan:
     """Steps that form a DAG; a step's question may use what earlier steps bound."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
 
 @dataclass(frozen=True, slots=True)

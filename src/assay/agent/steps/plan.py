@@ -12,7 +12,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops.scoring import question_names
 from assay.core.events import Event, Planned, Route
 from assay.core.run import Run
-from assay.core.types import Plan, Step
+from assay.core.types import Plan, PlanStep
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -44,19 +44,19 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question))
     elif run.route is Route.lookup or run.every:
-        yield Planned(Plan((Step("s1", run.question, query=run.question),)))
+        yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
     elif len(run.readings) > 1:
-        yield Planned(Plan(tuple(Step(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
+        yield Planned(Plan(tuple(PlanStep(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
         reply = await context.ask(
             Role.plan, "plan", Planning, lambda room: _build_prompt(run, context, room), max_tokens=500
         )
         if isinstance(reply, NoReply):
-            yield Planned(Plan((Step("s1", run.question, query=run.question),)))
+            yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
         else:
             proposed, by = reply
             made = build_plan(proposed)
-            yield Planned(made if made.steps else Plan((Step("s1", run.question, query=run.question),)), by)
+            yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.question),)), by)
 
 
 def _build_prompt(run: Run, context: RunContext, room: int) -> dict[str, str]:
@@ -81,7 +81,7 @@ def build_plan(proposed: Planning) -> Plan:
         ready = [id for id, step in wanted.items() if not (set(step.needs) & wanted.keys()) - done - {id}]
         ordered.append(wanted.pop(min(ready or wanted)))
     seen: dict[tuple[str, ...], None] = {}
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     for each in ordered:
         earlier = {step.id for step in steps}
         needs = tuple(dict.fromkeys(need for need in each.needs if need in earlier))
@@ -90,7 +90,7 @@ def build_plan(proposed: Planning) -> Plan:
         if places - set(needs) - binds.keys() or tuple(content_terms(each.question)) in seen:
             continue
         seen[tuple(content_terms(each.question))] = None
-        steps.append(Step(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip()))
+        steps.append(PlanStep(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip()))
     return Plan(tuple(steps))
 
 
@@ -115,7 +115,9 @@ def _planned_since(run: Run) -> bool:
 def plan_by_rule(question: str) -> Plan:
     """The question as steps: one for every name in it, side by side, then the question itself, which needs them all."""
     named = list(question_names(question).values())
-    about = [Step(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)]
+    about = [
+        PlanStep(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)
+    ]
     if len(about) < 2:
-        return Plan((Step("s1", question),))
-    return Plan((*about, Step(f"s{len(about) + 1}", question, needs=tuple(step.id for step in about))))
+        return Plan((PlanStep("s1", question),))
+    return Plan((*about, PlanStep(f"s{len(about) + 1}", question, needs=tuple(step.id for step in about))))

@@ -36,7 +36,7 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 
 def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
     """Append all text under `root`; headings become sections, `below` levels deeper than they say."""
-    writer = _Writer(out, below)
+    writer = _HtmlWriter(out, below)
     node: LexborNode | None = root
     entering = True
     while node is not None:
@@ -52,7 +52,7 @@ def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _HtmlWriter:
     out: TextBuilder
     below: int
     inline: list[str] = field(default_factory=list)

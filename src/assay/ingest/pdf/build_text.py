@@ -101,7 +101,7 @@ def build_text(
     vocabulary = Counter(
         word.strip(".,;:()[]“”\"'") for lines in pages for line in lines for word in line.text.casefold().split()[:-1]
     )
-    out = _Writer(vocabulary)
+    out = _PdfTextWriter(vocabulary)
     sections: list[Section] = []
     front: list[FrontLine] = []
     starts: dict[int, int] = {}
@@ -132,7 +132,7 @@ def build_text(
 
 
 @dataclass(slots=True)
-class _Writer:
+class _PdfTextWriter:
     vocabulary: Counter[str]
     parts: list[str] = field(default_factory=list)
     length: int = 0

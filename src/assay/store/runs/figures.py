@@ -140,7 +140,7 @@ def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
     """The records after the nth of all, in order."""
     with store.read() as connection:
         rows = connection.execute(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))
-        return [Fact._make(row) for row in rows]
+        return [Fact._make(row)._replace(kind=current_kind(row.kind)) for row in rows]
 
 
 def _between(since: str, until: str) -> list[ColumnElement[bool]]:

@@ -51,18 +51,18 @@ COMPARES = re.compile(
 BEGINS = frozenset(map(stem_word, "imagine think picture consider suppose much".split()))  # as analogies do
 
 
-class _Strict(BaseModel):
+class _StrictReply(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class TranslationSentenceReply(_Strict):
+class TranslationSentenceReply(_StrictReply):
     """A sentence as it was written, and the numbers of the claims that it tells."""
 
     text: str
     claims: list[int]
 
 
-class TranslationReply(_Strict):
+class TranslationReply(_StrictReply):
     sentences: list[TranslationSentenceReply]
     analogy: str = ""
 
