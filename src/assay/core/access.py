@@ -1,4 +1,4 @@
-"""Who may read what, as a value. Every read takes a `Scope`; only the store makes one, for one person, at one moment."""
+"""Read access as a value. Every read takes a `Scope`; only the store creates one, for one person at one moment."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from assay.core.errors import Missing
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person, and the groups they are in."""
+    """A user and the groups they belong to."""
 
     id: str
     groups: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
-        """Everything that a grant to this person may be written to."""
+        """All grantee names that apply to this user."""
         return frozenset({f"user:{self.id}"} | {f"group:{group}" for group in self.groups})
 
     def owns(self, base: Base) -> bool:
-        """Whether they may fill and empty a base: it is theirs, or that of a group they are in."""
+        """Whether the user may add and remove documents: they, or one of their groups, own the base."""
         return base.owner == self.id or base.owner in {f"group:{group}" for group in self.groups}
 
 
-LOCAL = Principal("local")  # the one person on a laptop
+LOCAL = Principal("local")  # the single user of a local workspace
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A knowledge base: a named set of documents, and a border that nothing crosses."""
+    """A knowledge base: a named set of documents and an isolation boundary."""
 
     id: str
     name: str
-    owner: str  # a person's name, or `group:` and a group's
+    owner: str  # a user name, or `group:` plus a group name
     description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The bases and labels that a person may read now. A document is readable when both its base and its label are."""
+    """The bases and labels that a user may read now. A document is readable when both its base and its label are."""
 
     principal: str
     bases: tuple[Base, ...]
@@ -50,7 +50,7 @@ class Scope:
         return label in self.labels and any(base == each.id for each in self.bases)
 
     def named(self, name: str) -> Base:
-        """The base with this name. What is not there and what is not yours look the same."""
+        """The base with this name. Raises the same error for a missing base and for one the user may not read."""
         for base in self.bases:
             if base.name == name:
                 return base
@@ -58,6 +58,6 @@ class Scope:
         raise Missing(f"There is no knowledge base called {name!r}. There is: {known}.")
 
     def narrowed(self, names: Iterable[str]) -> Scope:
-        """Only these bases; nothing can be widened this way."""
+        """The scope restricted to these bases; it can never be widened this way."""
         chosen = tuple(self.named(name) for name in dict.fromkeys(names))
         return replace(self, bases=chosen) if chosen else self

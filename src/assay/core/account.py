@@ -1,6 +1,6 @@
-"""What a synthesis is made of, in the order in which it grows: Brief → Portrait → Question → Insight → Relation → Account.
+"""Data types of a synthesis, in pipeline order: Brief → Portrait → Question → Insight → Relation → Account.
 
-Everything here is a frozen value. Nothing here reads, writes or decides.
+All are frozen values without I/O or decisions.
 """
 
 from __future__ import annotations
@@ -22,28 +22,32 @@ class Approach(StrEnum):
     agent = "agent"  # a short run of the agent for each question
 
 
-EXPERT, PLAIN, EXECUTIVE = "expert", "plain", "executive"  # audiences that have a name; any other is a description
+EXPERT, PLAIN, EXECUTIVE = (
+    "expert",
+    "plain",
+    "executive",
+)  # predefined audiences; other values are free text
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What was asked for: which documents, how deep, for whom. A run that has one is a synthesis."""
+    """The request for a synthesis: which documents, how deep, for which audience. A run with a brief is a synthesis."""
 
     pipeline: Pipeline
-    documents: tuple[str, ...]  # ids; their places give them their labels D1, D2, …
-    focus: str = ""  # what the reader wants to know; empty for all of it
+    documents: tuple[str, ...]  # ids; their positions determine the labels D1, D2, …
+    focus: str = ""  # what the reader wants to know; empty for everything
     questions: int = 3  # per document
     audiences: tuple[str, ...] = (EXPERT,)
     approach: Approach = Approach.search
-    pool: int = 100  # passages that a search brings, as different as they can be
+    pool: int = 100  # passages retrieved by a search, selected for diversity
     top: int = 3  # passages of those that are weighed
-    reranker: str = "late"  # what chooses them: none, late, set (as the settings say) or llm
-    compare: tuple[str, ...] = ()  # rerankers that are asked as well, to see what they would have chosen
+    reranker: str = "late"  # the reranker that selects them: none, late, set (as in the settings) or llm
+    compare: tuple[str, ...] = ()  # rerankers that also run, for comparison only
 
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """A document by what it says of itself. An abstract that it does not have is `made` of its own sentences."""
+    """A document's own metadata. If it has no abstract, one is `made` from its sentences."""
 
     doc_id: str
     title: str
@@ -51,20 +55,20 @@ class Portrait:
     year: str = ""
     abstract: tuple[Quote, ...] = ()
     made: bool = False
-    by: str = "rules"  # who found title, authors and year
-    empty: str = ""  # why nothing can be read in it, where that is so
+    by: str = "rules"  # what determined title, authors and year
+    empty: str = ""  # why the document has no readable text, if so
 
 
 class QuestionKind(StrEnum):
     theme = "theme"  # context, background, objective, method, findings
     workings = "workings"  # design, steps, mechanisms, interactions, reasons for choices
     comparative = "comparative"  # from all abstracts together
-    follow_up = "follow_up"  # for a document that was thinly covered
+    follow_up = "follow_up"  # for a document with thin coverage
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question that the synthesis asks. `documents` are those it came from: several, where near-duplicates were merged."""
+    """One question of the synthesis. `documents` are its origins: several if near-duplicates were merged."""
 
     id: str  # q1, q2, …
     text: str
@@ -74,7 +78,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What one document says to one question: a single claim, checked against the evidence it cites."""
+    """What one document says about one question: a single claim, checked against the evidence it cites."""
 
     id: str  # q1-D2
     question: str
@@ -83,7 +87,7 @@ class Insight:
 
 
 class RelationType(StrEnum):
-    """How one insight stands to another."""
+    """How one insight relates to another."""
 
     extension = "extension"
     contradiction = "contradiction"
@@ -94,27 +98,28 @@ class RelationType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two insights of different documents that are worth comparing, and why they were chosen."""
+    """Two insights of different documents to compare, and why they were selected."""
 
     left: str
     right: str
     why: str
-    alike: float = 0.0  # how near their words are in meaning, at most 1
+    alike: float = 0.0  # semantic similarity of their texts, at most 1
 
 
 @dataclass(frozen=True, slots=True)
 class RelationSide:
-    """One end of a relation: the insight, its document, and words of that document that bear the relation out."""
+    """One end of a relation: the insight, its document, and a quotation from that document that supports the
+    relation."""
 
     insight: str
     doc_id: str
-    key: str  # the evidence that the words stand in
+    key: str  # the evidence that contains the quotation
     quote: Quote
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How two documents stand to each other in one respect. Both quotations were found in their documents."""
+    """How two documents relate in one respect. Both quotations were verified in their documents."""
 
     left: RelationSide
     right: RelationSide
@@ -125,7 +130,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Documents that are told together. With few documents there is one theme, and it needs no name."""
+    """Documents that are presented together. With few documents there is one unnamed theme."""
 
     name: str
     documents: tuple[str, ...]
@@ -133,7 +138,7 @@ class Theme:
 
 @dataclass(frozen=True, slots=True)
 class SpineSentence:
-    """A sentence of the spine, and the documents that it names."""
+    """A sentence of the spine and the documents it names."""
 
     claim: Claim
     documents: tuple[str, ...]
@@ -141,7 +146,7 @@ class SpineSentence:
 
 @dataclass(frozen=True, slots=True)
 class Readability:
-    """How hard a text is to read: words a sentence, Flesch reading ease (100 easy, 0 hard), Flesch-Kincaid grade."""
+    """Readability metrics: words per sentence, Flesch reading ease (100 easy, 0 hard), Flesch-Kincaid grade."""
 
     words: int
     sentence: float
@@ -151,18 +156,18 @@ class Readability:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedSentence:
-    """A sentence for an audience: the claims that it tells, by their places in the narrative, and what they cite."""
+    """A sentence for an audience: the claims it expresses, by index in the narrative, and their citations."""
 
     text: str
     claims: tuple[int, ...]
     cites: tuple[str, ...]
-    kept: bool = False  # the claim's own words stand, since what was written instead did not hold
+    kept: bool = False  # the original claim text was kept because the rewritten sentence failed its check
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedParagraph:
-    """A paragraph of a translation. An analogy carries no fact, and is labelled as one."""
+    """A paragraph of a translation. An analogy states no fact and is labelled as an analogy."""
 
     sentences: tuple[TranslatedSentence, ...]
     analogy: str = ""
@@ -170,19 +175,20 @@ class TranslatedParagraph:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The narrative for one audience: the same claims and citations underneath."""
+    """The narrative for one audience, with the same underlying claims and citations."""
 
     audience: str
     paragraphs: tuple[TranslatedParagraph, ...]
     before: Readability
     after: Readability
-    left_out: tuple[int, ...] = ()  # claims that an executive reader is spared
+    left_out: tuple[int, ...] = ()  # claims omitted for an executive audience
     by: str = "rules"
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """A row of the ledger: what of a document has gone into the account. `reason` says why nothing, or little, has."""
+    """One row of the coverage ledger: how much of a document is used in the account. `reason` explains no or low
+    coverage."""
 
     doc_id: str
     questions: int
@@ -195,7 +201,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RerankerComparison:
-    """How the rerankers that were compared chose, over all questions: how many passages each shares with the one in use."""
+    """Comparison of rerankers over all questions: how many passages each shares with the one in use."""
 
     reranker: str
     chosen: int
@@ -204,17 +210,17 @@ class RerankerComparison:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """What the shape of the result says about the work: relation types with a reading in plain words, rerankers compared."""
+    """Diagnostics of the result: relation types with an explanation, and the reranker comparison."""
 
     types: Mapping[str, int] = field(default_factory=dict)
     reading: str = ""
-    dropped: tuple[str, ...] = ()  # relations that were proposed and not printed, and why
+    dropped: tuple[str, ...] = ()  # relations that were proposed but not kept, with the reason
     rerankers: tuple[RerankerComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """All that a synthesis has come to, as a page, a file or a program wants it. Computed from the run's events."""
+    """The complete result of a synthesis, for rendering and export. Computed from the run's events."""
 
     run: str
     brief: Brief
@@ -227,7 +233,7 @@ class Account:
     evidence: tuple[Evidence, ...]
     insights: tuple[Insight, ...]
     relations: tuple[Relation, ...]
-    pairing: str  # how pairs of insights were chosen
+    pairing: str  # how pairs of insights were selected
     theme: str
     spine: tuple[SpineSentence, ...]
     themes: tuple[Theme, ...]
@@ -236,7 +242,7 @@ class Account:
     translations: tuple[Translation, ...]
     ledger: tuple[Coverage, ...]
     diagnostics: Diagnostics
-    notes: tuple[str, ...]  # what was cut short or fell back to rules, in words
+    notes: tuple[str, ...]  # messages about what was truncated or fell back to rules
     usage: Usage = field(default_factory=Usage)
 
     @property

@@ -1,7 +1,7 @@
-"""Dataclass ⇄ JSON, by type hints alone. The same values cross process borders, fill records and leave as `--json`.
+"""Dataclass ⇄ JSON conversion driven by type hints. Used between processes, in records and for `--json`.
 
-In records, words that belong to a document are left out: a `Passage` or `Quote` is written as document, span and digest, and
-gets its words back from the one place where they live. So a document can be erased and the record still stands.
+Records omit document text: a `Passage` or `Quote` is written as document, span and digest, and its text is read back
+from the document store. A document can therefore be erased while the record stays valid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar, Union, cast
 from assay.core.types import Passage, Quote
 
 T = TypeVar("T")
-Texts = Callable[[str, int, int], tuple[str, str]]  # (document, start, end) → (words, heading path)
+Texts = Callable[[str, int, int], tuple[str, str]]  # (document, start, end) → (text, heading path)
 
 VERBATIM = (Passage, Quote)
 
@@ -29,21 +29,21 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
 
 
-START = "0" * 64  # what the first link of a chain stands on
+START = "0" * 64  # the predecessor hash of the first link of a chain
 
 
 def linked(n: int, hash: str, before: str) -> str:
-    """The link of the nth record in the chain of all records."""
+    """The link hash of the nth record in the chain of all records."""
     return digest(dumps([n, hash, before]))
 
 
 def dumps(value: Any) -> str:
-    """One spelling for each value, so that equal values have equal digests."""
+    """Canonical JSON: equal values have equal digests."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def to_json(value: Any, *, words: bool = True) -> Any:
-    """Plain JSON data for a value. With `words=False`, what belongs to a document stays there."""
+    """JSON-compatible data for a value. With `words=False`, document text is omitted."""
     if value is None or (isinstance(value, (str, int, float, bool)) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
@@ -62,7 +62,7 @@ def to_json(value: Any, *, words: bool = True) -> Any:
         return [to_json(item, words=words) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(to_json(item, words=words) for item in value)
-    if isinstance(value, numbers.Integral):  # numpy's numbers are registered as these
+    if isinstance(value, numbers.Integral):  # numpy integers are registered as these
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
@@ -77,7 +77,7 @@ def _reference(value: Passage | Quote) -> dict[str, Any]:
 
 
 def from_json(kind: type[T], data: Any, *, texts: Texts | None = None) -> T:
-    """The value that `to_json` wrote. Raises `ValueError` on what does not fit the type."""
+    """The inverse of `to_json`. Raises `ValueError` if the data does not match the type."""
     return cast(T, _read(kind, data, texts))
 
 
@@ -146,7 +146,7 @@ def _restored(kind: type, data: dict[str, Any], texts: Texts | None) -> dict[str
     if texts is None:
         raise ValueError(f"this {kind.__name__} is a reference; its words are in the document")
     text, heading = texts(data["doc_id"], data["start"], data["end"])
-    # A document that was erased or has changed gives no words back: better none than other words.
+    # An erased or changed document yields no text: no text is better than the wrong text.
     text = text if digest(text) == data["digest"] else ""
     rest = {name: value for name, value in data.items() if name != "digest"}
     return rest | {"text": text} | ({"heading": heading} if kind is Passage else {})

@@ -1,36 +1,36 @@
-"""Errors, sorted by who should read them.
+"""Errors, grouped by audience.
 
 AssayError
-├── UserError     the person: one line that says what to do; exit code 2, no traceback
-│   └── Missing   what they name is not there, or not theirs: nobody can tell which
-├── ToolError     the model: comes back to it as the result of its call
+├── UserError     the user: one line that says what to do; exit code 2, no traceback
+│   └── Missing   it does not exist or the user may not see it: indistinguishable
+├── ToolError     the model: returned to it as the result of its call
 ├── ModelError    the operator: an endpoint failed; the run stays resumable
-│   ├── TooLong   the prompt did not fit; it is laid out smaller and sent again
-│   └── Late      nobody answered in time; the same may do later
+│   ├── TooLong   the prompt did not fit; it is shortened and sent again
+│   └── Late      timeout; a retry may succeed
 └── StoreError    the operator: the workspace's state could not be read or written
 
-Running out of budget, finding nothing and needing a person are outcomes, not errors.
+Running out of budget, finding nothing and needing a user decision are outcomes, not errors.
 """
 
 
 class AssayError(Exception):
-    """The root: whatever Assay raises on purpose."""
+    """Base class of all errors that Assay raises deliberately."""
 
 
 class UserError(AssayError):
-    """Something the person can put right."""
+    """An error the user can fix."""
 
 
 class Missing(UserError):
-    """There is nothing of that name, or nothing that this person may know of: both look the same."""
+    """The named thing does not exist or the user may not know of it; the two cases are indistinguishable."""
 
 
 class ToolError(AssayError):
-    """Something the model can put right."""
+    """An error the model can fix."""
 
 
 class ModelError(AssayError):
-    """An endpoint refused, failed or did not keep to its protocol."""
+    """An endpoint refused the request, failed or violated its protocol."""
 
 
 class TooLong(ModelError):

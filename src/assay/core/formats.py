@@ -1,6 +1,6 @@
-"""The file formats that Assay reads. Everything that depends on a format is a property of its entry here.
+"""The file formats that Assay reads. All format-dependent properties are in the entries here.
 
-A new format is one parser module in `ingest/formats/` and one entry in `FORMATS`.
+A new format needs one parser module in `ingest/formats/` and one entry in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 
 class TitleSource(StrEnum):
-    """Where the text itself gives a title if the file's metadata does not."""
+    """Where the text provides a title if the file's metadata does not."""
 
     none = "none"
     first_line = "first line"
@@ -28,7 +28,7 @@ class Format:
     media_type: str = ""  # as a ZIP container declares it in its member `mimetype`
     signature: bytes = b""  # occurs in the first 1,024 bytes of every such file
     member: str = ""  # the path of a ZIP member that every such file has, or its beginning
-    binary: bool = False  # only the right content can be this format
+    binary: bool = False  # only matching content can be this format
     plain: bool = False  # any text may have this suffix, so the content decides first
     paged: bool = False  # has pages, even if it is only one
     page_images: bool = False  # its pages can be drawn
@@ -36,9 +36,9 @@ class Format:
     title_source: TitleSource = TitleSource.none
     header_lines: bool = False  # may open with lines such as `Author: …`
     message_header: bool = False  # opens with sender, date and subject, up to an empty line
-    authored_by_program: bool = False  # programs fill in author and date, so the text is believed first
+    authored_by_program: bool = False  # programs fill in author and date, so the text takes precedence
     described_by_layout: bool = False  # its parser finds the authors in the layout of the first page
-    text_share: float = 1.0  # the part of a file's bytes that is text, as an estimate before it is read
+    text_share: float = 1.0  # estimated fraction of a file's bytes that is text
 
 
 FORMATS = (
@@ -78,7 +78,7 @@ FORMATS = (
     Format("rst", "assay.ingest.formats.plain:parse", (".rst", ".rest"), plain=True, header_lines=True),
     Format("org", "assay.ingest.formats.plain:parse", (".org",), plain=True, header_lines=True),
     Format(
-        "text", "assay.ingest.formats.plain:parse", plain=True,  # whatever decodes to characters
+        "text", "assay.ingest.formats.plain:parse", plain=True,  # anything that decodes to characters
         title_source=TitleSource.first_line, header_lines=True,
     ),
 )  # fmt: skip

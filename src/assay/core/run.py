@@ -1,4 +1,4 @@
-"""A run: its events, and the views computed from them. State is never stored, only computed. Pure."""
+"""A run: its events and the views computed from them. State is never stored, only computed. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from assay.core.types import Answer, Claim, Evidence, Examined, Plan, Searched, 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was asked, and everything that has happened since."""
+    """The question and all events since."""
 
     id: str
     events: tuple[Event, ...]
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def question(self) -> str:
-        """What is to be answered: what was asked, or what it means in its conversation."""
+        """The question to answer: as asked, or as rewritten for its conversation."""
         rephrased = self.rephrased
         return rephrased.question if rephrased else self.asked.question
 
@@ -74,7 +74,7 @@ class Run:
 
     @property
     def recalled(self) -> bool:
-        """Whether evidence of earlier turns was brought up."""
+        """Whether evidence of earlier turns was reused."""
         return any(isinstance(event, Decided) and event.recalls for event in self.events)
 
     @property
@@ -91,12 +91,12 @@ class Run:
 
     @property
     def every(self) -> bool:
-        """Whether the question asks for a whole set."""
+        """Whether the question asks for a complete set."""
         return self.routed is not None and self.routed.every
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What the question may mean: what a person chose of it, or all of it."""
+        """The possible meanings of the question: the one the user chose, or all of them."""
         routed = self.routed
         chosen = self.choices.get(Checkpoint.reading)
         readings = routed.readings if routed else ()
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def where(self) -> SearchFilters:
-        """What the search is limited to: by the person, and by the dates that the question names."""
+        """The search restrictions: from the user, and from dates in the question."""
         routed = self.routed
         asked = self.asked.where
         if routed is None:
@@ -116,11 +116,11 @@ class Run:
     def plan(self) -> Plan | None:
         return next((event.plan for event in reversed(self.events) if isinstance(event, Planned)), None)
 
-    # Models and people
+    # Models and users
 
     @property
     def consulted(self) -> dict[str, ModelReplied]:
-        """Every reply that was recorded, by the request it answers."""
+        """All recorded replies, by request digest."""
         return {event.request: event for event in self.events if isinstance(event, ModelReplied)}
 
     @property
@@ -129,18 +129,18 @@ class Run:
 
     @property
     def waiting(self) -> Paused | None:
-        """What a person is asked now."""
+        """The checkpoint the run is paused at, if any."""
         last = self.events[-1]
         return last if isinstance(last, Paused) else None
 
     @property
     def pauses(self) -> frozenset[Checkpoint]:
-        """Where the run has waited already: each checkpoint stops it once."""
+        """The checkpoints the run has paused at: each pauses it once."""
         return frozenset(event.at for event in self.events if isinstance(event, Paused))
 
     @property
     def choices(self) -> dict[Checkpoint, Resumed]:
-        """What people chose, by checkpoint."""
+        """The users' choices, by checkpoint."""
         chosen: dict[Checkpoint, Resumed] = {}
         for before, event in pairwise(self.events):
             if isinstance(before, Paused) and isinstance(event, Resumed):
@@ -148,7 +148,7 @@ class Run:
         return chosen
 
     def chose(self, at: Checkpoint, choice: str) -> bool:
-        """Whether a person chose this at a checkpoint."""
+        """Whether the user made this choice at a checkpoint."""
         made = self.choices.get(at)
         return made is not None and made.choice == choice
 
@@ -169,12 +169,12 @@ class Run:
 
     @property
     def rounds(self) -> int:
-        """How often it was decided to search; following a name, or a search for the sake of a claim, is no round."""
+        """The number of search rounds; following a name or searching for support of a claim does not count."""
         return sum(isinstance(event, Decided) and bool(event.calls) and event.is_round for event in self.events)
 
     @property
     def bound(self) -> dict[str, StepAnswered]:
-        """Answers that steps of the plan have, by step."""
+        """Answers of plan steps, by step."""
         return {event.step: event for event in self.events if isinstance(event, StepAnswered)}
 
     @property
@@ -183,7 +183,7 @@ class Run:
 
     @property
     def fresh(self) -> tuple[int, ...]:
-        """How many new pieces of evidence each judged round brought, since the search was last opened."""
+        """The number of new pieces of evidence in each judged round since the search was last opened."""
         known: set[str] = set()
         counts: list[int] = []
         new = 0
@@ -201,7 +201,7 @@ class Run:
 
     @property
     def examined(self) -> Examined | None:
-        """How far a question about a whole set was followed."""
+        """How completely a question about a whole set was followed up."""
         if not self.every:
             return None
         seen = {found.passage.id: found.passage.doc_id for found in self.found}
@@ -210,15 +210,15 @@ class Run:
 
     @property
     def found(self) -> tuple[Found, ...]:
-        """Everything that any call, or any search of a synthesis, returned, in order; a passage may be there more than once."""
+        """All passages returned by any call or synthesis search, in order; may contain duplicates."""
         return tuple(
             found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
         )
 
     @property
     def unweighed(self) -> tuple[Found, ...]:
-        """Passages that still have to be weighed, each once. One that was passed over gets another chance when another
-        search brings it up again."""
+        """Passages still to be weighed, without duplicates. A skipped passage is weighed again when another search
+        returns it."""
         waiting: dict[str, Found] = {}
         done: set[str] = set()
         for event in self.events:
@@ -235,7 +235,7 @@ class Run:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence library: one entry per document span, best first; of two judgements the later one holds."""
+        """The evidence library: one entry per document span, best first; a later judgement replaces an earlier one."""
         by_key = {
             evidence.key: evidence
             for event in self.events
@@ -250,7 +250,7 @@ class Run:
 
     @property
     def round_unjudged(self) -> bool:
-        """Whether searches have come back since the last judgement."""
+        """Whether searches have returned since the last judgement."""
         for event in reversed(self.events):
             if isinstance(event, Judged):
                 return False
@@ -260,25 +260,25 @@ class Run:
 
     @property
     def satisfied(self) -> bool:
-        """Whether the evidence was judged to be enough, since the search was last opened."""
+        """Whether the evidence was judged sufficient since the search was last opened."""
         judged = next((event for event in reversed(self.current) if isinstance(event, Judged)), None)
         return judged is not None and judged.enough
 
     @property
     def nothing_left(self) -> str:
-        """Why nothing more is worth trying; empty while there is."""
+        """Why nothing more is worth trying; empty otherwise."""
         decided = (event for event in reversed(self.current) if isinstance(event, Decided) and event.is_round)
         last = next(decided, None)
         return last.why if last is not None and not last.calls else ""
 
     @property
     def reopened(self) -> Critiqued | Resumed | None:
-        """Why the search was opened again after it had stopped, if it was: a gap in the draft, or a person's wish."""
+        """What reopened the search after it had stopped, if anything: a gap in the draft, or the user's choice."""
         return next((event for event in reversed(self.events) if self._reopens(event)), None)
 
     @property
     def current(self) -> tuple[Event, ...]:
-        """What has happened since the search was last opened."""
+        """Events since the search was last opened."""
         for place in range(len(self.events) - 1, -1, -1):
             if self._reopens(self.events[place]):
                 return self.events[place + 1 :]
@@ -296,7 +296,7 @@ class Run:
 
     @property
     def searched(self) -> tuple[Searched, ...]:
-        """What was tried: each query with how much it found and how much of that was worth keeping."""
+        """The queries tried, each with the number of passages found and kept."""
         kept = {evidence.passage.id for evidence in self.evidence}
         results = self.results
         return tuple(
@@ -317,7 +317,7 @@ class Run:
 
     @property
     def drafting(self) -> tuple[Event, ...]:
-        """What has happened since the draft was written."""
+        """Events since the draft was written."""
         current = self.current
         for place in range(len(current) - 1, -1, -1):
             if isinstance(current[place], Drafted):
@@ -326,7 +326,7 @@ class Run:
 
     @property
     def written(self) -> dict[int, Claim]:
-        """The draft's claims by place, as they now read: revised, and without those that were dropped."""
+        """The draft's current claims by index: with revisions applied and dropped claims removed."""
         draft = self.draft
         claims = dict(enumerate(claim for block in draft.blocks for claim in block.claims)) if draft else {}
         for event in self.drafting:
@@ -339,7 +339,7 @@ class Run:
 
     @property
     def checked(self) -> dict[int, Claim]:
-        """Claims that have their verdict, by place; a claim that was revised since has none."""
+        """Claims with a verdict, by index; a claim revised since has none."""
         verdicts: dict[int, Claim] = {}
         for event in self.drafting:
             if isinstance(event, Checked):
@@ -359,8 +359,8 @@ class Run:
 
     @property
     def unsupported(self) -> tuple[tuple[int, Claim], ...]:
-        """Claims that do not hold and have not been revised, in reading order whichever verdict came first: each gets one
-        chance."""
+        """Unsupported claims that have not been revised, in reading order regardless of verdict order: each is
+        revised once."""
         done = self.revised
         return tuple(
             (place, claim)
@@ -387,7 +387,7 @@ class Run:
 
     @property
     def withheld(self) -> Withheld | None:
-        """In the place of an answer that was delivered and that whoever looks may not see, or nobody can any more."""
+        """The placeholder for a delivered answer that the viewer may not see or that was erased."""
         last = self.events[-1]
         return last if isinstance(last, Withheld) and last.kind == "Answered" else None
 
@@ -395,23 +395,23 @@ class Run:
 
     @property
     def held(self) -> AwaitingReview | None:
-        """The answer that waits for a reviewer now."""
+        """The answer that currently waits for review."""
         last = self.events[-1]
         return last if isinstance(last, AwaitingReview) else None
 
     @property
     def gated(self) -> bool:
-        """Whether the answer has waited for a reviewer: from then on only reviewers change it."""
+        """Whether the answer has waited for review: from then on only reviewers change it."""
         return any(isinstance(event, AwaitingReview) for event in self.events)
 
     @property
     def reviews(self) -> tuple[Reviewed, ...]:
-        """What reviewers decided, in order."""
+        """The reviewers' decisions, in order."""
         return tuple(event for event in self.events if isinstance(event, Reviewed))
 
     @property
     def decided(self) -> Reviewed | None:
-        """The decision that is still to be carried out: nothing was held, or edited, since."""
+        """The decision still to be applied: no answer was submitted for review, or edited, since."""
         for event in reversed(self.events):
             if isinstance(event, Reviewed):
                 return event
@@ -421,7 +421,7 @@ class Run:
 
     @property
     def edits_due(self) -> tuple[Edit, ...]:
-        """What a reviewer wants changed in the draft, as far as it is not done."""
+        """A reviewer's edits that have not been applied yet."""
         done: set[int] = set()
         for event in reversed(self.events):
             if isinstance(event, AwaitingReview):
@@ -444,8 +444,8 @@ class Run:
 
 
 def seal_of(run: Run, answer: Answer, waited: int = 0) -> str:
-    """The digest of what would be delivered: every word, citation and verdict, and of a synthesis its translations. What it
-    cost is no part of it. `waited` is how often an answer of this run has waited before: what was approved once and has lapsed
-    waits under another seal, so that no old approval fits."""
+    """The digest of the answer to be delivered: all text, citations and verdicts, and for a synthesis its
+    translations. Costs are excluded. `waited` is how often an answer of this run has waited before: a lapsed answer
+    waits under a new seal, so that no old approval matches."""
     told = [to_json(replace(event, fallback=None)) for event in run.events if isinstance(event, Translated)]
     return digest(dumps([run.id, waited, to_json(replace(answer, usage=Usage())), told]))

@@ -1,4 +1,4 @@
-"""Settings: flag > environment > `assay.toml` > default. One flat list of names, each with its reason in words."""
+"""Settings: flag > environment > `assay.toml` > default. One flat list of names, each with a description."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One setting as a person sees it: secrets are never shown."""
+    """One setting for display; secrets are never shown."""
 
     name: str
     value: str
@@ -211,12 +211,12 @@ class Shown:
 
 
 def load_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> Settings:
-    """The settings that hold in a workspace. An unknown name or a bad value is one line that says which."""
+    """The effective settings of a workspace. Raises a one-line `UserError` for an unknown name or an invalid value."""
     return _validated(workspace, _gathered(workspace, flags or {}))
 
 
 def _gathered(workspace: Path, flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Name → (value, origin), the strongest origin last."""
+    """Name → (value, origin); the origin with the highest precedence comes last."""
     file = workspace / FILE
     found = {name: (value, str(file)) for name, value in _read_file(file).items()}
     for variable, value in os.environ.items():
@@ -263,12 +263,12 @@ def show_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> li
 
 
 def masked(words: str) -> str:
-    """The same without the name and password that stand before the host in an address."""
+    """The text with user names and passwords removed from URLs."""
     return re.sub(r"(://)[^/?#\s]*@|^[^/?#\s:]+:[^/?#\s]*@", r"\1***@", words)
 
 
 def keys_written_in(workspace: Path) -> list[str]:
-    """The settings whose secret itself stands in the workspace's file."""
+    """The settings whose secret is stored in plain text in the workspace's file."""
     found = _read_file(workspace / FILE)
     secrets = [name for name, field in Settings.model_fields.items() if field.annotation is SecretStr]
     own = [name for name in secrets if found.get(name) and not str(found[name]).startswith(("file:", "keyring:"))]
@@ -276,7 +276,7 @@ def keys_written_in(workspace: Path) -> list[str]:
 
 
 def secret(value: SecretStr) -> str:
-    """A secret's own words: as given, from a file, or from the system's keyring."""
+    """The plain value of a secret: as given, from a file, or from the system keyring."""
     text = value.get_secret_value()
     if text.startswith("file:"):
         file = Path(text.removeprefix("file:")).expanduser()
@@ -298,16 +298,17 @@ def secret(value: SecretStr) -> str:
 
 
 HIDDEN = "…"
-SHORTEST = 8  # characters; what is shorter keeps nothing secret, and would be found in any text
+SHORTEST = 8  # characters; anything shorter is no real secret and would match in any text
 
 
 def hider(settings: Settings) -> Callable[[str], str]:
-    """Words without any of the keys and passwords that are set: endpoints, proxies and tools like to repeat them."""
+    """A function that removes all configured keys and passwords from a text: endpoints, proxies and tools tend to
+    echo them."""
     known: set[str] = {value for name, value in os.environ.items() if name.endswith("_API_KEY")}
     for name in Settings.model_fields:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):
-            with suppress(UserError):  # a file that is not there holds nothing to hide
+            with suppress(UserError):  # a missing file contains nothing to hide
                 known.add(secret(value).strip())
         elif isinstance(value, str):
             known |= _passwords(value)
@@ -327,7 +328,7 @@ PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy"
 
 
 def _passwords(address: str) -> set[str]:
-    """The password before the host of an address, as written, as meant and as it is sent."""
+    """The password in a URL: as written, decoded, and as sent."""
     found = re.match(r"[a-z][a-z0-9+.-]*://([^/?#\s:@]*):([^/?#\s]*)@", address, re.IGNORECASE)
     if not found:
         return set()

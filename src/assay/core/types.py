@@ -1,6 +1,6 @@
-"""What things are, in the order in which they flow: file → Document → Passage → Hit → Evidence → Claim → Answer.
+"""Core data types, in pipeline order: file → Document → Passage → Hit → Evidence → Claim → Answer.
 
-Everything here is a frozen value. Nothing here reads, writes or decides.
+All are frozen values without I/O or decisions.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from assay.core.formats import format_named
 Scalar = str | int | float | bool
 
 
-# Before the names of what did not come from a folder: through standard input, or over the network.
+# Prefixes of names that do not come from a folder: standard input, or the network.
 STDIN, UPLOAD = "stdin:", "upload:"
 
 
 def file_name(uri: str) -> str:
-    """What people call a document by the place it came from: the name of its file."""
+    """The display name of a document: its file name."""
     return PurePath(uri.removeprefix(STDIN).removeprefix(UPLOAD)).name or uri
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and where it stands; `document.text[start:end]` is the heading's own words."""
+    """A heading and its position; `document.text[start:end]` is the heading's text."""
 
     title: str
     level: int
@@ -41,7 +41,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as it is read: `text` is the cleaned text, and every offset anywhere in Assay points into it."""
+    """A parsed document: `text` is the cleaned text, and all offsets in Assay refer to it."""
 
     id: str
     base: str
@@ -50,20 +50,20 @@ class Document:
     title: str
     text: str
     authors: tuple[str, ...] = ()
-    date: str | None = None  # ISO 8601, as precise as the document is: 2024, 2024-05 or 2024-05-17
+    date: str | None = None  # ISO 8601, with the document's own precision: 2024, 2024-05 or 2024-05-17
     abstract: tuple[int, int] | None = None  # a span of `text`
     sections: tuple[Section, ...] = ()
-    pages: tuple[int, ...] = (0,)  # where each page begins in `text`
+    pages: tuple[int, ...] = (0,)  # the offset in `text` at which each page begins
     kind: str = "text"  # pdf, html, docx, …
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
 
     def page_at(self, offset: int) -> int | None:
-        """The page, counted from 1, on which a character stands; none where the format has no pages."""
+        """The page of an offset, counted from 1; None if the format has no pages."""
         return bisect_right(self.pages, offset) if len(self.pages) > 1 or format_named(self.kind).paged else None
 
     def heading_at(self, offset: int) -> str:
-        """The headings above a character, outermost first: `Methods › Sampling`."""
+        """The headings above an offset, outermost first: `Methods › Sampling`."""
         path: list[Section] = []
         for section in self.sections:
             if section.start > offset:
@@ -74,7 +74,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a document: `document.text[start:end] == text`."""
+    """A span of a document: `document.text[start:end] == text`."""
 
     id: str
     doc_id: str
@@ -87,17 +87,17 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the index holds. Every filterable thing is in `fields`; `label` names the access set."""
+    """A row of the index. All filterable values are in `fields`; `label` names the access set."""
 
     passage: Passage
     vector: np.ndarray
-    lead: str  # title and headings: searched with the passage, never part of it
+    lead: str  # title and headings: searched with the passage, but not part of it
     fields: Mapping[str, Scalar]  # base, doc, source, title, date, type, language, label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hit:
-    """A passage that a search found. People see `rank`; `scores` are for fusing."""
+    """A passage found by a search. `rank` is for display; `scores` are for fusion."""
 
     passage: Passage
     vector: np.ndarray
@@ -109,7 +109,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words exactly as they stand: `document.text[start:end] == text`."""
+    """An exact quotation: `document.text[start:end] == text`."""
 
     doc_id: str
     start: int
@@ -119,7 +119,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A quotation that bears on a question: `quote` lies inside `passage`; one entry per document span."""
+    """A quotation relevant to a question: `quote` lies inside `passage`; one entry per document span."""
 
     key: str
     passage: Passage
@@ -127,7 +127,7 @@ class Evidence:
     score: float  # 0–10
     question: str
     note: str = ""
-    flagged: bool = False  # the passage reads like an instruction to a model
+    flagged: bool = False  # the passage looks like an instruction to a model
 
 
 class Verdict(StrEnum):
@@ -140,14 +140,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement of an answer. `quote` is set when the statement is nothing but a quotation; then `text` is empty."""
+    """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty."""
 
     text: str
     cites: tuple[str, ...]
     verdict: Verdict | None = None
     why: str = ""
     quote: Quote | None = None
-    edited: str | None = None  # who wrote it anew in review
+    edited: str | None = None  # the reviewer who rewrote it
 
     @property
     def words(self) -> str:
@@ -170,7 +170,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Claims that belong together, under a heading that carries no fact of its own. An opinion is labelled as one."""
+    """Related claims under a heading that states no fact itself. An opinion is labelled as an opinion."""
 
     claims: tuple[Claim, ...]
     heading: str = ""
@@ -179,7 +179,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """One thing that was tried: the words, how many passages came back, how many were worth keeping."""
+    """One query that was tried: its text, the number of passages returned and the number kept."""
 
     query: str
     found: int
@@ -188,7 +188,8 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """How far a question about a whole set was followed: what was looked at, and how much that matches was not."""
+    """How completely a question about a whole set was followed up: how much was examined, and how many matches were
+    not."""
 
     documents: int
     passages: int
@@ -197,7 +198,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two pieces of evidence that cannot both be right, by key, and what they disagree about."""
+    """Two contradictory pieces of evidence, by key, and the point of disagreement."""
 
     left: str
     right: str
@@ -206,9 +207,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is delivered. Every cite resolves to evidence of this run; `searched` and `stopped` say what was tried,
-    `near` is what came nearest when that is no answer, `unread` names the files that could not be looked into. `said` is
-    there when nothing was looked up: it is not from the documents, and wherever it is shown it says so."""
+    """The delivered answer. Every citation resolves to evidence of this run; `searched` and `stopped` say what was
+    tried, `near` is the closest evidence if there is no answer, `unread` names the files that could not be read.
+    `said` is set when nothing was looked up: it does not come from the documents, and every display says so."""
 
     question: str
     blocks: tuple[Block, ...]
@@ -220,10 +221,10 @@ class Answer:
     stopped: str = ""
     near: tuple[Claim, ...] = ()
     unread: tuple[str, ...] = ()
-    since: str | None = None  # what the search was limited to, by the person or by the question
+    since: str | None = None  # the search restriction, from the user or from the question
     until: str | None = None
     said: str = ""
-    readings: tuple[str, ...] = ()  # what an ambiguous question may mean, each answered for
+    readings: tuple[str, ...] = ()  # the possible meanings of an ambiguous question, each with its own answer
     examined: Examined | None = None
     usage: Usage = field(default_factory=lambda: Usage())
 
@@ -238,19 +239,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An earlier turn of a conversation, in short: what was asked, what was said to it, and where that stands."""
+    """A summary of an earlier conversation turn: the question, the answer, and its sources."""
 
     run: str
     question: str
     answer: str
-    documents: tuple[str, ...] = ()  # whose words the answer holds
-    passages: tuple[str, ...] = ()  # ids of those it cites, which may be brought up again
+    documents: tuple[str, ...] = ()  # documents whose text the answer contains
+    passages: tuple[str, ...] = ()  # ids of the passages it cites, which may be reused
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One sub-question. `needs` are steps whose findings it uses; `binds` names what it is to find; `query` is what to search
-    for. Question and query may hold `{s1}`: what step s1 found stands there once it is known."""
+    """One sub-question. `needs` are the steps whose findings it uses; `binds` names what it should find; `query` is
+    the search query. Question and query may contain `{s1}`, which is replaced by the finding of step s1 once known."""
 
     id: str
     question: str
@@ -261,14 +262,14 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps that form a DAG; a step's question may use what earlier steps bound."""
+    """Steps that form a DAG; a step's question may use values bound by earlier steps."""
 
     steps: tuple[PlanStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent. Usage adds."""
+    """Resources used. Usage values can be added."""
 
     calls: int = 0
     tokens_in: int = 0

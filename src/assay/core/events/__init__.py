@@ -1,4 +1,4 @@
-"""The events that a run is made of, as one tagged union. Each file here holds the events of one part of the product."""
+"""The events of a run as one tagged union. Each module here defines the events of one part of the product."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The one place where events become words: a line for each entry of a record, and a line for whoever watches a run. Pure.
-Words of documents are not cleaned here: whoever shows them does that."""
+"""Text for events: a line for each entry of a record, and a line for live progress. The only place that does this.
+Pure.
+Document text is not sanitised here: the caller that displays it does that."""
 
 from __future__ import annotations
 
@@ -53,11 +54,11 @@ from assay.core.events import (
 )
 from assay.core.types import Answer, Claim, Usage, Verdict
 
-LONGEST = 240  # characters of a line of a record; `--json` has all of it
+LONGEST = 240  # characters of a record line; `--json` has the full text
 
 
 class Family(StrEnum):
-    """What part of a run an event belongs to."""
+    """The part of a run that an event belongs to."""
 
     course = "course"
     models = "models"
@@ -68,7 +69,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """An event in words. `title` names its kind, `line` says what it says, `live` is for somebody who watches the run and may
+    """An event as text. `title` names its kind, `line` summarises its content, `live` is the progress line and may
     be empty."""
 
     title: str
@@ -123,13 +124,13 @@ _KINDS = {kind: (title, family) for family, titles in TITLES.items() for kind, t
 
 
 def describe(event: Event) -> Description:
-    """An event as people read it, everywhere: on the command line, in the stream, on the page."""
+    """The description of an event, used by the command line, the stream and the web page."""
     title, family = _KINDS[type(event)]
     return Description(title, family, record_line(event), live_line(event))
 
 
 def live_line(event: Event) -> str:
-    """One event for somebody who watches. Most need no line."""
+    """The progress line of an event. Empty for most events."""
     match event:
         case Rephrased(question=question):
             return f"Understood as: {question}"
@@ -162,7 +163,7 @@ def live_line(event: Event) -> str:
 
 
 def record_line(event: Event) -> str:
-    """What an event says, shortened to one line."""
+    """The content of an event, shortened to one line."""
     whole = " ".join(_full_line(event).split())
     return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
 
@@ -193,7 +194,7 @@ def _full_line(event: Event) -> str:
         case Decided():
             made = "; ".join(map(format_call, event.calls)) or "nothing left to try"
             if event.recalls:
-                made = "recall"  # its passages are told with what came of it
+                made = "recall"  # its passages are described with the result
             refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
             return _parts(made, event.why, refused, by=_by(event))
         case ToolRan():
@@ -312,7 +313,7 @@ def _synthesis_line(
 
 
 def pass_note(pass_: int) -> tuple[str, ...]:
-    """Which pass it is, where it is not the first."""
+    """The number of the pass, unless it is the first."""
     return (f"pass {pass_}",) if pass_ > 1 else ()
 
 
@@ -340,14 +341,14 @@ def _answer_line(answer: Answer) -> str:
 
 
 def _starting(call: Call) -> str:
-    """A call that is about to be made."""
+    """The line for a call that is about to start."""
     if call.tool.startswith("search") and "query" in call.arguments:
         return f"Searching: {call.arguments['query']}"
     return f"Following: {call.arguments['name']}" if "name" in call.arguments else format_call(call)
 
 
 def format_call(call: Call) -> str:
-    """A call as a person would write it down."""
+    """A call in readable form."""
     given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items() if name not in ("k", "passage"))
     return f"{call.tool}({given})"
 
@@ -357,7 +358,7 @@ def verdict_word(claim: Claim) -> str:
 
 
 def format_usage(usage: Usage) -> str:
-    """Tokens, and money where a price is known: `812 + 90 tokens · $0.0012`."""
+    """Tokens, and the cost if a price is known: `812 + 90 tokens · $0.0012`."""
     money = f" · {format_money(usage.money)}" if usage.money else ""
     return f"{usage.tokens_in:,} + {usage.tokens_out:,} tokens{money}"
 

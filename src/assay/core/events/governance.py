@@ -1,4 +1,4 @@
-"""What people decided about an answer, and what happened to the whole workspace. Part of the union in `events.py`."""
+"""Events for reviews of an answer and for workspace-wide changes. Part of the union in `core/events`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from enum import StrEnum
 
 from assay.core.types import Answer
 
-WORKSPACE = "workspace"  # the chain of what happened to the whole of it
+WORKSPACE = "workspace"  # the chain of workspace-wide events
 
 
 class Stakes(StrEnum):
-    """What depends on an answer: where it is much, a person looks at it before it is delivered."""
+    """How much depends on an answer: with high stakes, a person reviews it before delivery."""
 
     normal = "normal"
     high = "high"
 
 
 class Decision(StrEnum):
-    """What a reviewer makes of an answer that waits for them."""
+    """A reviewer's decision on a waiting answer."""
 
     approve = "approve"
     edit = "edit"
@@ -28,8 +28,8 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AwaitingReview:
-    """The answer is ready, and a person has to look at it first. `seal` is the digest of exactly this answer: an approval is
-    for that and for nothing else. `four_eyes`: whoever asked cannot decide."""
+    """The answer is ready and needs a review. `seal` is the digest of exactly this answer: an approval is valid for
+    that digest only. `four_eyes`: the asker may not decide."""
 
     answer: Answer
     seal: str
@@ -39,7 +39,7 @@ class AwaitingReview:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A claim of the draft, by its place, as a reviewer wants it; without words it is dropped."""
+    """A reviewer's change to a claim of the draft, by index; without text the claim is dropped."""
 
     place: int
     text: str = ""
@@ -47,7 +47,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A reviewer decided on the answer with this seal. What was edited is checked again and waits again."""
+    """A reviewer decided on the answer with this seal. An edited answer is checked again and waits for review again."""
 
     decision: Decision
     seal: str
@@ -56,22 +56,22 @@ class Reviewed:
     edits: tuple[Edit, ...] = ()
 
 
-# What happened to the whole workspace; recorded in a chain of its own.
+# Workspace-wide events, recorded in their own chain.
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What these records said is gone, for good: with the documents it spoke of, with a person, or for its age."""
+    """The payloads of these records were erased permanently: because of erased documents, an erased person, or age."""
 
     why: str
     by: str
     gone: tuple[str, ...] = ()  # documents
-    records: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of each run, which
+    records: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # run → positions of its erased records
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """From here on somebody (`user:…`, `group:…`) may read a knowledge base or a document, or may not any more."""
+    """A user or group (`user:…`, `group:…`) was granted or denied read access to a base or a document from here on."""
 
     what: str
     name: str
@@ -81,7 +81,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Never recorded: it stands where somebody may not see, or nobody can see any more, what was recorded."""
+    """Never recorded. Replaces an event that the viewer may not see or that was erased."""
 
     kind: str
     why: str
@@ -89,8 +89,8 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """Access to a document that the run had found was taken away, or the document was erased. What was recorded from `since`
-    up to here counts no more, and nothing that follows knows of it."""
+    """Access to a document that the run had found was withdrawn, or the document was erased. Events from `since` up
+    to here no longer count, and later events do not depend on them."""
 
     since: int
     why: str = ""

@@ -1,4 +1,4 @@
-"""Who made an event: a model, named by prompt and model (`weigh@gpt`), or rules; and why rules stood in for a model."""
+"""Who produced an event: a model, named by prompt and model (`weigh@gpt`), or rules; and why rules replaced a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RULES = "rules"
 
 
 class Fallback(StrEnum):
-    """What stood in the way of a model's reply, so that rules had to do."""
+    """Why no model reply was available, so that rules were used."""
 
     money = "money"
     tokens = "tokens"
@@ -24,15 +24,15 @@ Fallbacks = tuple[Fallback, ...] | None  # the type of the field `fallback` of e
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Who made something. `by` is `rules`, or models' labels; `fallback` says why rules made it, or a part of it, in the
-    place of a model."""
+    """The producer of something. `by` is `rules` or model labels; `fallback` says why rules produced all or part of
+    it instead of a model."""
 
     by: str = RULES
     fallback: Fallbacks = None
 
     @property
     def label(self) -> str:
-        """For people: `weigh@gpt; rules: money`."""
+        """For display: `weigh@gpt; rules: money`."""
         own = () if self.fallback and self.by == RULES else (self.by,)
         return "; ".join((*own, *(f"{RULES}: {why}" for why in self.fallback or ())))
 
@@ -41,12 +41,12 @@ BY_RULES = Maker()
 
 
 def stand_in(why: Fallback) -> Maker:
-    """Rules, in the place of a model."""
+    """Rules as a fallback for a model."""
     return Maker(RULES, (why,))
 
 
 def combine_makers(makers: Iterable[Maker]) -> Maker:
-    """Who made something of several parts: each once, models before rules."""
+    """The combined maker of several parts: each once, models before rules."""
     makers = list(makers)
     labels = dict.fromkeys(each.by for each in makers if each.by != RULES or not each.fallback)
     fallback = tuple(dict.fromkeys(why for each in makers for why in each.fallback or ()))
@@ -54,5 +54,5 @@ def combine_makers(makers: Iterable[Maker]) -> Maker:
 
 
 def fallbacks(event: object) -> tuple[Fallback, ...]:
-    """Why rules had to make an event, or a part of it, in the place of a model."""
+    """Why rules produced an event, or a part of it, instead of a model."""
     return getattr(event, "fallback", None) or ()

@@ -1,7 +1,8 @@
-"""What happened: the tagged union that a run is made of.
+"""The events of a run that answers a question.
 
-An event carries facts, never clocks; it names who made it (`rules`, or a prompt and a model). A judgement that found nothing
-is an event too. Words of documents appear only inside `Passage` and `Quote`, which records write as references.
+An event holds facts, never timestamps, and names its maker (`rules`, or a prompt and a model). A judgement with an
+empty result is an event too. Document text appears only inside `Passage` and `Quote`, which records store as
+references.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from assay.core.events.maker import RULES, Fallbacks
 from assay.core.events.synthesis import Found
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Exchange, Plan, Scalar, Shape, Usage
 
-# The version of the code that decides what a run does. A change after which recorded runs come out differently raises it:
-# replay takes the conclusions of older runs as recorded. Runs that name no version are of version 0.
+# The version of the decision code. Raise it when a change makes recorded runs come out differently: replay then takes
+# the
+# conclusions of older runs as recorded. Runs without a version have version 0.
 DECIDES = 1
 
 
@@ -28,28 +30,28 @@ class Mode(StrEnum):
 
 
 class Route(StrEnum):
-    direct = "direct"  # no search: nothing to look up
+    direct = "direct"  # no search needed
     lookup = "lookup"  # one search
-    research = "research"  # the loop
+    research = "research"  # the research loop
 
 
 class Eagerness(StrEnum):
-    sparing = "sparing"  # one search where one may do; asks what is meant before it guesses
+    sparing = "sparing"  # one search if that may suffice; asks for clarification before guessing
     normal = "normal"
-    eager = "eager"  # researches whatever can be researched; never asks first
+    eager = "eager"  # always researches when possible; never asks first
 
 
 class Checkpoint(StrEnum):
-    """Where a run may wait for a person."""
+    """Where a run may pause for the user."""
 
-    searches = "searches"  # after three searches: go on, or answer now?
-    nothing = "nothing"  # nothing relevant was found: other terms, or answer with the gap said?
-    sources = "sources"  # before answering: these are the sources
-    reading = "reading"  # the question has several readings: which one?
+    searches = "searches"  # after three searches: continue, or answer now?
+    nothing = "nothing"  # nothing relevant found: other terms, or answer and state the gap?
+    sources = "sources"  # before answering: confirm the sources
+    reading = "reading"  # the question is ambiguous: which reading?
 
 
 GO_ON, ANSWER_NOW, OTHER_WORDS, MORE_SOURCES, EACH = "go on", "answer now", "other words", "more sources", "each"
-SEARCH_MORE = frozenset({OTHER_WORDS, MORE_SOURCES})  # choices that open the search again
+SEARCH_MORE = frozenset({OTHER_WORDS, MORE_SOURCES})  # choices that reopen the search
 
 
 class StopReason(StrEnum):
@@ -62,9 +64,9 @@ class StopReason(StrEnum):
     calls = "calls"
     tokens = "tokens"
     money = "money"
-    person = "person"  # somebody said: answer now
-    unusable = "unusable"  # the model's replies could not be used
-    exhausted = "exhausted"  # everything that matches was looked at
+    person = "person"  # the user chose to answer now
+    unusable = "unusable"  # the model's replies were unusable
+    exhausted = "exhausted"  # everything that matches was examined
 
 
 BUDGETS = frozenset(
@@ -73,42 +75,44 @@ BUDGETS = frozenset(
 
 
 class RevisionCause(StrEnum):
-    """What makes a revision other than the usual one, which writes a claim anew from its evidence, or drops it."""
+    """Why a revision differs from the usual one, which rewrites a claim from its evidence or drops it."""
 
-    recited = "recited"  # other evidence of this run says it: only the citations change
+    recited = "recited"  # other evidence of this run supports it: only the citations change
     review = "review"  # a reviewer edited it
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """What the person limited the search to, in their words; dates are already absolute."""
+    """Search restrictions given by the user; dates are already absolute."""
 
     bases: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()  # by id: those of a synthesis
+    documents: tuple[str, ...] = ()  # ids: the documents of a synthesis
     types: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
-    undated: bool = False  # documents without a date are let through, where only the question names dates
+    undated: bool = False  # include documents without a date, if only the question names dates
     meta: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleModel:
-    """A model in its role, and what its endpoint was found to be able to do. A role's further seats are its fallbacks."""
+    """A model in its role, with the detected capabilities of its endpoint. Further entries for the same role are
+    fallbacks."""
 
     role: str
     model: str
     tools: bool = False  # native tool calls
-    schema: bool = False  # keeps to a JSON schema
-    json: bool = False  # gives some JSON object
+    schema: bool = False  # follows a JSON schema
+    json: bool = False  # returns some JSON object
     window: int = 8192
-    small: bool = False  # is shown little at a time, and its word alone settles nothing
+    small: bool = False  # gets short prompts, and its verdict alone is never decisive
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a run was begun that goes on from the events of another: up to which of them, and with which model from there."""
+    """The origin of a run that continues from another run's events: up to which event, and with which model from
+    there."""
 
     run: str
     at: int
@@ -124,17 +128,17 @@ class Asked:
     where: SearchFilters = field(default_factory=SearchFilters)
     eagerness: Eagerness = Eagerness.normal
     checkpoints: tuple[Checkpoint, ...] = ()
-    route: Route | None = None  # asked for by the person: a plain look-up, or the loop
-    seats: tuple[RoleModel, ...] = ()  # the models that take part; none: everything goes by rule
+    route: Route | None = None  # requested by the user: a plain look-up, or the loop
+    seats: tuple[RoleModel, ...] = ()  # the models that take part; empty: rules only
     about: Mapping[str, str] = field(
         default_factory=dict
-    )  # the knowledge bases there are, as their owners describe them
-    brief: Brief | None = None  # a synthesis of many documents, and which
-    thread: str = ""  # the conversation that it is a turn of
-    history: tuple[Exchange, ...] = ()  # the turns before it, oldest first
+    )  # the available knowledge bases with their owners' descriptions
+    brief: Brief | None = None  # set for a synthesis: its documents and options
+    thread: str = ""  # the conversation this run is a turn of
+    history: tuple[Exchange, ...] = ()  # the previous turns, oldest first
     stakes: Stakes = Stakes.normal
-    branch: Branch | None = None  # the run that it takes its first events from
-    version: int = DECIDES  # of the code that decides
+    branch: Branch | None = None  # the run whose first events are reused
+    version: int = DECIDES  # of the decision code
 
     @property
     def has_model(self) -> bool:
@@ -143,7 +147,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rephrased:
-    """A turn of a conversation as a question that stands alone; the same words, where they did so already."""
+    """A conversation turn rewritten as a standalone question; unchanged if it already was one."""
 
     question: str
     why: str = ""
@@ -152,9 +156,9 @@ class Rephrased:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """How the question will be dealt with. Dates that the question itself names limit the search; `every` says that it asks
-    for a whole set; `readings` are what it may mean, where that is more than one thing. A look-up that finds nothing is
-    routed again, and the later event holds."""
+    """How the question will be handled. Dates in the question restrict the search; `every` means that it asks for a
+    complete set; `readings` are its possible meanings if there are several. A look-up without results is routed
+    again, and the later event applies."""
 
     route: Route
     why: str
@@ -167,7 +171,7 @@ class Routed:
 
 @dataclass(frozen=True, slots=True)
 class RawToolCall:
-    """A tool call as a model wrote it: `arguments` is JSON, or should be."""
+    """A tool call as the model wrote it: `arguments` should be JSON but may be invalid."""
 
     id: str
     tool: str
@@ -176,8 +180,8 @@ class RawToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """A model was asked, and this came back. `request` is the digest of what it was shown, which the events before this one
-    determine; `documents` are those whose words were in it. A reply that is recorded is never requested again."""
+    """A model's reply. `request` is the digest of the prompt, which the preceding events determine; `documents` are
+    those whose text was in the prompt. A recorded reply is never requested again."""
 
     role: str
     prompt: str
@@ -205,9 +209,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What to do next; no calls means that there is nothing left worth trying, and `why` says so. `seeks` are the places of
-    claims that a search after the draft is to support; `hops` says that names in what was found are followed, which is no
-    round of its own; `refused` are calls that were not made again, and why."""
+    """The next calls; no calls means that nothing is left worth trying, and `why` gives the reason. `seeks` are the
+    indexes of claims that a search after the draft should support; `hops` means that names in the findings are
+    followed, which does not count as a round; `refused` are repeated calls that were rejected, with the reason."""
 
     calls: tuple[Call, ...]
     why: str
@@ -215,8 +219,8 @@ class Decided:
     seeks: tuple[int, ...] = ()
     refused: tuple[str, ...] = ()
     hops: bool = False
-    recalls: bool = False  # evidence of earlier turns is brought up: no round either
-    stop: StopReason | None = None  # why there is nothing left to try, where there are no calls
+    recalls: bool = False  # reuses evidence of earlier turns; does not count as a round
+    stop: StopReason | None = None  # why nothing is left to try, if there are no calls
     fallback: Fallbacks = None
 
     @property
@@ -226,8 +230,8 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class ToolRan:
-    """What a call brought. `note` helps to decide and is never evidence; `documents` are those it speaks of beside the
-    passages; `left` counts what matched and was not returned."""
+    """The result of a call. `note` helps to decide and is never evidence; `documents` are those it mentions apart
+    from the passages; `left` is the number of matches that were not returned."""
 
     call: str
     found: tuple[Found, ...]
@@ -239,11 +243,11 @@ class ToolRan:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Passages that were weighed: what was kept as evidence, and which were not worth keeping (by passage id).
+    """Weighed passages: the evidence that was kept, and the passage ids that were rejected.
 
-    A later entry with the same key takes the place of the earlier one: a hop may show what a passage is worth. `skipped`
-    were so far behind in retrieval that no model was asked about them; of the keys in `inexact` the model's quotation is
-    not in the passage, and the passage's best sentence stands in.
+    A later entry with the same key replaces the earlier one, since a hop may change a passage's value. `skipped`
+    passages ranked so low in retrieval that no model was asked; for keys in `inexact` the model's quotation is not
+    in the passage, so the passage's best sentence is used instead.
     """
 
     evidence: tuple[Evidence, ...]
@@ -251,14 +255,15 @@ class Gathered:
     by: str = RULES
     skipped: tuple[str, ...] = ()
     inexact: tuple[str, ...] = ()
-    why: str = ""  # what kept a model from weighing them, where something did
-    question: str = ""  # which of a synthesis's questions they were weighed for
+    why: str = ""  # why no model weighed them, if so
+    question: str = ""  # the synthesis question they were weighed for
     fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Enough? And if not, what is missing. `surprise` says that the plan no longer fits what was found."""
+    """Whether the evidence suffices and, if not, what is missing. `surprise` means that the plan no longer fits the
+    findings."""
 
     enough: bool
     missing: tuple[str, ...] = ()
@@ -270,7 +275,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class StepAnswered:
-    """A step of the plan has its answer: a value that stands in the evidence it cites."""
+    """A plan step has its answer: a value contained in the evidence it cites."""
 
     step: str
     value: str
@@ -280,7 +285,7 @@ class StepAnswered:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The results of these calls are told in short from now on; the evidence keeps its keys."""
+    """The results of these calls are summarised in prompts from now on; the evidence keeps its keys."""
 
     calls: tuple[str, ...]
     summary: str
@@ -295,22 +300,22 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What would be said, unchecked. `near` is what came nearest where nothing is good enough to be an answer."""
+    """The unchecked draft. `near` is the closest evidence when none is good enough for an answer."""
 
     blocks: tuple[Block, ...]
     shape: Shape
     conflicts: tuple[Conflict, ...] = ()
     near: tuple[Claim, ...] = ()
     by: str = RULES
-    said: str = ""  # an answer that is not from the documents
-    missing: tuple[str, ...] = ()  # what the writer says the evidence does not answer
-    stray: tuple[str, ...] = ()  # keys that the writer cited and that no evidence has: removed
+    said: str = ""  # an answer that does not come from the documents
+    missing: tuple[str, ...] = ()  # what the writer reports as not answered by the evidence
+    stray: tuple[str, ...] = ()  # keys the writer cited that match no evidence: removed
     fallback: Fallbacks = None
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One claim of the draft, by its place, with its verdict."""
+    """The verdict on one claim of the draft, by index."""
 
     place: int
     claim: Claim
@@ -319,7 +324,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """A claim that did not hold is written anew, or hedged; without a claim it is dropped."""
+    """An unsupported claim was rewritten or hedged; without a claim it was dropped."""
 
     place: int
     claim: Claim | None = None
@@ -330,7 +335,7 @@ class Revised:
 
 @dataclass(frozen=True, slots=True)
 class Critiqued:
-    """The checked draft as a whole: complete, or with a gap. The first gap reopens the search; there is no second time."""
+    """The critique of the checked draft as a whole: complete, or with a gap. Only the first gap reopens the search."""
 
     complete: bool
     gap: str = ""
@@ -340,7 +345,7 @@ class Critiqued:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The run waits for a person. Nothing runs meanwhile, and waiting counts against no limit."""
+    """The run waits for the user. Nothing runs meanwhile, and the waiting time counts against no limit."""
 
     at: Checkpoint
     question: str
@@ -349,7 +354,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A person chose (`words` are their own, where the choice asks for some), or had a run carried on that had failed."""
+    """The user made a choice (`words` is their text if the choice needs some), or resumed a failed run."""
 
     choice: str = ""
     words: str = ""
@@ -359,12 +364,12 @@ class Resumed:
 @dataclass(frozen=True, slots=True)
 class Answered:
     answer: Answer
-    seal: str | None = None  # of the approval that it is delivered under
+    seal: str | None = None  # of the approval it is delivered under
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The run could not go on; it can be resumed when the cause is gone."""
+    """The run failed; it can be resumed once the cause is fixed."""
 
     error: str
     detail: str

@@ -1,4 +1,4 @@
-"""What happened in a synthesis: the events that only such a run has. Part of the union in `events.py`."""
+"""Events that occur only in a synthesis. Part of the union in `core/events`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.core.types import Passage, Searched
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage as one call returned it: its place in that result, and its score there."""
+    """A passage as returned by one call: its rank in that result and its score."""
 
     passage: Passage
     rank: int
@@ -21,7 +21,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A document was looked at: title, authors, year, abstract."""
+    """The metadata of a document was determined: title, authors, year, abstract."""
 
     portrait: Portrait
     fallback: Fallbacks = None
@@ -29,8 +29,8 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Questioned:
-    """Questions that one document gives rise to (`doc_id`), or all of them together; as they were put, before merging.
-    `documents` are the latter: what is asked may be in their words."""
+    """Questions generated from one document (`doc_id`) or from all documents together (`documents`), before merging.
+    In the latter case the questions may contain words of those documents."""
 
     questions: tuple[str, ...]
     doc_id: str = ""
@@ -42,7 +42,7 @@ class Questioned:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The questions that are asked in this pass: near-duplicates are one, with all their origins."""
+    """The questions of this pass: near-duplicates are merged and keep all their origins."""
 
     questions: tuple[Question, ...]
     pass_: int = 1
@@ -50,8 +50,8 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class PassagesChosen:
-    """What was found for one question: of `considered` passages these were chosen, by this reranker. `others` are what other
-    rerankers would have chosen, by passage id; `searched` is what an agent tried."""
+    """The retrieval result for one question: of `considered` passages this reranker chose these. `others` are the
+    choices of other rerankers, by passage id; `searched` lists what an agent tried."""
 
     question: str
     found: tuple[Found, ...]
@@ -63,7 +63,7 @@ class PassagesChosen:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """The ledger as it stood; `thin` are the documents that another pass asks about."""
+    """The coverage ledger at this point; `thin` are the documents that another pass asks about."""
 
     rows: tuple[Coverage, ...]
     thin: tuple[str, ...] = ()
@@ -72,8 +72,8 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class InsightsDrawn:
-    """Insights of one question: one for each document that answers it. `missing` are those that the model left out even when
-    asked again; the document's own words stand in for them."""
+    """Insights for one question: one for each document that answers it. `missing` are documents the model omitted
+    even when asked again; the document's own words are used for them."""
 
     question: str
     insights: tuple[Insight, ...]
@@ -84,7 +84,7 @@ class InsightsDrawn:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Which insights are compared, how they were chosen, and how many pairs were not."""
+    """The pairs of insights to compare, how they were selected, and how many pairs were left out."""
 
     pairs: tuple[Pair, ...]
     how: str
@@ -93,7 +93,8 @@ class Paired:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """What came of one block of pairs. `dropped` says of each relation that was proposed and not kept, why."""
+    """The relations found in one block of pairs. `dropped` gives the reason for each relation that was proposed but
+    not kept."""
 
     block: int
     relations: tuple[Relation, ...]
@@ -104,7 +105,7 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class SpineWritten:
-    """The overall theme, the spine that names every document, and which documents are told together."""
+    """The overall theme, the spine that names every document, and the grouping of documents into themes."""
 
     theme: str
     spine: tuple[SpineSentence, ...]
@@ -115,7 +116,7 @@ class SpineWritten:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """The narrative for one audience. `documents` are those whose words it may hold."""
+    """The narrative for one audience. `documents` are those whose text it may contain."""
 
     translation: Translation
     documents: tuple[str, ...] = ()

@@ -1,6 +1,5 @@
-"""Events of earlier versions, read as events of this one. Stored rows are never rewritten: old names and sentences stay in the
-record, covered by its digests, and are translated here whenever one is read. The only module that knows how events were
-stored before."""
+"""Reads events stored by earlier versions as current events. Stored rows are never rewritten, since digests cover
+them: old names and sentences are translated on every read. The only module that knows the old formats."""
 
 from __future__ import annotations
 
@@ -26,18 +25,18 @@ Data = dict[str, Any]
 
 
 def current_kind(stored: str) -> str:
-    """The name of today for a kind as it is stored."""
+    """The current name of a stored kind."""
     return FORMER_KINDS.get(stored, stored)
 
 
 def stored_kinds(*kinds: type | str) -> tuple[str, ...]:
-    """Every name under which events of these kinds may be stored: for queries."""
+    """All names under which events of these kinds may be stored, for queries."""
     names = {kind if isinstance(kind, str) else kind.__name__ for kind in kinds}
     return (*names, *(old for old, new in FORMER_KINDS.items() if new in names))
 
 
 def read_event(stored: str, data: Data, *, texts: Texts | None = None) -> Event:
-    """An event from what was stored. Raises `ValueError` or `KeyError` on what no version has written."""
+    """Decode a stored event. Raises `ValueError` or `KeyError` on data that no version has written."""
     kind = current_kind(stored)
     upgrade = UPGRADES.get(kind)
     return from_json(KINDS[kind], upgrade(dict(data)) if upgrade else data, texts=texts)
@@ -71,7 +70,7 @@ def _gathered(data: Data) -> Data:
 
 
 def _reason(data: Data) -> Fallback | None:
-    """What a sentence such as `money: nothing is left` begins with."""
+    """The reason at the start of a sentence such as `money: nothing is left`."""
     first, colon, _ = data.get("why", "").partition(": ")
     return Fallback(first) if colon and first in set(Fallback) else None
 
@@ -81,7 +80,7 @@ def _without_reason(data: Data, reason: Fallback) -> Data:
 
 
 def _made(data: Data) -> Data:
-    """`insights@model; rules: money` named the model and why rules stood in."""
+    """Translate the old form `insights@model; rules: money`, which named the model and the reason for the fallback."""
     if "fallback" in data or not (reasons := _reasons(data.get("by", ""))):
         return data
     others = [each for each in data["by"].split("; ") if not each.startswith(f"{RULES}: ")]
@@ -94,7 +93,7 @@ def _reasons(by: str) -> list[str]:
 
 
 def _within(field: str) -> Callable[[Data], Data]:
-    """The same where who made it is said of a part; what is said there is for people and stays as it is."""
+    """The same for a maker recorded in a nested field; the text there is for display and stays unchanged."""
 
     def upgrade(data: Data) -> Data:
         reasons = _reasons(data.get(field, {}).get("by", ""))
