@@ -234,6 +234,17 @@ def test_the_readme_fits_on_a_screen_or_two():
     assert len(page("README.md").splitlines()) <= 100
 
 
+def test_every_import_in_the_documents_works():
+    lines = {
+        line.strip()
+        for path in PAGES
+        for line in re.findall(r"^ *from assay[\w.]* import [\w, ]+$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert lines
+    for line in sorted(lines):
+        exec(line, {})
+
+
 def test_every_file_that_the_documents_name_is_there():
     named = {
         (str(path.relative_to(ROOT)), name)
