@@ -1,5 +1,6 @@
-"""Ask a model for a value of some type and get that type: laid out to fit its window, read strictly, asked again with the
-exact error. `choose` does the same for tool calls. What is sent is a pure function of the prompt and the recorded replies.
+"""Ask a model for a typed value. The prompt is built to fit the model's window, the reply is parsed strictly, and an invalid
+reply is retried with its exact error. `choose` does the same for tool calls. Each request is a pure function of the prompt and
+the recorded replies.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 V = TypeVar("V")
-Layout = Callable[[int], Mapping[str, str]]  # what fills the places of a prompt, in at most so many tokens
+Layout = Callable[[int], Mapping[str, str]]  # values of the template's placeholders, within a token budget
 
-AGAIN = 3  # times that a model is told what is wrong with its reply
-NARROWER = 3  # times that a prompt is laid out anew because it did not fit
-SHOWN = 1000  # characters of a faulty reply, and of what is wrong with it
-UNKNOWN = 8192  # tokens of a window that nobody knows
-SHRINK, UNSAID, SMALLEST = 0.88, 4, 256  # 0.88 ** 4 is 0.6: the step where the endpoint does not say what it can take
+AGAIN = 3  # retries in which the model is shown what is wrong with its reply
+NARROWER = 3  # times that a prompt is rebuilt smaller because it did not fit
+SHOWN = 1000  # characters of a faulty reply, and of its error, that are quoted back
+UNKNOWN = 8192  # tokens assumed when the window is unknown
+SHRINK, UNSAID, SMALLEST = 0.88, 4, 256  # 0.88 ** 4 is 0.6: the step when the endpoint does not state its window
 
 
 async def ask(
@@ -45,12 +46,12 @@ async def ask(
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
 ) -> tuple[T, str] | NoReply:
-    """A value of this type and who gave it (`prompt@model`), or why there is none.
+    """A value of type `kind` and its origin (`prompt@model`), or `NoReply` with the reason.
 
     name: the prompt's file
-    check: what is wrong with a value, in words that go back to the model; empty where nothing is
-    schema: takes the place of the type's own JSON schema, to say more than the type can
-    documents: whose words the prompt shows
+    check: returns an error message for the model, or an empty string if the value is valid
+    schema: replaces the type's own JSON schema, to say more than the type can
+    documents: ids of the documents quoted in the prompt
     """
     wanted = form.schema_of(kind) if schema is None else form.standalone_schema(schema)
 
@@ -77,7 +78,7 @@ async def choose(
     documents: Sequence[str] = (),
     max_tokens: int = 1024,
 ) -> tuple[ToolChoice, str] | NoReply:
-    """Which tools to call next: by native calls where the endpoint has them, else by one JSON object."""
+    """Which tools to call next: by native tool calls if the endpoint supports them, else by one JSON object."""
     schema = form.choice_schema(tools)
 
     def frame(seat: RoleModel) -> _Frame:
@@ -102,7 +103,7 @@ def _form_of(seat: RoleModel) -> Form:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """How a model is asked to keep to a form: what is said about it, and what the endpoint is told."""
+    """How a reply's form is requested: the text added to the prompt, and the parameters sent to the endpoint."""
 
     words: str
     form: Form
@@ -116,7 +117,7 @@ class _Question(Generic[V]):
     name: str
     build_prompt: Layout
     frame: Callable[[RoleModel], _Frame]
-    value: Callable[[ModelReplied, RoleModel], V]  # raises Unreadable
+    value: Callable[[ModelReplied, RoleModel], V]  # raises UnreadableReply
     check: Callable[[V], str]
     documents: tuple[str, ...]
     max_tokens: int
@@ -124,7 +125,7 @@ class _Question(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A reply that could not be used, and what was wrong with it."""
+    """A reply that could not be used, and its error."""
 
     reply: str
     error: str
@@ -132,7 +133,7 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Talk(Generic[V]):
-    """One conversation with one model, as far as it has come."""
+    """One conversation with one model: the question and the faulty replies so far."""
 
     question: _Question[V]
     seated: ConnectedModel
@@ -141,7 +142,7 @@ class _Talk(Generic[V]):
     faults: tuple[_Fault, ...] = ()
 
     def window(self, rung: int) -> int:
-        """The window on a ladder of sizes. A replay, which cannot ask the endpoint what it took, looks on every rung."""
+        """The window at a rung of a ladder of sizes. A replay cannot ask the endpoint for its limit, so it tries every rung."""
         return int((self.seated.seat.window or UNKNOWN) * SHRINK**rung)
 
 
@@ -157,7 +158,7 @@ async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, 
 
 
 def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[ConnectedModel]) -> int:
-    """The last seat that has a recorded reply to this: those before it had failed, and are not asked again."""
+    """The index of the last model with a recorded reply to this question. Those before it failed, and are not asked again."""
     for place in range(len(seats) - 1, 0, -1):
         talk = _Talk(question, seats[place], meter.temperature, question.max_tokens)
         prompt = _prompt(talk, meter.narrowed.get(seats[place].seat.model, 0))
@@ -184,14 +185,14 @@ async def _converse(meter: Meter, seated: ConnectedModel, question: _Question[V]
         most = talk.max_tokens
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
-            most *= 1 if seated.seat.small else 2  # a small one goes round in circles, for as long as it may
+            most *= 1 if seated.seat.small else 2  # a small model tends to repeat itself until the limit
         fault = _Fault(_cut(tool_calls.written(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
     return NoReply(Fallback.unusable, wrong)
 
 
 async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
-    """The reply to the talk so far, laid out smaller as often as that may help."""
+    """The reply to the conversation so far. The prompt is rebuilt smaller up to `NARROWER` times if it does not fit."""
     question, seat = talk.question, talk.seated.seat
     rung = most = meter.narrowed.get(seat.model, 0)
     for _ in range(1 + NARROWER):
@@ -223,7 +224,7 @@ def _rung_below(talk: _Talk[Any], rung: int, stated: int | None) -> int:
 
 
 def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> ModelReplied | None:
-    """The reply that was recorded when the same was laid out smaller: the only one there is when a run is replayed."""
+    """The reply recorded for a smaller form of the same prompt: in a replay, the only one that exists."""
     while talk.window(rung := rung + 1) >= SMALLEST:
         prompt = _prompt(talk, rung)
         known = meter.recalled(request_digest(talk.question.role, talk.question.name, prompt)) if prompt else None
@@ -233,7 +234,7 @@ def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> ModelReplie
 
 
 def _prompt(talk: _Talk[Any], rung: int) -> Prompt | None:
-    """What is sent, laid out for a window of this rung; None where it has no room."""
+    """The prompt built for the window at this rung; None if it does not fit."""
     window = talk.window(rung)
     for faults in (talk.faults, talk.faults[-1:]):
         bare = _assembled(talk, *prompts.parted(prompts.template(talk.question.name)), faults, window)

@@ -1,6 +1,6 @@
-"""What can this endpoint do? Three tiny requests find out whether it calls tools, keeps to a schema and writes JSON.
+"""Probes an endpoint with three small requests: does it call tools, follow a schema, write JSON?
 
-What an endpoint accepts and what it obeys are two things, so only a reply that could not have come otherwise counts.
+An endpoint may accept a parameter and ignore it, so only a reply that could not have come about otherwise counts.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from assay.core.errors import Late, ModelError
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
 
 DEFAULT_WINDOW = 8192
-SHORT, PATIENT = 60, 1500  # tokens of a reply; the second for models that think before they speak
+SHORT, PATIENT = 60, 1500  # tokens of a reply; the second for models that reason before they answer
 ASKING_WINDOW = 5.0  # seconds at most
 
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What was found. `window` is in tokens, prompt and reply together; `note` says what was assumed or refused.
+    """The result of a probe. `window` is in tokens, prompt and reply together; `note` says what was assumed or refused.
 
-    `sure` is False where the endpoint was too slow to tell: safe to go by, and worth finding out again another time.
+    `sure` is False if the endpoint was too slow to tell: the result is safe to use, but should be probed again later.
     """
 
     tools: bool
@@ -36,12 +36,12 @@ class Capability:
 
 @runtime_checkable
 class KnowsWindow(Protocol):
-    """A model that may know how much it can read."""
+    """A model that may know its context window."""
 
     async def window(self, seconds: float) -> int | None: ...
 
 
-# The words ask for something else than the form, so keeping to the form is the endpoint's doing and not the model's.
+# The prompt asks for something other than the schema, so a reply that follows the schema shows that the endpoint enforces it.
 _COLOURS = ("amber", "teal")
 _SCHEMA = Prompt(
     messages=(Message("user", "Is snow white? Answer with one word, yes or no."),),
@@ -54,7 +54,7 @@ _SCHEMA = Prompt(
     },
     max_tokens=SHORT,
 )
-# Some endpoints refuse JSON mode where the word does not occur.
+# Some endpoints refuse JSON mode if the prompt does not contain the word "JSON".
 _JSON = Prompt(
     messages=(Message("user", "Greet the sea in three words. (Format: JSON)"),), form="json", max_tokens=SHORT
 )
@@ -78,7 +78,7 @@ _PLAIN = Prompt(messages=(Message("user", "Say yes."),), max_tokens=SHORT)
 
 
 async def probe(llm: LLM, seconds: float) -> Capability:
-    """What the model behind `llm` can do. ModelError where nobody answers: then nothing was found out."""
+    """The capabilities of the model behind `llm`. Raises ModelError if the endpoint does not answer."""
     late: list[str] = []
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
@@ -90,7 +90,7 @@ async def probe(llm: LLM, seconds: float) -> Capability:
         ("tool calls", _TOOLS, calls_tools),
     )
     for place, (what, prompt, kept_to) in enumerate(tried):
-        share = (end - clock()) / (len(tried) - place + 0.5)  # what is left over is for asking whether anybody is there
+        share = (end - clock()) / (len(tried) - place + 0.5)  # the rest is for a final plain request
         try:
             kept[what] = kept_to(await _patiently(llm, prompt, share))
         except Late as error:
@@ -100,7 +100,7 @@ async def probe(llm: LLM, seconds: float) -> Capability:
                 raise
             notes.append(f"{what}: {error}")
         except ModelError as error:
-            # Refused, or out of order altogether? A plain request tells; its own error is the one to show.
+            # Refused, or out of order altogether? A plain request tells, and raises the error worth showing.
             await llm.complete(_PLAIN, end - clock())
             kept[what] = False
             notes.append(f"{what}: {error}")
@@ -123,7 +123,7 @@ def follows_schema(reply: Reply) -> bool:
 
 
 def follows_json_mode(reply: Reply) -> bool:
-    """Whether the reply is a JSON object and nothing else; one that was cut off began as one."""
+    """Whether the reply is a JSON object and nothing else. A truncated reply counts if it begins as one."""
     cut = reply.finish == "length" and reply.text.lstrip().startswith("{")
     return cut or _object(reply.text) is not None
 
@@ -134,7 +134,7 @@ def calls_tools(reply: Reply) -> bool:
 
 
 def describe_capability(capability: Capability) -> list[str]:
-    """What was found and what it means, a line each."""
+    """The capabilities and their consequences, one line each."""
     if capability.tools:
         deciding = "Tool calls: yes. The model calls tools the way its endpoint offers."
     else:
@@ -153,7 +153,7 @@ def describe_capability(capability: Capability) -> list[str]:
 
 
 async def _patiently(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
-    """A reply with something in it. A model that thinks first may have used up a short reply with thinking."""
+    """A non-empty reply. A model that reasons first may use up a short reply on reasoning, so a longer one is tried next."""
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
     reply = await llm.complete(prompt, seconds)

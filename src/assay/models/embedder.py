@@ -1,4 +1,4 @@
-"""The seam to an embedder, and the endpoint that speaks `/v1/embeddings`. The bundled one is in `minilm.py`."""
+"""The embedder protocol, and the client of endpoints that speak `/v1/embeddings`. The bundled one is in `local/minilm.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.models.wire.http import TOO_LARGE, EndpointClient, EndpointNames, Res
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors (float32). `name` changes whenever the same text would get another vector."""
+    """Texts to unit vectors (float32). `name` changes whenever the same text would get a different vector."""
 
     @property
     def name(self) -> str: ...
@@ -27,7 +27,7 @@ class Embedder(Protocol):
 
     @property
     def window(self) -> int:
-        """How many tokens of a text are read; what comes after is ignored."""
+        """How many tokens of a text are embedded; the rest is ignored."""
         ...
 
     def tokens(self, text: str) -> int: ...
@@ -37,18 +37,18 @@ class Embedder(Protocol):
     async def queries(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
-BLANK = "."  # sent in place of a text without words, which many endpoints refuse
-LARGEST = 64_000_000  # bytes of a reply: a batch of the longest vectors there are, in figures
+BLANK = "."  # sent in place of an empty text, which many endpoints refuse
+LARGEST = 64_000_000  # bytes of a reply: a batch of the longest vectors in use, as decimal text
 NAMES = EndpointNames("embedding", url="embedder", key="embedder_api_key", model="embedder_model")
 
 
 @dataclass(eq=False)
 class EndpointEmbedder:
-    """Any endpoint that speaks `/v1/embeddings`. The key is in no error and no repr.
+    """Any endpoint that speaks `/v1/embeddings`. The key never appears in errors or in the repr.
 
-    url: the address up to `/v1`; the full one, ending in `/embeddings`, does as well
-    dimensions: asked of the endpoint where its model can shorten its vectors
-    deadline: seconds that one batch may take, its retries and the waiting between them included
+    url: the base address up to `/v1`, or the full one that ends in `/embeddings`
+    dimensions: requested from the endpoint if its model can shorten its vectors
+    deadline: seconds for one batch, including retries and waits
     """
 
     url: str = field(repr=False)
@@ -77,19 +77,19 @@ class EndpointEmbedder:
 
     @property
     def name(self) -> str:
-        # The address is left out: a model that moves to another port is still the same model.
+        # The address is not part of the name: a model that moves to another port is the same model.
         asked = f"/{self.dimensions}" if self.dimensions else ""
         return f"endpoint/{self.model}{asked}/{self.query_prefix!r}/{self.passage_prefix!r}"
 
     @property
     def dim(self) -> int:
-        """Known from the first reply. Asked for before that, one short text is embedded, and this call waits for it."""
+        """Known from the first reply. Before that, this call embeds one short text and waits for it."""
         if self._seen_dim is None:
             self._seen_dim = self.dimensions or _in_a_thread(lambda: asyncio.run(_probe(replace(self))))
         return self._seen_dim
 
     def tokens(self, text: str) -> int:
-        """An estimate: the bundled model's word pieces. Nobody can ask an endpoint how it counts."""
+        """An estimate by the bundled model's tokenizer: endpoints do not say how they count."""
         return self.count([text])[0]
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -119,7 +119,7 @@ class EndpointEmbedder:
                         [len(text) for text in texts], self.batch_texts, self.batch_characters
                     )
                 ]
-        except* (ModelError, UserError) as failed:  # the first says enough; the others were stopped
+        except* (ModelError, UserError) as failed:  # the first error suffices; the other batches were cancelled
             raise failed.exceptions[0] from None
         return np.concatenate([task.result() for task in tasks])
 
@@ -133,7 +133,7 @@ class EndpointEmbedder:
             raise self._client.refused(reply)
         try:
             vectors = parse_vectors(reply.json(), len(texts))
-        except ValueError as error:  # also JSON that is none
+        except ValueError as error:  # includes invalid JSON
             raise self._client.error(f"did not answer as /v1/embeddings does: {error}", reply.text) from None
         if self._seen_dim is None:
             self._seen_dim = vectors.shape[1]
@@ -150,7 +150,7 @@ class EndpointEmbedder:
         return await self._client.post(body, self.deadline)
 
     def _loops_gate(self) -> asyncio.Semaphore:
-        # A semaphore belongs to an event loop. A command line that runs one loop after another gets one for each.
+        # A semaphore belongs to one event loop. A command line that runs several loops in turn gets one for each.
         loop = asyncio.get_running_loop()
         if self._gate is None or self._gate[0] is not loop:
             self._gate = (loop, asyncio.Semaphore(self.at_once))
@@ -161,7 +161,7 @@ class EndpointEmbedder:
 
 
 def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[tuple[int, int]]:
-    """Consecutive spans of at most `most` texts and `characters` characters; a longer text goes alone."""
+    """Consecutive spans of at most `most` texts and `characters` characters; a longer text gets a span of its own."""
     start = held = 0
     for place, length in enumerate(lengths):
         if place > start and (place - start >= most or held + length > characters):
@@ -173,7 +173,7 @@ def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[
 
 
 def parse_vectors(reply: object, expected: int) -> np.ndarray:
-    """Unit vectors in the order asked for. ValueError says what is wrong with the reply."""
+    """Unit vectors in request order. ValueError says what is wrong with the reply."""
     data = reply.get("data") if isinstance(reply, Mapping) else None
     if not isinstance(data, list) or not all(isinstance(item, Mapping) for item in data):
         raise ValueError("there is no list called `data`")
@@ -215,7 +215,7 @@ async def _probe(embedder: EndpointEmbedder) -> int:
 
 
 def _in_a_thread(work: Callable[[], int]) -> int:
-    """Run to the end in a thread of its own, because this one may have an event loop running."""
+    """Run `work` to completion in a new thread, because this thread may have a running event loop."""
     outcome: list[int | BaseException] = []
 
     def attempt() -> None:

@@ -1,4 +1,4 @@
-"""Which embedder, which reranker and which language models the settings name."""
+"""Creates the embedder, the reranker and the language models that the settings name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_endpoint(value: str) -> bool:
 
 
 def remote_hosts(value: str, proxy: str = "") -> list[str]:
-    """The machines that text would be sent to or through under this setting, this one left out."""
+    """The hosts, except this machine, that text would be sent to or through under this setting."""
     if not is_endpoint(value):
         return []
     hosts = [urlsplit(address).hostname or address for address in (value, proxy) if address]
@@ -32,7 +32,7 @@ def remote_hosts(value: str, proxy: str = "") -> list[str]:
 
 
 def _here(host: str) -> bool:
-    """Whether a host is this machine, whatever its name looks like."""
+    """Whether a host is this machine, under any of its names."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -40,7 +40,7 @@ def _here(host: str) -> bool:
 
 
 def embedder_for(settings: Settings) -> Embedder:
-    """The bundled model, a folder with a model, or an endpoint."""
+    """The embedder of the settings: the bundled model, a model folder, or an endpoint."""
     chosen = settings.embedder
     if chosen == BUNDLED:
         from assay.models.local.minilm import MiniLM
@@ -74,12 +74,12 @@ def embedder_for(settings: Settings) -> Embedder:
 
 
 def embedder_languages(settings: Settings) -> Sequence[str]:
-    """The languages that the embedder was trained on; empty when nobody can say."""
+    """The languages that the embedder was trained on; empty if unknown."""
     return ("en",) if settings.embedder == BUNDLED else ()
 
 
 def reranker_for(settings: Settings, embedder: Embedder) -> Reranker | None:
-    """None, late interaction over the bundled model, a cross-encoder in a folder, or an endpoint."""
+    """The reranker of the settings: None, late interaction over the bundled model, a cross-encoder folder, or an endpoint."""
     chosen = settings.reranker
     if chosen == "none":
         return None
@@ -117,12 +117,12 @@ PROVIDERS = frozenset(
 
 
 def has_model(settings: Settings) -> bool:
-    """Whether there is a language model to ask."""
+    """Whether a language model is configured."""
     return bool(settings.llm_model) and settings.llm_model != NO_MODEL
 
 
 def models_by_role(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
-    """The models of each role by name: its own or the general one, then the fallback."""
+    """The model names of each role: its own or the general one, then the fallback."""
     if not has_model(settings):
         return {}
     return {
@@ -138,13 +138,14 @@ def models_by_role(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
 
 
 def is_provider(settings: Settings, name: str) -> bool:
-    """Whether a model is named as pydantic-ai names them, and not as the endpoint does. Names of local servers have colons
-    too (`llama3:8b`), so where there is an endpoint only the well-known providers count."""
+    """Whether a name is a pydantic-ai name (`provider:model`) rather than an endpoint's. Names at local servers contain colons
+    too (`llama3:8b`), so if an endpoint is configured only the well-known providers count.
+    """
     return ":" in name and (not settings.llm_base_url or name.partition(":")[0] in PROVIDERS)
 
 
 def llm_for(settings: Settings, name: str) -> LLM:
-    """The model of this name: at the endpoint, or at a provider."""
+    """The model of this name, at the endpoint or at a provider."""
     if is_provider(settings, name):
         from assay.models.wire.provider import ProviderModel
 
@@ -161,7 +162,7 @@ def llm_for(settings: Settings, name: str) -> LLM:
 
 
 def model_hosts(settings: Settings) -> list[str]:
-    """The machines, or the providers, that questions and passages would be sent to, this machine left out."""
+    """The hosts or providers, except this machine, that questions and passages would be sent to."""
     names = {name for named in models_by_role(settings).values() for name in named}
     providers = sorted({name.partition(":")[0] for name in names if is_provider(settings, name)} - {"test"})
     at_endpoint = any(not is_provider(settings, name) for name in names)
@@ -169,6 +170,6 @@ def model_hosts(settings: Settings) -> list[str]:
 
 
 def reached(settings: Settings, *, model: bool = True) -> list[str]:
-    """The machines, or the providers, that words would be sent to under these settings, this machine left out."""
+    """The hosts or providers, except this machine, that any text would be sent to under these settings."""
     own = [*remote_hosts(settings.embedder, settings.proxy), *remote_hosts(settings.reranker, settings.proxy)]
     return list(dict.fromkeys([*own, *(model_hosts(settings) if model else ())]))

@@ -1,6 +1,6 @@
-"""The seam to a language model: a prompt goes out, a reply comes back. Plain values; who speaks HTTP is elsewhere.
+"""The language model protocol and its values: prompt, reply, tool call. The HTTP clients are in `wire/`.
 
-Nothing calls an `LLM` but `meter.py`, which reserves before, records and settles after.
+Only `meter.py` calls an `LLM`: it reserves before the request, and settles and records after it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from assay.core.types import Usage
 
 
 class Role(StrEnum):
-    """What a model is asked for. Each may have a model of its own."""
+    """What a model is used for. Each role may have its own model."""
 
     route = "route"
     plan = "plan"
@@ -33,7 +33,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model is told of it; `parameters` is a JSON schema."""
+    """A tool as described to a model; `parameters` is a JSON schema."""
 
     name: str
     about: str
@@ -42,10 +42,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is shown, and the form its reply must have.
+    """The messages for a model, and the required form of its reply.
 
-    `form` is how the endpoint is asked to keep to it: `schema` constrains the reply to `schema`, `json` asks for some JSON
-    object, `text` for nothing. In all three cases the words of the prompt say what is wanted.
+    `form` is how the endpoint enforces it: `schema` constrains the reply to `schema`, `json` to any JSON object, `text` not at
+    all. In all three cases the text of the prompt states what is wanted.
     """
 
     messages: tuple[Message, ...]
@@ -58,7 +58,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model wrote it: `arguments` is JSON, or should be."""
+    """A tool call as the model wrote it: `arguments` should be JSON, but is unchecked."""
 
     id: str
     name: str
@@ -67,7 +67,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `finish` is `stop`, `length`, `tool_calls`, `content_filter` or whatever the endpoint says."""
+    """A model's reply. `finish` is `stop`, `length`, `tool_calls`, `content_filter` or another value of the endpoint."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -77,12 +77,13 @@ class Reply:
 
 
 class LLM(Protocol):
-    """A model somewhere. It retries what is worth retrying until `seconds` have passed, then raises `ModelError`, always
-    within those seconds. A prompt that is too long for the model raises `TooLong`."""
+    """A language model. It retries transient failures and raises `ModelError` within `seconds` at the latest. A prompt that is
+    too long for the model raises `TooLong`.
+    """
 
     @property
     def name(self) -> str:
-        """What events, prices and people call it."""
+        """The name used in events, prices and messages."""
         ...
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply: ...

@@ -1,6 +1,6 @@
-"""The one way out to a model: a reply that is recorded is used again; else reserve, ask, settle, record. In that order.
+"""The only path to a model. A recorded reply is reused; otherwise reserve, send, settle, record, in that order.
 
-Running out of calls, tokens, money or time is an outcome (`No`). An endpoint that fails is a `ModelError`.
+Exhausted calls, tokens, money or time are an outcome (`NoReply`). An endpoint failure is a `ModelError`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from assay.store.runs import budgets
 from assay.store.runs.budgets import SpendingReservation
 
 GRACE = 1.0  # seconds beyond the deadline that a model may take to notice it
-TOO_SHORT = 0.25  # seconds in which nothing can be asked any more
-LONGEST = LARGEST + 1  # characters that are kept: enough to see that a reply is too long
-HUGE = 100_000_000  # tokens; an endpoint that claims more has not counted
+TOO_SHORT = 0.25  # seconds; with less time left, no request is sent
+LONGEST = LARGEST + 1  # characters of a reply that are kept: enough to see that it is too long
+HUGE = 100_000_000  # tokens; a larger reported count is not believed
 
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """No reply, and no error either: an outcome that the loop deals with."""
+    """No reply, but not an error: an outcome that the loop handles."""
 
     why: Fallback
     detail: str
@@ -45,33 +45,34 @@ class ConnectedModel:
 
 
 class Ledger(Protocol):
-    """Where requests are paid for."""
+    """The budget that requests are charged to."""
 
     def reserve(
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
     ) -> SpendingReservation | NoReply:
-        """A place for a request of so many tokens and a reply of at most so many, in so many seconds; or, in words, the
-        ceiling that it would pass."""
+        """Reserve `tokens` for a request and `max_tokens` for its reply, within `seconds`. NoReply names the limit that it
+        would exceed.
+        """
         ...
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
-        """What it took, with the money that it cost."""
+        """Replace the reservation by the actual usage. Returns the usage with its cost."""
         ...
 
     def release(self, id: int) -> None:
-        """The request never left, or was turned away unread."""
+        """Return the reservation: the request was never sent, or was rejected unread."""
         ...
 
 
 class ConcurrencyLimit:
-    """At most `limit` requests at once. Several meters may share one; each event loop has a queue of its own."""
+    """At most `limit` concurrent requests. Several meters may share one; each event loop has its own queue."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def enter(self, seconds: float) -> bool:
-        """Waits for a turn; False when none comes in time."""
+        """Wait for a slot; False if none becomes free in time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._queue().acquire()
@@ -99,21 +100,21 @@ class _Request:
 
 @dataclass(eq=False)
 class Meter:
-    """What one run asks of models.
+    """The model requests of one run.
 
-    A reservation is given back only when the request was turned away unread. Whatever else goes wrong, a failure, Ctrl-C or
-    the end of the process, it stays and counts at what was reserved: somebody may have been paid.
+    A reservation is released only if the request was rejected unread. After any other failure, Ctrl-C or the end of the
+    process, it stays and counts in full: the request may have been billed.
     """
 
-    seats: Mapping[Role, tuple[ConnectedModel, ...]]  # the first is the role's model, the others its fallbacks
-    record: Callable[[ModelReplied], None]  # on disk when it returns
-    recalled: Callable[[str], ModelReplied | None]  # a recorded reply, by the digest of its request
+    seats: Mapping[Role, tuple[ConnectedModel, ...]]  # the role's model first, then its fallbacks
+    record: Callable[[ModelReplied], None]  # durable when it returns
+    recalled: Callable[[str], ModelReplied | None]  # a recorded reply by its request digest
     book: Ledger
     seconds: Callable[[Role], float] = lambda _: 900.0  # active seconds left for this role
-    timeout: float = 120.0  # seconds for one request
+    timeout: float = 120.0  # seconds per request
     gate: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(4))
     temperature: float = 0.0
-    hide: Callable[[str], str] = lambda words: words  # takes keys and passwords out of what comes back
+    hide: Callable[[str], str] = lambda words: words  # removes keys and passwords from replies
     clock: Callable[[], float] = lambda: asyncio.get_running_loop().time()
     _flying: dict[str, asyncio.Future[ModelReplied | NoReply]] = field(default_factory=dict, init=False, repr=False)
     narrowed: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # models whose window proved smaller
@@ -127,9 +128,9 @@ class Meter:
         documents: tuple[str, ...] = (),
         tokens: int = 0,
     ) -> ModelReplied | NoReply:
-        """The reply to a prompt: the recorded one, or that of the same request in flight, or a new one.
+        """The reply to a prompt: the recorded one, that of an identical request in flight, or a new one.
 
-        tokens: of the prompt, where the caller has estimated them already
+        tokens: of the prompt, if the caller has estimated them already
         """
         digest = request_digest(role, name, prompt)
         while True:
@@ -142,13 +143,13 @@ class Meter:
                 return flying.result()
 
     async def _lead(self, request: _Request) -> ModelReplied | NoReply:
-        """Asks, and lets whoever asks the same meanwhile have the reply. When it is cancelled, one of them asks anew."""
+        """Send the request and share the reply with identical concurrent ones. If this is cancelled, one of them sends it."""
         flying = self._flying[request.digest] = asyncio.get_running_loop().create_future()
         try:
             result = await self._send(request)
         except Exception as error:
             flying.set_exception(error)
-            flying.exception()  # seen: there may be nobody who waits for it
+            flying.exception()  # mark as retrieved: no other task may be waiting for it
             raise
         else:
             flying.set_result(result)
@@ -207,7 +208,7 @@ NO_SECONDS = NoReply(Fallback.time, "the seconds of models' time that one person
 
 
 def request_digest(role: Role, name: str, prompt: Prompt) -> str:
-    """The digest by which a reply is found again. Which model it went to is not part of it."""
+    """The key of a recorded reply. The model is not part of it."""
     return digest(dumps([role.value, name, to_json(prompt)]))
 
 
@@ -220,8 +221,7 @@ async def _in_time(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
 
 
 def _writable(reply: Reply, hide: Callable[[str], str]) -> Reply:
-    """The reply without what is secret, without halves of characters, which could not be written down, and no longer than
-    anyone would read it."""
+    """The reply without secrets and without lone surrogates, which cannot be stored, truncated to `LONGEST` characters."""
 
     def whole(words: str) -> str:
         words = hide(words)
@@ -232,7 +232,7 @@ def _writable(reply: Reply, hide: Callable[[str], str]) -> Reply:
 
 
 def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
-    """What the endpoint says it took; estimated where it says nothing that can be true."""
+    """The usage that the endpoint reports; estimated if the report is missing or implausible."""
     said = reply.usage
     written = "".join((reply.text, *(call.name + call.arguments for call in reply.calls)))
     return Usage(
@@ -245,14 +245,14 @@ def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class StoreLedger:
-    """The budget of a person and a run, in the workspace's state. A model without a price counts by its tokens alone."""
+    """The budget of a person and a run, in the workspace's state. A model without a price is charged by tokens alone."""
 
     store: Store
     who: str
     run: str
     ceilings: budgets.Ceilings
-    day: Callable[[], str]  # a long run may see several
-    price: Callable[[str, int, int], float | None]  # USD for a model and so many tokens in and out
+    day: Callable[[], str]  # a function, because a run may span several days
+    price: Callable[[str, int, int], float | None]  # USD for a model and its tokens in and out
 
     def reserve(
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
@@ -275,7 +275,7 @@ class StoreLedger:
         budgets.release(self.store, id)
 
     def set_aside(self, model: str, tokens: int, max_tokens: int) -> bool:
-        """Keep the price of the final draft; False where there is not even that much."""
+        """Reserve the price of the final draft; False if the budget does not cover it."""
         money = self.price(model, tokens, max_tokens) or 0.0
         return budgets.reserve_for_draft(
             self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day()
@@ -284,7 +284,7 @@ class StoreLedger:
 
 @dataclass(frozen=True, slots=True)
 class FreeLedger:
-    """No ceilings, nothing kept: for tests, and for a model that costs nothing."""
+    """No limits and no records: for tests, and for free models."""
 
     def reserve(
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float

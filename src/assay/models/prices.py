@@ -1,6 +1,6 @@
-"""What a request costs, in US dollars: by the prices a person has set, else by the list that `genai-prices` carries.
+"""The price of a request in US dollars: from the configured prices, else from the list in `genai-prices`.
 
-Nothing is fetched: the list is the one inside the installed package, and its updater is never started.
+Nothing is fetched: the list is the one in the installed package, and its updater is never started.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MILLION = 1_000_000
 
 
 def parse_prices(words: str) -> dict[str, tuple[float, float]]:
-    """The setting `llm_prices`: `qwen=0/0, my-model=0.5/1.5`, dollars per million tokens in and out."""
+    """Parses the setting `llm_prices`: `qwen=0/0, my-model=0.5/1.5`, dollars per million tokens in and out."""
     found: dict[str, tuple[float, float]] = {}
     for entry in filter(str.strip, re.split(r"[,;\n]", words)):
         name, equals, told = entry.rpartition("=")
@@ -33,7 +33,7 @@ def parse_prices(words: str) -> dict[str, tuple[float, float]]:
 
 
 def price_of(model: str, usage: Usage, own: Prices) -> float | None:
-    """What `usage` cost at `model`; None where nobody knows its price. A person's own price comes first."""
+    """What `usage` cost at `model`; None if its price is unknown. Configured prices take precedence."""
     price = own.get(model) or own.get(model.partition(":")[2])
     if price is not None:
         return (usage.tokens_in * price[0] + usage.tokens_out * price[1]) / MILLION
@@ -41,7 +41,7 @@ def price_of(model: str, usage: Usage, own: Prices) -> float | None:
 
 
 def ceiling(model: str, tokens_in: int, max_tokens: int, own: Prices) -> float | None:
-    """The most that a request can cost: all its prompt, and a reply as long as it may be."""
+    """The maximum cost of a request: its whole prompt and a reply of maximum length."""
     return price_of(model, Usage(tokens_in=tokens_in, tokens_out=max_tokens), own)
 
 
@@ -52,13 +52,13 @@ def _listed(model: str, usage: Usage) -> float | None:
     for provider, name in _readings(model):
         try:
             return float(genai_prices.calc_price(spent, name, provider_id=provider).total_price)
-        except (LookupError, ValueError):  # not in the list; or in it without a price for text
+        except (LookupError, ValueError):  # not in the list, or listed without a price for text
             continue
     return None
 
 
 def _readings(model: str) -> Iterator[tuple[str | None, str]]:
-    """A name as it stands, and as `provider:model` or `provider/model`."""
+    """A name as given, and split as `provider:model` or `provider/model`."""
     yield None, model
     for mark in (":", "/"):
         provider, found, name = model.partition(mark)

@@ -1,6 +1,6 @@
-"""The seam to a reranker, and what fills it: a second, closer look at the first few hits of a fused list.
+"""The reranker protocol and its implementations: they re-score the first hits of a fused list.
 
-None is needed: the default ranking has no reranker, and docs/decisions/0003-ranking.md says why. Models load when first used.
+The default ranking has no reranker; docs/decisions/0003-ranking.md says why. Models are loaded on first use.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="r
 
 class Reranker(Protocol):
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """The same hits, best first. Those looked at come first and carry the score `rerank`; the rest keep their order."""
+        """The same hits, best first. Reranked hits come first and have the score `rerank`; the rest keep their order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LateInteraction:
-    """ColBERT-style MaxSim over the bundled model: every word of the query looks for its nearest word in the passage.
+    """ColBERT-style MaxSim over the bundled model: each query token is matched with its nearest passage token.
 
-    The model was not trained for it, so the words only correct the fused score; they do not replace it.
+    The model was not trained for it, so MaxSim only adjusts the fused score; it does not replace it.
 
-    weight: how many of its own spreads the fused score may be moved by one spread of MaxSim
+    weight: how many standard deviations of the fused score one standard deviation of MaxSim may move it by
     """
 
     depth: int = 30
@@ -80,9 +80,9 @@ class CrossEncoder:
 class EndpointReranker:
     """Any endpoint that speaks `/rerank`, as Cohere, Jina, vLLM and text-embeddings-inference do. The key is in no error.
 
-    url: the address with or without `/rerank` at its end
-    model: empty for a server of one model, which is then asked in text-embeddings-inference's words (`texts`)
-    deadline: seconds that one request may take, its retries and the waiting between them included
+    url: the address with or without a final `/rerank`
+    model: empty for a server with one model, which then gets the fields of text-embeddings-inference (`texts`)
+    deadline: seconds for one request, including retries and waits
     """
 
     url: str = field(repr=False)
@@ -108,19 +108,19 @@ class EndpointReranker:
     async def _scores(self, client: EndpointClient, query: str, texts: list[str]) -> list[float]:
         asked = {"model": self.model, "documents": texts, "top_n": len(texts)} if self.model else {"texts": texts}
         reply = await client.post({"query": query, **asked}, self.deadline)
-        if reply.status == TOO_LARGE and len(texts) > 1:  # each pair is scored by itself, so halves agree
+        if reply.status == TOO_LARGE and len(texts) > 1:  # pairs are scored independently, so halves can be merged
             half = len(texts) // 2
             return [score for part in (texts[:half], texts[half:]) for score in await self._scores(client, query, part)]
         if reply.status != 200:
             raise client.refused(reply)
         try:
             return parse_scores(reply.json(), len(texts))
-        except ValueError as error:  # also JSON that is none
+        except ValueError as error:  # includes invalid JSON
             raise client.error(f"did not answer as /rerank does: {error}", reply.text) from None
 
 
 def parse_scores(reply: object, expected: int) -> list[float]:
-    """A score for each text, in the order they were sent. ValueError says what is wrong with the reply."""
+    """One score per text, in request order. ValueError says what is wrong with the reply."""
     listed = reply if isinstance(reply, list) else None
     if isinstance(reply, Mapping):
         listed = next((reply[key] for key in ("results", "data") if isinstance(reply.get(key), list)), None)
@@ -147,23 +147,23 @@ def _score(item: Any) -> tuple[int, float]:
 
 
 def reading(hit: Hit) -> str:
-    """What a reranker reads: whose passage it is, and its words."""
+    """The text given to a reranker: the document's title and the passage's text."""
     return f"{hit.title}\n{hit.passage.text}" if hit.title else hit.passage.text
 
 
 def max_sim(query: np.ndarray, passage: np.ndarray) -> float:
-    """The mean, over the query's tokens, of the likeness to the nearest token of the passage; rows are unit vectors."""
+    """The mean, over the query's tokens, of the cosine to the nearest token of the passage; rows are unit vectors."""
     return float((query @ passage.T).max(axis=1).mean()) if len(query) and len(passage) else 0.0
 
 
 def corrected(scores: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
-    """Scores moved by a second opinion that is measured on another scale: spread for spread."""
+    """Scores adjusted by a second score on another scale; both are normalised by their standard deviation."""
     spread = float(second.std())
     return scores + weight * float(scores.std()) * (second - second.mean()) / spread if spread > 1e-9 else scores
 
 
 def order_by_score(hits: Sequence[Hit], scores: Sequence[float] | np.ndarray) -> list[Hit]:
-    """The first len(scores) hits by score, then the others as they were. Equal scores keep their order."""
+    """The first len(scores) hits by score, then the others unchanged. Equal scores keep their order."""
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
     first = [replace(hits[place], scores={**hits[place].scores, "rerank": float(scores[place])}) for place in order]
     return [*first, *hits[len(scores) :]]

@@ -1,4 +1,4 @@
-"""How many tokens a text may have, guessed on the high side: what is reserved and laid out by it is seldom too little."""
+"""Estimates the number of tokens of a text, on the high side, so that reservations and prompt budgets seldom fall short."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import lru_cache
 
 from assay.models.llm import Prompt
 
-# Words, capitals and figures are cut differently by every tokenizer; these are near the worst of the common ones. A piece
-# has an end, so that the costs of pieces can be remembered: nearly all of a text is a few thousand of them.
+# Every tokenizer splits words, capitals and digits differently; these costs are near the worst of the common ones. The length
+# of a piece is bounded, so that its cost can be cached: nearly all of a text consists of a few thousand distinct pieces.
 _PIECES = re.compile(r"[a-z]{1,64}|[A-Z]{1,64}|[0-9]{1,64}|[!-/:-@\[-`{-~]{1,2}|\s{2,64}|\n")
 _LOWER, _CAPITALS, _BEYOND_ASCII = 4.5, 2.25, 0.45
-_MESSAGE = 6  # the marks around a message
-_FRAME = 16  # what a template puts before and after
-_OFTEN = 4000  # characters of a text whose estimate is remembered: prompts and passages are counted again and again
+_MESSAGE = 6  # the delimiters of a message
+_FRAME = 16  # the prefix and suffix of a chat template
+_OFTEN = 4000  # characters; estimates of shorter texts are cached, because prompts and passages are counted repeatedly
 
 
 def estimate_tokens(text: str) -> int:
-    """A pure guess at the tokens of a text, rather over than under."""
+    """The estimated tokens of a text, rather too many than too few. Pure."""
     return _remembered(text) if len(text) <= _OFTEN else _estimated(text)
 
 
@@ -46,8 +46,8 @@ def _cost(piece: str) -> float:
 
 
 def fit_to_tokens(text: str, room: int) -> str:
-    """The beginning of a text that fits into `room` tokens, with a sign where it was cut."""
-    reach = max(4 * room, 64)  # a long document is not counted to its end to find its beginning
+    """The longest prefix of a text that fits into `room` tokens, with a mark if it was cut."""
+    reach = max(4 * room, 64)  # avoids counting a long document to its end to find its prefix
     while reach < len(text) and estimate_tokens(text[:reach]) <= room:
         reach *= 2
     if reach >= len(text) and estimate_tokens(text) <= room:
@@ -60,7 +60,7 @@ def fit_to_tokens(text: str, room: int) -> str:
 
 
 def prompt_tokens(prompt: Prompt) -> int:
-    """The same for a whole prompt, with the tools and the schema that are sent along."""
+    """The estimated tokens of a whole prompt, including its tools and schema."""
     told = [tool.name + tool.about + _spelt(tool.parameters) for tool in prompt.tools]
     if prompt.schema is not None and prompt.form == "schema":
         told.append(_spelt(prompt.schema))

@@ -1,4 +1,4 @@
-"""A cross-encoder in a local folder: reads a query and a passage together and gives one score for the pair."""
+"""A cross-encoder in a local folder: reads a query and a passage together and returns one score for the pair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.models.local.model_folder import find_files, folder_runner, load_toke
 def pair_scores(
     folder: Path, query: str, texts: Sequence[str], precision: str | None = None, cache: Path | None = None
 ) -> np.ndarray:
-    """How well each text fits the query, 0 to 1, in the order of the texts. Blocks; any thread may call it."""
+    """The relevance of each text to the query, 0 to 1, in input order. Blocks; thread-safe."""
     scores = np.zeros(len(texts), np.float32)
     if not texts:
         return scores

@@ -1,6 +1,6 @@
-"""The bundled embedder: all-MiniLM-L6-v2 on this machine's processor. Nothing is downloaded; torch is not needed.
+"""The bundled embedder: all-MiniLM-L6-v2 on the CPU. Nothing is downloaded; torch is not needed.
 
-Texts become word pieces here; `minilm_graph.py` builds the network and `openvino_runner.py` runs it.
+Texts are tokenized here; `minilm_graph.py` builds the network and `openvino_runner.py` runs it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ WINDOW = minilm_graph.WINDOW - 2  # word pieces of the text itself
 
 
 class MiniLM:
-    """Unit vectors of 384 numbers. The tokenizer and the model are loaded when first needed.
+    """Unit vectors of 384 numbers. The tokenizer and the model are loaded on first use.
 
-    precision: "bf16" or "f32"; None takes bf16 where the processor has it. Both give the same vectors to about 1e-5
-    in cosine, so neither is part of the name.
-    cache: where the compiled model is kept; None asks the environment, then the user's cache folder.
+    precision: "bf16" or "f32"; None selects bf16 if the CPU supports it. Both give the same vectors to about 1e-5
+    in cosine, so the precision is not part of the name.
+    cache: folder of the compiled model; None takes it from the environment, then the user's cache folder.
     """
 
     name = "all-MiniLM-L6-v2/mean/256"
@@ -45,7 +45,7 @@ class MiniLM:
         return f"MiniLM(precision={self.precision!r})"
 
     def tokens(self, text: str) -> int:
-        """Word pieces. A text is read to its end if there are at most `window` of them."""
+        """The number of word pieces. A text is embedded completely if it has at most `window` of them."""
         return self.count([text])[0]
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -59,7 +59,7 @@ class MiniLM:
         return await asyncio.to_thread(self.embed, texts)  # this model treats queries as passages
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors, in the order of the texts. Blocks; any thread may call it."""
+        """The vectors in input order. Blocks; thread-safe."""
         vectors = np.zeros((len(texts), self.dim), np.float32)
         if texts:
             for places, _, output in runner(self.precision, self.cache).run(token_rows(texts)):

@@ -62,13 +62,13 @@ def build_graph(tensors: Mapping[str, np.ndarray], each_token: bool = False) -> 
         x = _layer(op, tensors, f"inner.encoder.layer.{layer}.", wide, x, bias)
     if each_token:
         return ov.Model([op.normalize_l2(x, _ints(op, 2), EPSILON, "max")], [ids, mask], "all-MiniLM-L6-v2 by token")
-    # Summing under the mask is enough for the mean: normalising takes the length out again.
+    # A masked sum is enough for the mean: normalising removes the factor.
     pooled = op.squeeze(op.matmul(op.unsqueeze(weights, _ints(op, 1)), x, False, False), _ints(op, 1))
     return ov.Model([op.normalize_l2(pooled, _ints(op, 1), EPSILON, "max")], [ids, mask], "all-MiniLM-L6-v2")
 
 
 def _embed(op: Any, tensors: Mapping[str, np.ndarray], ids: Any) -> Any:
-    # The word table stays int8 (12 MB, not 47): only the rows looked up are made float, which is just as exact.
+    # The word table stays int8 (12 MB, not 47): only the rows looked up are converted to float, without loss.
     prefix = "inner.embeddings."
     axis = op.constant(np.int32(0))
     rows = op.gather(op.constant(tensors[f"{prefix}word_embeddings.weight_q"]), ids, axis)
@@ -125,11 +125,11 @@ def _float(tensors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     return tensors[name].astype(np.float32) * tensors[f"{name[:-2]}_scale"]
 
 
-# The few lines of protobuf that an ONNX file of plain tensors needs; the `onnx` package would be a large dependency.
+# A minimal protobuf reader for ONNX files of plain tensors; the `onnx` package would be a large dependency.
 
 
 def _fields(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, Any]]:
-    """Field numbers with their values: an int, or the span of what has a length."""
+    """Field numbers with their values: an int, or the span of a length-delimited field."""
     while at < end:
         key, at = _varint(data, at)
         match key & 7:

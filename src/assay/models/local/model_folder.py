@@ -1,4 +1,4 @@
-"""The files of an ONNX model in a local folder: where they are, what they say, and how they are loaded."""
+"""The files of an ONNX model in a local folder: finds, reads and loads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_WINDOW, LONGEST_WINDOW = 512, 8192
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model and its tokenizer. `stamp` has the times and sizes of both, so that a model that is replaced is loaded again."""
+    """A model and its tokenizer. `stamp` has the times and sizes of both files, so that a replaced model is loaded again."""
 
     model: Path
     tokenizer: Path
@@ -32,7 +32,7 @@ class ModelFiles:
 
 
 def find_files(folder: Path) -> ModelFiles:
-    """UserError names the file that is missing."""
+    """The model and tokenizer files of a folder. UserError names the file that is missing."""
     model = next((folder / name for name in MODELS if (folder / name).is_file()), None)
     if model is None:
         raise UserError(f"There is no ONNX model in {folder}: it needs model.onnx, or onnx/model.onnx.")
@@ -45,7 +45,7 @@ def find_files(folder: Path) -> ModelFiles:
 
 
 def read_json(path: Path) -> Mapping[str, Any]:
-    """The object in a file; empty where there is no such file."""
+    """The JSON object in a file; empty if the file does not exist."""
     if not path.is_file():
         return {}
     try:
@@ -56,10 +56,10 @@ def read_json(path: Path) -> Mapping[str, Any]:
 
 
 def read_window(folder: Path) -> int:
-    """Tokens that the model reads: the limit of sentence-transformers or of the tokenizer, at most the model's positions."""
+    """The model's window in tokens: the limit of sentence-transformers or of the tokenizer, at most the model's positions."""
     stated = [
         read_json(folder / "sentence_bert_config.json").get("max_seq_length"),
-        read_json(folder / "tokenizer_config.json").get("model_max_length"),  # huge where it is not set
+        read_json(folder / "tokenizer_config.json").get("model_max_length"),  # huge if it is not set
         read_json(folder / "config.json").get("max_position_embeddings"),
     ]
     known = [number for number in stated if isinstance(number, int) and 2 < number <= LONGEST_WINDOW]
@@ -76,7 +76,7 @@ def load_tokenizer(files: ModelFiles, truncate: int | None = None) -> Tokenizer:
 
     try:
         tokenizer = Tokenizer.from_file(str(files.tokenizer))
-    except Exception as error:  # tokenizers raises nothing narrower
+    except Exception as error:  # tokenizers raises no narrower type
         raise UserError(f"{files.tokenizer} cannot be read as a tokenizer: {error}") from None
     tokenizer.no_padding()
     if truncate is None:
@@ -111,7 +111,7 @@ def folder_runner(files: ModelFiles, label: str, precision: str | None, cache: P
 
 
 def named_inputs(runner: Runner, offered: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What the model asks for, by name and in its number type. UserError where it asks for something else."""
+    """The model's inputs, by name and in its number type. UserError if it needs an input that is not offered."""
     inputs: dict[str, np.ndarray] = {}
     for port in runner.model.inputs:
         name = next((name for name in port.names if name in offered), None)

@@ -1,6 +1,6 @@
 """An embedder from a local folder: an ONNX model with its tokenizer, pooling and prefixes.
 
-The folder is laid out as sentence-transformers saves a model. What its files do not say can be set.
+The folder has the layout of sentence-transformers. Settings supply what its files do not say.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from assay.models.local.model_folder import (
     read_window,
 )
 
-POOLINGS = ("mean", "cls", "max", "last", "none")  # none: the model gives one vector per text already
+POOLINGS = ("mean", "cls", "max", "last", "none")  # none: the model already returns one vector per text
 POOLED_OUTPUTS = ("sentence_embedding", "sentence_embeddings", "embeddings", "pooler_output")
 QUERY_PROMPTS, PASSAGE_PROMPTS = ("query",), ("passage", "document", "corpus")
 POOLING_MODES = {
@@ -44,15 +44,15 @@ class EmbeddingRecipe:
     """How a folder turns a text into a vector. Equal recipes over equal files give equal vectors."""
 
     files: ModelFiles
-    output: str  # the name of the output that is read
+    output: str  # name of the output tensor
     pooling: str
     query_prefix: str
     passage_prefix: str
-    window: int  # with the special tokens
+    window: int  # including special tokens
 
 
 class OnnxFolder:
-    """Unit vectors from the model in `folder`. Its files are read on opening; the model is loaded when needed."""
+    """Unit vectors from the model in `folder`. Its files are read on opening; the model is loaded on first use."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class OnnxFolder:
 
     @property
     def name(self) -> str:
-        """Made of the digest of the files: a folder that is moved is the same embedder."""
+        """Derived from the digest of the files: a folder that is moved remains the same embedder."""
         return _name(self.recipe)
 
     @property
@@ -102,7 +102,7 @@ class OnnxFolder:
         return await asyncio.to_thread(self.embed, [self.recipe.query_prefix + text for text in texts])
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors of texts that have their prefix, in order. Blocks; any thread may call it."""
+        """The vectors of texts that already have their prefix, in input order. Blocks; thread-safe."""
         if not texts:
             return np.zeros((0, self.dim), np.float32)
         recipe = self.recipe
@@ -124,12 +124,12 @@ class OnnxFolder:
         return vectors / np.maximum(norms, 1e-12)
 
     def _token_rows(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids with special tokens, cut to the window. The last one is kept, as some models pool it."""
+        """Token ids with special tokens, cut to the window. The last token is kept, as some models pool it."""
         tokenizer, window = load_tokenizer(self.recipe.files), self.recipe.window
         special = tokenizer.num_special_tokens_to_add(False)
         rows: list[list[int]] = []
         for one in tokenizer.encode_batch_fast(list(texts), add_special_tokens=True):
-            ids = one.ids or [0]  # a tokenizer without special tokens finds nothing in an empty text
+            ids = one.ids or [0]  # without special tokens, an empty text has no tokens
             if len(ids) > window:
                 ids = [*ids[: window - 1], ids[-1]] if special else ids[:window]
             rows.append(ids)
@@ -139,7 +139,7 @@ class OnnxFolder:
 def read_recipe(
     folder: Path, query_prefix: str | None = None, passage_prefix: str | None = None, pooling: str | None = None
 ) -> EmbeddingRecipe:
-    """What the folder says, and what was set over it. UserError names the file that is missing or makes no sense."""
+    """The folder's recipe with the settings applied. UserError names the file that is missing or invalid."""
     files = find_files(folder)
     if pooling is not None and pooling not in POOLINGS:
         raise UserError(f"There is no pooling called {pooling!r}: choose one of {', '.join(POOLINGS)}.")
@@ -157,7 +157,7 @@ def read_recipe(
 
 
 def pool(output: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
-    """One vector per text. Padding has no part in it."""
+    """One vector per text, ignoring padding."""
     if output.ndim == 2:
         return output
     match pooling:

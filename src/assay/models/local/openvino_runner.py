@@ -1,7 +1,7 @@
-"""Runs the local models: openvino on the processor, compiled once, kept on disk, fed with batches of padded rows.
+"""Runs the local models with openvino on the CPU: compiled once, cached on disk, fed with batches of padded rows.
 
-The embedders and the cross-encoder say what goes in and what they make of the output. openvino is imported when it is first
-needed, without its converter, which would load a telemetry package. Nothing here uses the network.
+Embedders and cross-encoder define the inputs and interpret the output. openvino is imported on first use, without its
+converter, which would load a telemetry package. Nothing here uses the network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import openvino
 
 CONVERTER = "openvino.tools.ovc"
-MOST_STREAMS = 8  # each has its own working memory
+MOST_STREAMS = 8  # each stream has its own working memory
 MOST_RUNNERS = 8  # models kept in memory
 STALE_SECONDS = 30 * 24 * 3600
 BATCH_TOKENS, LEAST_TOKENS = 2048, 512  # larger batches gain nothing and delay queries; smaller ones lose speed
@@ -49,13 +49,13 @@ def load_openvino() -> ModuleType:
             try:
                 import openvino  # noqa: F401
             finally:
-                if hidden:  # whoever wants the converter for themselves can still import it
+                if hidden:  # other code can still import the converter
                     sys.modules.pop(CONVERTER, None)
     return sys.modules["openvino"]
 
 
 def cache_folder() -> Path:
-    """Where compiled models are kept: ASSAY_CACHE_DIR, or the user's cache folder."""
+    """The folder of compiled models: ASSAY_CACHE_DIR, or the user's cache folder."""
     if chosen := os.environ.get("ASSAY_CACHE_DIR"):
         return Path(chosen).expanduser()
     import platformdirs
@@ -65,16 +65,16 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class Runner:
-    """A compiled model that any thread may call.
+    """A compiled model. Thread-safe.
 
-    Each caller borrows requests of its own, so a query waits only for batches that already run, not for all of another
-    caller's list.
+    Each caller borrows its own inference requests, so a query waits only for batches already running, not for another caller's
+    whole list.
     """
 
     model: openvino.CompiledModel
     streams: int
     idle: deque[openvino.InferRequest]
-    memory: object  # may hold the model's weights, so it lives as long as the model
+    memory: object  # may own the model's weights, so it must live as long as the model
 
     def run(
         self,
@@ -82,9 +82,9 @@ class Runner:
         inputs: Callable[[list[int], np.ndarray, np.ndarray], Inputs] = lambda _, ids, mask: (ids, mask),
         output: str | int = 0,
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-        """The output for rows of token ids, batch by batch: the places of the batch's rows, their mask and the output.
+        """The output for rows of token ids, batch by batch: the indices of the batch's rows, their mask and the output.
 
-        inputs: what the model is fed for a batch, from the places of its rows, their padded ids and their mask
+        inputs: builds the model's inputs for a batch from the indices of its rows, their padded ids and their mask
         """
         planned = list(plan_batches([len(row) for row in rows], self.streams))
         masks: deque[np.ndarray] = deque()
@@ -99,7 +99,7 @@ class Runner:
             yield places, masks.popleft(), found
 
     def map(self, batches: Iterable[Inputs], output: str | int = 0) -> Iterator[np.ndarray]:
-        """One output for each batch, in order; as many run at once as there are streams."""
+        """One output per batch, in order; as many batches run concurrently as there are streams."""
         running: deque[openvino.InferRequest] = deque()
         try:
             for inputs in batches:
@@ -124,17 +124,17 @@ class Runner:
     def _finish(self, request: openvino.InferRequest, output: str | int) -> np.ndarray:
         request.wait()
         tensor = request.get_output_tensor(output) if isinstance(output, int) else request.get_tensor(output)
-        found = np.array(tensor.data, dtype=np.float32)  # a copy: the request is used again
+        found = np.array(tensor.data, dtype=np.float32)  # a copy: the request is reused
         self.idle.append(request)
         return found
 
 
 def plan_batches(lengths: Sequence[int], streams: int = 1) -> Iterator[list[int]]:
-    """Places of rows of similar length, longest first, so that little is padding and the last batches are short.
+    """Batches of row indices with similar lengths, longest first, so that padding is small and the last batches are short.
 
-    A batch ends where it is full, or where it is large enough and the next row is much shorter.
+    A batch ends when it is full, or when it is large enough and the next row is much shorter.
     """
-    # A few rows are shared out between the streams.
+    # A small number of rows is divided between the streams.
     full = min(BATCH_TOKENS, max(LEAST_TOKENS, -(-sum(map(padded_length, lengths)) // streams)))
     batch: list[int] = []
     width = 0
@@ -156,7 +156,7 @@ def padded_length(length: int, step: int = STEP) -> int:
 
 
 def pad(rows: Sequence[Sequence[int]], step: int = STEP) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids and their mask, as wide as the longest row, rounded up."""
+    """Token ids and their mask, padded to the longest row, rounded up to `step`."""
     width = padded_length(max(map(len, rows)), step)
     ids = np.zeros((len(rows), width), np.int32)
     mask = np.zeros((len(rows), width), np.int32)
@@ -167,7 +167,7 @@ def pad(rows: Sequence[Sequence[int]], step: int = STEP) -> tuple[np.ndarray, np
 
 
 def cores() -> int:
-    """Cores this process may use; fewer than the machine's in a container that pins them."""
+    """CPU cores available to this process; fewer than the machine has in a container that pins them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -179,17 +179,17 @@ def runner_for(
     precision: str | None = None,
     cache: Path | None = None,
 ) -> Runner:
-    """The runner of a model, compiled once per process, and taken from disk when this machine compiled it before.
+    """The runner of a model, compiled once per process and loaded from disk if this machine has compiled it before.
 
-    build: makes the model; called only where it was not compiled before
-    identity: changes whenever `build` would make another model
-    precision: "bf16" or "f32"; None takes bf16 where the processor has it
-    cache: where to keep the compiled model; None for `cache_folder()`. One that cannot be written to only costs time
+    build: makes the model; called only if no compiled one exists
+    identity: changes whenever `build` would make a different model
+    precision: "bf16" or "f32"; None selects bf16 if the CPU supports it
+    cache: folder of compiled models; None for `cache_folder()`. If it is not writable, each start compiles again
     """
     key = (identity, label, precision, cache or cache_folder())
     if found := _runners.get(key):
         return found
-    with _compiling:  # two threads that ask at once share one model
+    with _compiling:  # concurrent callers share one model
         if key not in _runners:
             if len(_runners) >= MOST_RUNNERS:
                 del _runners[next(iter(_runners))]
@@ -198,7 +198,7 @@ def runner_for(
 
 
 def forget_runners() -> None:
-    """Drop the compiled models of this process; those on disk stay. For tests."""
+    """Drop the compiled models of this process; those on disk remain. For tests."""
     _runners.clear()
 
 
@@ -207,7 +207,7 @@ def _compile(
 ) -> Runner:
     ov = load_openvino()
     core = ov.Core()
-    # One stream a core: two cores that each run a batch never wait for each other half way through a layer.
+    # One stream per core: cores that each run their own batch never wait for each other within a layer.
     streams = min(cores(), MOST_STREAMS)
     options: dict[str, Any] = {"NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": cores(), "CACHE_DIR": ""}
     if precision is not None:
@@ -221,7 +221,7 @@ def _compile(
 
 
 def _machine_key(ov: ModuleType, core: openvino.Core, identity: str, options: dict[str, Any]) -> str:
-    # A compiled model is good for one release of openvino on one kind of processor: a shared home may see several.
+    # A compiled model is valid for one openvino release on one kind of CPU; a shared home directory may see several.
     facts = [identity, ov.__version__, repr(sorted(options.items()))]
     for fact in ("FULL_DEVICE_NAME", "OPTIMIZATION_CAPABILITIES", "INFERENCE_PRECISION_HINT"):
         facts.append(str(core.get_property("CPU", fact)))
@@ -229,14 +229,14 @@ def _machine_key(ov: ModuleType, core: openvino.Core, identity: str, options: di
 
 
 def _read_compiled(ov: ModuleType, core: openvino.Core, path: Path, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The model and the memory that it lives in, or nothing."""
+    """The compiled model and the memory that backs it, or nothing."""
     try:
         if not path.is_file():
             return None, None
-        # Mapped, not read. Copy-on-write, because openvino takes no array that could not be written to.
+        # Mapped, not read. Copy-on-write, because openvino accepts only writable arrays.
         mapped = ov.Tensor(np.memmap(path, np.uint8, "c"), shared_memory=True)
         model = core.import_model(mapped, "CPU", options)
-    except (OSError, ValueError, RuntimeError):  # unreadable, empty, not a model of this release: compile again
+    except (OSError, ValueError, RuntimeError):  # unreadable, empty or from another release: compile again
         return None, None
     with contextlib.suppress(OSError):
         os.utime(path)  # so that it does not count as stale
@@ -244,7 +244,7 @@ def _read_compiled(ov: ModuleType, core: openvino.Core, path: Path, options: dic
 
 
 def _write_compiled(model: openvino.CompiledModel, path: Path, label: str) -> None:
-    """Written beside and renamed, so that a second process sees all of it or nothing."""
+    """Writes to a temporary file and renames it, so that another process sees all of it or nothing."""
     part: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +255,7 @@ def _write_compiled(model: openvino.CompiledModel, path: Path, label: str) -> No
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-    except (OSError, RuntimeError):  # a folder that cannot be written to, a full disk, a file in use on Windows
+    except (OSError, RuntimeError):  # folder not writable, disk full, or file in use on Windows
         if part:
             with contextlib.suppress(OSError):
                 part.unlink()

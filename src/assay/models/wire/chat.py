@@ -1,6 +1,6 @@
-"""The chat protocol in plain data: a prompt as `/v1/chat/completions` wants it, and its reply as it may come. Pure.
+"""The chat protocol as plain data: builds the body for `/v1/chat/completions` and parses the reply. Pure.
 
-What comes back is read as written by a stranger: any part may be missing, of another kind, or far too much.
+Replies are untrusted: any part may be missing, of the wrong type, or far too long.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from assay.models.token_estimate import estimate_tokens, prompt_tokens
 from assay.models.wire.refusals import Adaptation
 
 MOST_CALLS = 64
-MOST_TOKENS = 1_000_000_000  # what is said beyond that is no count
+MOST_TOKENS = 1_000_000_000  # larger counts are not believed
 LONGEST_NAME = 200
 THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 
 def request_body(prompt: Prompt, model: str, adaptations: frozenset[Adaptation] = frozenset()) -> dict[str, Any]:
-    """What is posted. `adaptations` is what this endpoint has refused before."""
+    """The request body. `adaptations` is what this endpoint has refused before."""
     limit = "max_completion_tokens" if "max_completion_tokens" in adaptations else "max_tokens"
     body: dict[str, Any] = {
         "model": model,
@@ -49,7 +49,7 @@ def request_body(prompt: Prompt, model: str, adaptations: frozenset[Adaptation] 
 
 
 def is_closed(schema: object) -> bool:
-    """Whether every object in a schema names all its fields and requires them: what `strict` demands, or it is refused."""
+    """Whether every object in a schema lists all its fields and requires them, which `strict` demands."""
     if isinstance(schema, Mapping):
         if schema.get("type") == "object" or "properties" in schema:
             fields = schema.get("properties", {})
@@ -85,18 +85,18 @@ def read_reply(data: object, prompt: Prompt, model: str, seconds: float = 0.0) -
 
 
 def without_thoughts(text: str) -> str:
-    """The reply without the thinking aloud before it. A template may have opened it already, so the end alone counts too."""
+    """The reply without the reasoning before it. The template may have opened the tag, so a closing tag alone counts too."""
     start = text.lstrip()
     for opens, closes in THOUGHTS:
         if start.startswith(opens):
-            return start.partition(closes)[2].lstrip()  # never closed: nothing was said yet
+            return start.partition(closes)[2].lstrip()  # never closed: there is no answer yet
         if closes in start and opens not in start.partition(closes)[0] and not start.startswith(("{", "[")):
             return start.partition(closes)[2].lstrip()
     return text
 
 
 def usage_or_estimate(told_in: object, told_out: object, prompt: Prompt, written: str, seconds: float) -> Usage:
-    """What was spent, as told; what was not told, or cannot be, is estimated."""
+    """The reported usage; missing or implausible counts are estimated."""
     return Usage(
         calls=1,
         tokens_in=_count(told_in) or prompt_tokens(prompt),
@@ -106,7 +106,7 @@ def usage_or_estimate(told_in: object, told_out: object, prompt: Prompt, written
 
 
 def as_arguments(value: object) -> str:
-    """A call's arguments as JSON, whatever the endpoint made of them."""
+    """A call's arguments as JSON, in whichever form the endpoint sent them."""
     if isinstance(value, str):
         return clean(value)
     return "{}" if value is None else clean(_dumped(value))
@@ -119,7 +119,7 @@ def _usage(told: object, prompt: Prompt, written: str, calls: tuple[ToolCall, ..
 
 
 def _count(value: object) -> int:
-    """A count of tokens; 0 where it is none. A prompt without tokens does not exist, so 0 says nothing either."""
+    """A token count; 0 if it is not one. No prompt has 0 tokens, so 0 means unknown too."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         return 0
     return int(min(value, MOST_TOKENS))
@@ -129,7 +129,7 @@ def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     listed = message.get("tool_calls")
     if isinstance(listed, Mapping):
         listed = [listed]
-    if not listed and isinstance(message.get("function_call"), Mapping):  # as it was called before there were tools
+    if not listed and isinstance(message.get("function_call"), Mapping):  # the older form, from before tools
         listed = [{"function": message["function_call"]}]
     if not isinstance(listed, list):
         return ()
@@ -152,7 +152,7 @@ def _finish(calls: tuple[ToolCall, ...]) -> str:
 
 
 def _text(content: object) -> str:
-    """What was written: a text, a list of parts of which some are text, or a value where a text should be."""
+    """The text of a message: a string, a list of parts of which some are text, or a value in place of a string."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -167,7 +167,7 @@ def _part(part: object) -> str:
         return clean(part)
     if isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
         return clean(said) if isinstance(said := part.get("text"), str) else ""
-    return ""  # a thought, a picture
+    return ""  # reasoning or an image
 
 
 def _dumped(value: object) -> str:
@@ -178,5 +178,5 @@ def _dumped(value: object) -> str:
 
 
 def clean(words: str) -> str:
-    """Half a surrogate pair is legal JSON, and no text: it could be neither stored nor shown."""
+    """Removes lone surrogates: they are legal in JSON, but cannot be stored or shown."""
     return words.encode("utf-8", "replace").decode()

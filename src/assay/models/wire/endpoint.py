@@ -26,16 +26,16 @@ from assay.models.wire.retry import CorrectedRequest, TransientFailure
 NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
 TAIL = "/chat/completions"
 PARAMETER_REFUSED = frozenset({400, 422})
-CONNECT_ATTEMPTS = 5  # in 7.5 s; a person waits, and a wrong address stays wrong
-MALFORMED_REPLIES = 2  # how often a malformed reply is asked for again; each may have cost money
+CONNECT_ATTEMPTS = 5  # over 7.5 s; a user is waiting, and a wrong address stays wrong
+MALFORMED_REPLIES = 2  # how often a request is repeated after a malformed reply; each may have cost money
 WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
 
 
 @dataclass(eq=False)
 class ChatEndpoint:
-    """One model at one endpoint. The key is in no error, no repr and no log.
+    """One model at one endpoint. The key never appears in errors, reprs or logs.
 
-    url: the address up to `/v1`; the full one, ending in `/chat/completions`, does as well
+    url: the base address up to `/v1`, or the full one that ends in `/chat/completions`
     """
 
     url: str = field(repr=False)
@@ -77,7 +77,7 @@ class ChatEndpoint:
                 raise self._error(response)
             try:
                 return read_reply(response.json(), prompt, self.model, clock() - began)
-            except ValueError as error:  # also what is not JSON
+            except ValueError as error:  # includes invalid JSON
                 malformed += 1
                 failure = self._error(response, f"did not answer as /v1/chat/completions does: {error}")
                 if isinstance(failure, TooLong) or malformed > MALFORMED_REPLIES:
@@ -87,7 +87,7 @@ class ChatEndpoint:
         return await self._client.exchange(body, seconds, read, is_final=_is_final)
 
     async def window(self, seconds: float) -> int | None:
-        """How many tokens prompt and reply may have together, where the server says so."""
+        """The context window in tokens, prompt and reply together, if the server states it."""
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
         parts = urlsplit(self._client.address)
@@ -102,10 +102,12 @@ class ChatEndpoint:
         if entry is None:
             return None
         found = window_of(entry)
-        if entry.get("owned_by") == "llamacpp":  # the model's window may be shared between slots: /props tells a slot's
+        if (
+            entry.get("owned_by") == "llamacpp"
+        ):  # the model's window may be shared between slots; /props has that of one slot
             settings = (await fetch(f"{root}/props")).get("default_generation_settings")
             found = (_window(settings.get("n_ctx")) if isinstance(settings, Mapping) else None) or found
-        elif entry.get("owned_by") == "library":  # Ollama, which cuts longer prompts without a word
+        elif entry.get("owned_by") == "library":  # Ollama, which truncates longer prompts silently
             loaded = entry_of({"data": (await fetch(f"{root}/api/ps")).get("models")}, self.model)
             found = window_of(loaded) if loaded else found
         return found or _window(_meta(entry).get("n_ctx_train"))
@@ -114,7 +116,7 @@ class ChatEndpoint:
         await self._client.close()
 
     def _adapts(self, response: Response, sent: frozenset[Adaptation]) -> bool:
-        """Whether the refusal asks for a change that the request did not have yet; then it is sent again."""
+        """Whether the refusal calls for an adaptation that the request did not have; it is then sent again."""
         refusal = parse_refusal(response.text)
         adaptation = adaptation_for(refusal) if response.status in PARAMETER_REFUSED else None
         if adaptation is None or adaptation in sent:
@@ -130,7 +132,7 @@ class ChatEndpoint:
         return error
 
     async def _fetch(self, address: str, seconds: float) -> Mapping[str, Any]:
-        """A JSON object from the server; empty where there is none."""
+        """A JSON object from the server; empty if there is none."""
         try:
             response = await self._client.get(address, seconds)
             value = response.json() if response.status == 200 else None
@@ -140,7 +142,7 @@ class ChatEndpoint:
 
 
 def entry_of(listed: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
-    """A model's entry in a server's list; the only one where there is one, for a server of one model takes any name."""
+    """A model's entry in a server's list. A sole entry always matches: a server with one model accepts any name."""
     entries = listed.get("data")
     if not isinstance(entries, list):
         return None
@@ -152,7 +154,7 @@ def entry_of(listed: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
 
 
 def window_of(entry: Mapping[str, Any]) -> int | None:
-    """The window in a model's entry, under the names that servers give it."""
+    """The window in a model's entry, under the field names of the common servers."""
     places = (entry, _meta(entry), entry.get("top_provider"))
     found = [_window(place.get(name)) for place in places if isinstance(place, Mapping) for name in WINDOWS]
     return next((window for window in found if window), None)

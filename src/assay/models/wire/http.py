@@ -1,6 +1,6 @@
-"""JSON over HTTP with one endpoint: retried while that can help, ended at the deadline; failures are plain errors.
+"""JSON over HTTP with one endpoint: transient failures are retried until the deadline; other failures become ModelErrors.
 
-Chat, embeddings, rerank and the webhook use it. Neither the key nor a password in the address is in any error or repr.
+Used for chat, embeddings, rerank and webhooks. Neither the key nor a password in the address is in any error or repr.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ T = TypeVar("T")
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 TOO_LARGE = 413
 EXCERPT = 200
-LARGEST = 5_000_000  # bytes of a reply; nobody writes that much in answer to a prompt
-CONNECTING = 10.0  # seconds; an address that swallows packets leaves time for another try
+LARGEST = 5_000_000  # bytes of a reply; no genuine reply is longer
+CONNECTING = 10.0  # seconds; leaves time for a retry when an address drops packets
 CODINGS = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back, read to its end. Names of headers are in lower case."""
+    """A complete HTTP response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,11 +44,11 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body's words; a byte that is no UTF-8 becomes a mark, not an error."""
+        """The body as text; invalid UTF-8 is replaced, not an error."""
         return self.body.decode("utf-8-sig", "replace")
 
     def json(self) -> Any:
-        """The body's value. ValueError where it has none, whatever the reason."""
+        """The body as JSON. ValueError if it is not valid, for any reason."""
         try:
             return json.loads(self.text)
         except RecursionError:
@@ -57,7 +57,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFailure:
-    """Why no reply came; `absent` where not even a connection could be made."""
+    """Why there was no response; `absent` if no connection could be made."""
 
     problem: str
     absent: bool = False
@@ -65,7 +65,7 @@ class ConnectionFailure:
 
 @dataclass(frozen=True, slots=True)
 class EndpointNames:
-    """What errors call an endpoint, and the names of the settings that configure it."""
+    """An endpoint's name in errors, and the names of the settings that configure it."""
 
     kind: str
     url: str
@@ -75,12 +75,12 @@ class EndpointNames:
 
 @dataclass(eq=False)
 class EndpointClient:
-    """The connections to one endpoint, one pool for each event loop.
+    """The connections to one endpoint, one pool per event loop.
 
     address: where to post; a user name and password in it are sent as basic authentication and never shown
     largest: bytes; a longer reply is an error, and is not read to its end
-    connect_attempts: how often an address is tried that accepts no connection; 0 for as often as there is time
-    sign: headers that sign the content, made anew for each attempt
+    connect_attempts: attempts at an address that accepts no connection; 0 for no limit but the deadline
+    sign: headers that sign the content, computed for each attempt
     """
 
     address: str = field(repr=False)
@@ -95,7 +95,7 @@ class EndpointClient:
     _clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = field(default_factory=dict, init=False, repr=False)
 
     async def post(self, body: Mapping[str, Any], seconds: float) -> Response:
-        """A reply that is not worth another try, or an error, within `seconds`. Waits as long as the endpoint asks."""
+        """The final response, or an error, within `seconds`. Honours the wait that the endpoint asks for."""
         return await self.exchange(lambda: body, seconds, lambda response: response)
 
     async def get(self, address: str, seconds: float) -> Response:
@@ -110,10 +110,10 @@ class EndpointClient:
         is_final: Callable[[Response], bool] = lambda _: False,
         address: str = "",
     ) -> T:
-        """What `read` makes of the reply, within `seconds`. It may raise `TransientFailure` or `CorrectedRequest`.
+        """The result of `read` on the response, within `seconds`. `read` may raise `TransientFailure` or `CorrectedRequest`.
 
-        body: made anew for each attempt; None for a GET
-        is_final: whether a reply with a status that often passes (500, 429) would be the same again
+        body: built for each attempt; None for a GET
+        is_final: whether a response with a usually transient status (500, 429) would not change on a retry
         """
         attempts = absent = 0
         problem, said = "", ""
@@ -149,7 +149,7 @@ class EndpointClient:
             await client.aclose()
 
     def refused(self, response: Response) -> ModelError:
-        """The error for a status that means failure."""
+        """The error for a failure status."""
         return self.error(self._refusal(response.status), response.text)
 
     def error(self, words: str, said: str = "") -> ModelError:
@@ -158,10 +158,10 @@ class EndpointClient:
         return ModelError(f"The {self.names.kind} endpoint {public_address(self.address)} {words}.{quoted}")
 
     async def _send(self, address: str, body: Mapping[str, Any] | None) -> Response | ConnectionFailure:
-        """One request: the reply, or what kept it from coming."""
+        """One request: the response, or why there was none."""
         import httpx
 
-        waiting = httpx.Timeout(None, connect=CONNECTING)  # the deadline is the caller's, over everything
+        waiting = httpx.Timeout(None, connect=CONNECTING)  # the caller's deadline covers everything else
         method = "GET" if body is None else "POST"
         content = (
             b"" if body is None else json.dumps(body, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
@@ -184,11 +184,11 @@ class EndpointClient:
             return ConnectionFailure("sent what cannot be unpacked")
 
     async def _read(self, reply: httpx.Response) -> bytes:
-        # Unpacked here and not by httpx, which would unpack a small reply into all the memory there is.
+        # Decompressed here and not by httpx, which would expand a small reply without a memory limit.
         packed = CODINGS.get(reply.headers.get("content-encoding", "").strip().lower())
         if packed is None:
             raise self.error("answered in an encoding that nobody asked for")
-        unpacking = zlib.decompressobj(47) if packed else None  # 47: gzip and zlib alike
+        unpacking = zlib.decompressobj(47) if packed else None  # 47: gzip and zlib
         held = bytearray()
         async for piece in reply.aiter_raw():
             held += unpacking.decompress(piece, self.largest + 1 - len(held)) if unpacking else piece
@@ -197,13 +197,13 @@ class EndpointClient:
         return bytes(held)
 
     def _request(self, address: str) -> tuple[str, dict[str, str]]:
-        """The address without its password, and the headers. httpx would log an address as it stands."""
+        """The address without its password, and the headers. httpx would log the address unchanged."""
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "gzip"}
         import httpx
 
         try:
             urlsplit(address)
-        except ValueError as error:  # httpx would go and look for such a host
+        except ValueError as error:  # httpx would try to resolve such a host
             raise httpx.InvalidURL(str(error)) from None
         login, bare = _login(address)
         if login:
@@ -213,7 +213,7 @@ class EndpointClient:
         return bare, headers
 
     def _client(self) -> httpx.AsyncClient:
-        # Connections belong to an event loop. A command line that runs one loop after another gets a client for each.
+        # Connections belong to one event loop. A command line that runs several loops in turn gets a client for each.
         import httpx
 
         loop = asyncio.get_running_loop()
@@ -225,14 +225,14 @@ class EndpointClient:
         try:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
             client = httpx.AsyncClient(verify=trusted, proxy=self.proxy or None, limits=limits)
-        except (ValueError, ImportError, httpx.InvalidURL):  # ImportError: a kind of proxy that needs another package
+        except (ValueError, ImportError, httpx.InvalidURL):  # ImportError: a proxy scheme that needs another package
             shown = f"The proxy {masked(self.proxy)!r}" if self.proxy else "A proxy named in the environment"
             raise UserError(f"{shown} cannot be used: set `proxy` to an http(s) address.") from None
         self._clients[loop] = client
         return client
 
     def _trusted(self) -> ssl.SSLContext:
-        """The certificates to trust. Reading them takes 40 ms, and an unencrypted line has no use for them: it gets none."""
+        """The trusted certificates. Loading them takes 40 ms, so unencrypted connections skip it."""
         import ssl
         from urllib.request import getproxies
 
@@ -262,7 +262,7 @@ class EndpointClient:
                 return f"answered with status {status}"
 
     def _hidden(self, words: str) -> str:
-        """Words of an endpoint without what is secret. Endpoints like to repeat the key that they refuse."""
+        """An endpoint's text without secrets. Endpoints often quote the key that they reject."""
         login = _login(self.address)[0]
         password = login.partition(":")[2]
         for secret in (self.api_key, self.api_key.strip(), password, unquote(password), _basic(login) if login else ""):
@@ -271,20 +271,20 @@ class EndpointClient:
 
 
 def address_of(url: str, tail: str, root: str = "") -> str:
-    """The address that ends in `tail`, whether the one given names it or only what stands before it.
+    """The address that ends in `tail`, whether `url` already has it or only the part before it.
 
-    root: the path of an address that has none
+    root: the path to use if the address has none
     """
     try:
         parts = urlsplit(url.strip())
     except ValueError:
-        return url  # the request says what is wrong with it
+        return url  # the request reports what is wrong with it
     path = parts.path.rstrip("/") or root
     return urlunsplit(parts._replace(path=path if path.endswith(tail) else path + tail))
 
 
 def public_address(address: str) -> str:
-    """The address as people may see it: without password and query."""
+    """The address without password and query, for display."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -293,7 +293,7 @@ def public_address(address: str) -> str:
 
 
 def _login(address: str) -> tuple[str, str]:
-    """What stands before the `@` of an address, and the address without it."""
+    """The user info before the `@` of an address, and the address without it."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -1,6 +1,5 @@
-"""JSON out of what a model wrote: in a fence, amid prose, after its thoughts. Found leniently, read strictly, never mended.
-
-What cannot be read comes back as one error whose words the model can act on.
+"""Extracts JSON from a model's text: in a code fence, amid prose, after its reasoning. Found leniently, parsed strictly, never
+repaired. Failures become one error that the model can act on.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ T = TypeVar("T", bound="BaseModel")
 LARGEST = 1_000_000  # characters of a reply
 DEEPEST = 50
 DIGITS = 30
-TRIES = 20  # braces that may turn out to open no object
-ERRORS = 8  # told at once; a model mends the rest the next time
+TRIES = 20  # braces that are tried as the start of an object
+ERRORS = 8  # reported at once; the model can fix the rest on the next attempt
 
 _TOKEN = re.compile(r'"(?:[^"\\]+|\\.)*"?|[{}\[\]]', re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\r?\n\s*(?=[{\[])")
@@ -28,27 +27,27 @@ _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>", re.IGNORECASE)
 
 
 class UnreadableReply(ValueError):
-    """What a model wrote is not what was asked for; the words say exactly why."""
+    """The model's text is not what was asked for; the message says exactly why."""
 
 
 def read(kind: type[T], text: str) -> T:
-    """The value of this type that a text holds."""
+    """The value of type `kind` in a text. Raises `UnreadableReply`."""
     return fit(kind, extract_json(text))
 
 
 def fit(kind: type[T], value: Any) -> T:
-    """The value as this type, strictly; `Unreadable` with a line for each thing that is wrong."""
+    """The value as this type, validated strictly; `UnreadableReply` has one line per error."""
     from pydantic import ValidationError
 
     try:
-        # By way of JSON, where strict validation still lets a list be a tuple and a word one of an enum.
+        # Via JSON, where strict validation still accepts a list for a tuple and a string for an enum.
         return kind.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         raise UnreadableReply("\n".join(_lines(error))) from None
 
 
 def extract_json(text: str) -> Any:
-    """The first JSON object in a text, or the whole text where that is JSON."""
+    """The first JSON object in a text, or the whole text if it is JSON."""
     if len(text) > LARGEST:
         raise UnreadableReply(f"the reply has {len(text):,} characters; {LARGEST:,} is the most that is read")
     begin = _after_thoughts(text)
@@ -64,15 +63,15 @@ def extract_json(text: str) -> Any:
 
 
 def strip_thoughts(text: str) -> str:
-    """A reply without the thoughts that a model thinks aloud before it."""
+    """A reply without the reasoning before it."""
     return text[_after_thoughts(text) :]
 
 
 def _after_thoughts(text: str) -> int:
-    """Where the reply begins that follows a model's thoughts aloud."""
+    """Offset at which the reply begins after the model's reasoning."""
     opened = _THOUGHTS.match(text)
     if not opened and text.lstrip()[:1] in ("{", "["):
-        return 0  # a mark inside an object is one of its words
+        return 0  # a tag inside an object is part of its text
     end = text.find(f"</{opened[1] if opened else 'think'}>")
     if opened and end < 0:
         raise UnreadableReply("the reply was cut off before the thoughts ended")
@@ -80,8 +79,9 @@ def _after_thoughts(text: str) -> int:
 
 
 def _starts(text: str, begin: int) -> Iterator[int]:
-    """Where an object may begin: the whole text, what is fenced, then brace after brace. What lies inside an object that is
-    broken or cut off is not an object of its own."""
+    """Offsets at which an object may begin: the whole text, code fences, then each brace. Braces inside a broken or truncated
+    object are skipped.
+    """
     whole = len(text) - len(text[begin:].lstrip())
     if text[whole] in "{[" and _opens(text, whole):
         yield whole
@@ -102,12 +102,12 @@ def _starts(text: str, begin: int) -> Iterator[int]:
 
 
 def _opens(text: str, start: int) -> bool:
-    """Whether a brace opens an object, or only some aside in prose."""
+    """Whether a brace opens an object, rather than an aside in prose."""
     return bool(re.compile(r'\{\s*["}]|\[\s*[{\[\]"]').match(text, start))
 
 
 def _end_of(text: str, start: int) -> int | None:
-    """Where what opens at `start` is closed again."""
+    """The offset at which the bracket opened at `start` is closed; None if it is not."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         if token[0] in "{[":
@@ -133,7 +133,7 @@ def _decoded(text: str, start: int) -> Any:
     )
     try:
         value, _ = decoder.raw_decode(text, start)
-        json.dumps(value, ensure_ascii=False).encode()  # half a character, as `\ud83d` alone, can be written nowhere
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate such as `\ud83d` cannot be encoded
     except UnreadableReply:
         raise
     except json.JSONDecodeError as error:

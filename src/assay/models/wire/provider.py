@@ -1,6 +1,6 @@
-"""A language model by a provider's name, as `anthropic:claude-sonnet-4-5`, through pydantic-ai.
+"""A language model by provider name, such as `anthropic:claude-sonnet-4-5`, through pydantic-ai.
 
-The package is an extra, loaded at the first request. Endpoints that speak the chat protocol do not need it: `endpoint.py`.
+The package is an optional extra, loaded at the first request. Chat endpoints do not need it: see `endpoint.py`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,22 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
 
 FINISHES = {"tool_call": "tool_calls", None: "stop"}
-SECRETS = ("_API_KEY", "_TOKEN", "_SECRET_ACCESS_KEY")  # how the variables end in which providers look for keys
+SECRETS = (
+    "_API_KEY",
+    "_TOKEN",
+    "_SECRET_ACCESS_KEY",
+)  # suffixes of the environment variables in which providers look for keys
 SHORTEST_SECRET = 6
 NOISE = ("CostNotFoundWarning", "UsageExtractionFailedWarning", "UnsupportedSettingWarning")
 
 
 @dataclass(eq=False)
 class ProviderModel:
-    """One model of one provider. The key is in no error and no repr.
+    """One model of one provider. The key never appears in errors or in the repr.
 
     name: `provider:model`, as pydantic-ai knows them
-    api_key: empty takes it from where the provider's own tools do, as OPENAI_API_KEY
-    make: how a model is made of the name; for tests
+    api_key: if empty, the provider's own environment variable is used, such as OPENAI_API_KEY
+    make: creates the model from its name; for tests
     """
 
     name: str
@@ -59,7 +63,7 @@ class ProviderModel:
             try:
                 response = await self._request(model, prompt, left, with_temperature)
                 return read_response(response, prompt, self.name, clock() - began)
-            except Exception as error:  # whatever a provider's package raises; being cancelled is none of these
+            except Exception as error:  # any exception of a provider's package; cancellation is not an Exception
                 if with_temperature and self._refuses_temperature(error):
                     raise CorrectedRequest from None
                 problem = self._words(error)
@@ -74,7 +78,7 @@ class ProviderModel:
         return await with_retries(attempt, seconds, late=late, sleep=self.sleep)
 
     async def window(self, seconds: float) -> int | None:
-        """How many tokens prompt and reply may have together, as pydantic-ai's own list says. Nothing is asked."""
+        """The context window in tokens, prompt and reply together, from pydantic-ai's own list. No request is sent."""
         try:
             async with asyncio.timeout(max(seconds, 0)):
                 profile: Mapping[str, Any] = (await self._model()).profile or {}
@@ -86,11 +90,11 @@ class ProviderModel:
     async def close(self) -> None:
         model = self._models.pop(asyncio.get_running_loop(), None)
         if model is not None:
-            async with model:  # leaving it closes what it opened
+            async with model:  # closes its connections on exit
                 pass
 
     async def _model(self) -> Model:
-        # A provider's connections belong to an event loop. Loading takes a second or two, so it is done in a thread.
+        # A provider's connections belong to one event loop. Loading takes a second or two, so it runs in a thread.
         loop = asyncio.get_running_loop()
         if loop not in self._models:
             for other in [other for other in self._models if other.is_closed()]:
@@ -108,7 +112,7 @@ class ProviderModel:
             raise UserError(
                 f"The model {self.name!r} is reached through pydantic-ai: install Assay with its extra, `assay[providers]`."
             ) from None
-        for noise in NOISE:  # on a terminal it would run into what is shown there
+        for noise in NOISE:  # it would mix with the terminal output
             warnings.simplefilter("ignore", getattr(exceptions, noise))
 
         def keyed(provider: str) -> Any:
@@ -130,7 +134,7 @@ class ProviderModel:
             raise UserError(
                 f"The model {self.name!r} needs a key: set `llm_api_key`, or {variable[1]} in the environment."
             ) from None
-        except Exception as error:  # each provider's package has its own
+        except Exception as error:  # each provider's package has its own exceptions
             raise UserError(
                 f"The model {self.name!r} cannot be set up ({type(error).__name__}): {self._words(error)}"
             ) from None
@@ -139,7 +143,7 @@ class ProviderModel:
         from pydantic_ai.direct import model_request
         from pydantic_ai.settings import ModelSettings
 
-        # The package's own timeout comes after ours, so that there is one who says that it is late.
+        # The package's own timeout comes after ours, so that only ours is reported.
         settings = ModelSettings(max_tokens=prompt.max_tokens, timeout=max(seconds, 0) + 5, max_retries=0)
         if with_temperature:
             settings["temperature"] = prompt.temperature
@@ -149,7 +153,7 @@ class ProviderModel:
         )
 
     def _refuses_temperature(self, error: Exception) -> bool:
-        """Whether the temperature was why it was refused; later requests send none."""
+        """Whether the temperature was the reason for the refusal; later requests omit it."""
         from pydantic_ai.exceptions import ModelRequestRejectedError
 
         refusal = parse_refusal(_body(error)) if isinstance(error, ModelRequestRejectedError) else None
@@ -191,7 +195,7 @@ class ProviderModel:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same request may do better in a while."""
+    """Whether the same request may succeed later."""
     from pydantic_ai import exceptions
 
     return isinstance(
@@ -204,7 +208,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def messages_of(prompt: Prompt) -> list[ModelMessage]:
-    """A prompt's messages as pydantic-ai has them: what people and the system say in one, what the model says in another."""
+    """A prompt's messages for pydantic-ai: user and system messages in one type, model messages in another."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     made: list[ModelMessage] = []
@@ -221,7 +225,7 @@ def messages_of(prompt: Prompt) -> list[ModelMessage]:
 
 
 def request_parameters(prompt: Prompt, profile: Mapping[str, Any]) -> ModelRequestParameters:
-    """Tools and form, as far as the provider has them; the prompt's words say what is wanted in any case."""
+    """Tools and output mode, as far as the provider supports them; the prompt's text states them in any case."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
@@ -258,7 +262,7 @@ def read_response(response: ModelResponse, prompt: Prompt, name: str, seconds: f
 
 
 def _body(error: Exception) -> str:
-    """What the provider said, as JSON where it was JSON."""
+    """The provider's error body, as JSON if it was JSON."""
     body = getattr(error, "body", None)
     return json.dumps(body, default=str) if isinstance(body, Mapping) else str(body or error)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-READ = 4000  # characters of an error that are looked at
+READ = 4000  # characters of an error that are examined
 LARGEST_WINDOW = 100_000_000
 
 Adaptation = Literal["max_completion_tokens", "no temperature"]
@@ -26,7 +26,7 @@ class Refusal:
     window: int | None = None  # where a field states it
 
 
-# How the window is named, by whom. A group is the window.
+# How servers state the window in their errors. The group is the window.
 _NUMBER = r"(\d[\d,_]{0,14})"
 _WINDOWS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -90,12 +90,12 @@ def is_too_long(refusal: Refusal) -> bool:
 
 
 def stated_window(refusal: Refusal) -> int | None:
-    """How many tokens the model has room for, where the error says so."""
+    """The context window in tokens, if the error states it."""
     return refusal.window or next(iter(_windows_in(refusal.message)), None)
 
 
 def adaptation_for(refusal: Refusal) -> Adaptation | None:
-    """What to leave out or rename in later requests, where that is why this one was refused."""
+    """What to omit or rename in later requests, if that caused the refusal."""
     if is_too_long(refusal) or not (
         _UNKNOWN.search(refusal.message) or any("unsupported" in code for code in refusal.codes)
     ):
@@ -106,7 +106,7 @@ def adaptation_for(refusal: Refusal) -> Adaptation | None:
 
 
 def is_permanent(status: int, refusal: Refusal) -> bool:
-    """Whether a status that is usually transient would come again."""
+    """Whether a usually transient status would not change on a retry."""
     if status == 429:
         return bool(refusal.codes & _UNPAID)
     return status == 500 and (is_too_long(refusal) or bool(_NEVER.search(refusal.message)))

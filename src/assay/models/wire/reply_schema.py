@@ -1,4 +1,4 @@
-"""The form of a reply: a JSON schema as endpoints take it, and the same in words for those that take none. Pure."""
+"""The form of a reply: a JSON schema for endpoints that accept one, and a description for those that do not. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
 
 
 def standalone_schema(schema: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
-    """A schema that stands alone: references put in, what constrains nothing left out, no other fields allowed.
+    """A self-contained schema: references inlined, non-constraining keywords removed, additional fields forbidden.
 
-    complete: every field has to be there, as strict endpoints want it; a default is then the model's to write
+    complete: every field is required, as strict endpoints demand; the model then has to write defaults too
     """
     return _tidied(schema, schema.get("$defs", {}), complete, ())
 
@@ -36,7 +36,7 @@ def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple
     if isinstance(reference := schema.get("$ref"), str):
         name = reference.rpartition("/")[2]
         if name in inside or name not in named:
-            return {}  # a type that holds itself: anything goes here, and is checked when it is read
+            return {}  # a recursive type: anything is allowed here, and checked when the reply is parsed
         return _tidied(named[name], named, complete, (*inside, name))
     made: dict[str, Any] = {}
     for word, value in schema.items():
@@ -58,7 +58,7 @@ def schema_instructions(schema: Mapping[str, Any]) -> str:
 
 
 def choice_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """One turn of choosing: why, and the calls, each with the arguments of its own tool."""
+    """The schema of a tool choice: the reason, and the calls, each with the arguments of its tool."""
     calls = [
         _object(
             tool={"type": "string", "enum": [tool.name]}, arguments=standalone_schema(tool.parameters, complete=False)
@@ -88,7 +88,7 @@ def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(parameters: Mapping[str, Any]) -> str:
-    """Arguments as a signature has them: `query: string, k: integer = 8`."""
+    """Arguments as in a signature: `query: string, k: integer = 8`."""
     needed = parameters.get("required", ())
     return ", ".join(
         f"{name}: {_kind(each)}" + ("" if name in needed else f" = {json.dumps(each.get('default'))}")

@@ -1,4 +1,4 @@
-"""The one retry loop: tries again while that can help, waits as long as it is asked to, and ends at the deadline."""
+"""The retry loop: retries transient failures, honours the wait that the endpoint asks for, and ends at the deadline."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
 
 
 class TransientFailure(Exception):
-    """An attempt that failed in a way that may pass.
+    """An attempt failed in a way that may pass.
 
-    error: raised instead, where there is no time for another attempt
-    wait: seconds that the other side asks for; None for exponential backoff
+    error: raised instead if there is no time for another attempt
+    wait: seconds that the endpoint asks for; None for exponential backoff
     """
 
     def __init__(self, error: Exception, wait: float | None = None) -> None:
@@ -30,7 +30,7 @@ class TransientFailure(Exception):
 
 
 class CorrectedRequest(Exception):
-    """The request was refused for its form, and the next attempt sends it in another. It follows without a pause."""
+    """The request was refused for its form; the next attempt sends a corrected one, without a pause."""
 
 
 async def with_retries(
@@ -40,10 +40,10 @@ async def with_retries(
     late: Callable[[], str],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """What `attempt` returns or raises, once that is no `TransientFailure`; always within `seconds`.
+    """The result or the error of the first `attempt` that is not a `TransientFailure`; always within `seconds`.
 
-    attempt: is given the seconds that are left
-    late: the message of the error when the time runs out during an attempt
+    attempt: receives the seconds that are left
+    late: message of the error if the time runs out during an attempt
     """
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
@@ -66,14 +66,14 @@ async def with_retries(
 
 
 def pause_before(failures: int, wait: float | None) -> float:
-    """Seconds to wait after so many failures, or as many as the endpoint asks for, but never none."""
+    """Seconds to wait after this many failures, or as many as the endpoint asks for; never 0."""
     if wait is not None:
         return max(wait, SHORTEST_PAUSE)
     return min(SHORTEST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a reply's headers ask to wait, at least 0; None where they do not say."""
+    """Seconds to wait according to a response's headers, at least 0; None if they do not say."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return max(milliseconds / 1000, 0.0)

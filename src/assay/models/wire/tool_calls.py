@@ -1,5 +1,6 @@
-"""What a model wants to do next, read out of its reply: native calls, one JSON object, or what local servers leave in the
-text of calls that they did not understand. Pure."""
+"""Parses tool calls from a model's reply: native calls, one JSON object, or the raw call syntax that local servers leave in the
+text. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _CALL_LIKE = re.compile(r'<(?:tool|function)_call|"(?:calls|tool_calls|tool|func
 
 
 class RequestedCall(NamedTuple):
-    """A call as the model wants it; nothing in it has been checked."""
+    """A call as the model wrote it; nothing in it has been checked."""
 
     tool: str
     arguments: dict[str, Any]
@@ -25,16 +26,16 @@ class RequestedCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """What to call next, and why. No calls means that nothing is left worth trying."""
+    """The calls to make, and the reason. No calls means that nothing is left worth trying."""
 
     why: str
     calls: tuple[RequestedCall, ...] = ()
 
 
 def parse_choice(consulted: ModelReplied, native: bool) -> ToolChoice:
-    """The choice in a reply; `Unreadable` says exactly what is wrong with it.
+    """The choice in a reply; `UnreadableReply` says exactly what is wrong with it.
 
-    native: the model was given tools, so that plain words mean that it calls none
+    native: the model was given tools, so plain text means that it calls none
     """
     if consulted.calls:
         return ToolChoice(
@@ -60,7 +61,7 @@ def parse_choice(consulted: ModelReplied, native: bool) -> ToolChoice:
 
 
 def written(consulted: ModelReplied) -> str:
-    """A reply as one text, its native calls too."""
+    """A reply as one text, including its native calls."""
     calls = [{"tool": call.tool, "arguments": call.arguments} for call in consulted.calls]
     return "\n".join(part for part in (consulted.text, json.dumps(calls, ensure_ascii=False) if calls else "") if part)
 
@@ -69,7 +70,7 @@ def _words(text: str) -> str:
     try:
         return strip_thoughts(text).strip()
     except UnreadableReply:
-        return ""  # thoughts beside calls that are whole
+        return ""  # reasoning beside complete calls
 
 
 def _wishes(value: Any) -> Iterator[RequestedCall]:
