@@ -1,5 +1,5 @@
-"""From questions to evidence: a diverse search over all documents, reranked to few, weighed and quoted as everywhere else;
-or, by setting, a short run of the agent for each question."""
+"""From questions to evidence: a diverse search over all documents, reranked to a few passages, assessed and quoted
+as in any run; or, by setting, a short agent run for each question."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state
 
-DIVERSITY = 0.3  # how much a passage that resembles a better one counts less, when the pool is chosen
-OF_ONE = 2  # passages of one document among the few; of a comparative question one, of twice as many
-SCORED = 4  # times as many passages are shown to a model when it does the choosing
-SENTENCES = 2  # of a quotation
-AT_ONCE = 4  # searches at a time: each holds a pool of passages with their vectors
+DIVERSITY = 0.3  # penalty for similarity to a better passage when the pool is selected
+OF_ONE = 2  # passages per document; comparative questions take one each from twice as many documents
+SCORED = 4  # factor: a model that selects passages is shown this many times more
+SENTENCES = 2  # per quotation
+AT_ONCE = 4  # concurrent searches; each keeps a pool of passages with their vectors in memory
 
 
 async def search(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """For each question that was not looked for yet: the passages that are weighed next."""
+    """Yield the passages to assess for each question that has not been searched yet."""
     known, brief = state.chosen_passages(run), state.brief(run)
     open_ = [question for question in state.questions(run) if question.id not in known]
     if brief.approach is Approach.agent and run.asked.has_model:
@@ -89,8 +89,8 @@ async def _search_question(context: RunContext, brief: Brief, question: Question
 async def _select_passages(
     context: RunContext, brief: Brief, question: Question, hits: Sequence[Hit], name: str
 ) -> list[Hit]:
-    """The few of a pool that are worth weighing, as one reranker sees it. The document that a question comes from has its
-    say, if it is in the pool at all."""
+    """The best passages of a pool by one reranker. If the pool contains the document the question comes from, one of
+    its passages is kept."""
     reranker = _reranker(context, name)
     ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_fused_score(hits)
     comparative = question.kind is QuestionKind.comparative
@@ -109,15 +109,15 @@ def _reranker(context: RunContext, name: str) -> Reranker | None:
 
 
 def _by_fused_score(hits: Sequence[Hit]) -> list[Hit]:
-    """By what the search made of them: the pool itself is ordered by how different they are."""
+    """Order by fused search score. The pool itself is ordered by diversity."""
     return sorted(hits, key=lambda hit: (-hit.scores.get("fused", 0.0), hit.passage.id))
 
 
-# --- weighing -------------------------------------------------------------------------------------------------------
+# --- assessment -----------------------------------------------------------------------------------------------------
 
 
 async def weigh(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Evidence for each question from what was found for it, quoted and scored once each."""
+    """Yield the evidence for each question from its passages, each quoted and scored once."""
     done, found = state.gathered_evidence(run), state.chosen_passages(run)
     titles = dict(context.titles(run))
     open_ = [question for question in state.questions(run) if question.id not in done]
@@ -171,15 +171,15 @@ async def _weigh_by_model(
 def build_weigh_prompt(
     question: str, batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
 ) -> dict[str, str]:
-    """As everywhere else, but for the question: it may be in a document's own words, and stands between marks like them."""
+    """The usual prompt, but the question is fenced as well, since it may use the words of a document."""
     asked = fence(mark, "question", question)
     left = room - estimate_tokens(asked) + estimate_tokens(question)
     return {**assess.build_prompt(question, (), batch, titles, mark, left), "question": asked}
 
 
 def _weigh_by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
-    """Weighed by the words of the question that some passage has at all: those that only say how it is asked ("how do they
-    compare") would otherwise count most, since they are the rarest."""
+    """Score by the words of the question that occur in some passage. Words that only frame the question ("how do
+    they compare") would otherwise weigh most, since they are the rarest."""
     said = frozenset(term for each in found for term in content_terms(each.passage.text))
     asked = " ".join(word for word in question.text.split() if said.intersection(content_terms(word)))
     weighed = assess.weigh_by_words(asked, (), found, cutoff)
@@ -188,14 +188,14 @@ def _weigh_by_words(question: Question, found: Sequence[Found], cutoff: float) -
 
 
 def _room(context: RunContext) -> int:
-    """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
+    """Tokens of passages that fit into the smallest context window among the assessing models."""
     assert context.meter is not None
     return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
 
 def _gathered_event(question: Question, weighed: Weighed, maker: Maker) -> Gathered:
-    """Under keys that belong to spans. What a document orders a model to do is no evidence of anything: another sentence of
-    the passage stands in for it, or the passage is dropped."""
+    """The evidence under keys derived from spans. A quotation that contains an instruction to a model is replaced by
+    another sentence of its passage, or dropped."""
     kept: dict[str, Evidence] = {}
     dropped = list(weighed.dropped)
     renamed: dict[str, str] = {}
@@ -219,8 +219,8 @@ def _gathered_event(question: Question, weighed: Weighed, maker: Maker) -> Gathe
 
 
 def _shorten(evidence: Evidence, question: Question) -> Evidence:
-    """A quotation is a sentence or two: of a longer one, the sentence that speaks most of what was asked. Small models quote
-    whole passages, and what is quoted whole can be compared with nothing."""
+    """Shorten a long quotation to the sentence closest to the question. Small models quote whole passages, which
+    cannot be compared with anything."""
     words, passage = evidence.quote, evidence.passage
     at = words.start - passage.start
     if len(split_sentences(words.text)) <= SENTENCES or is_table_row(words.text):
@@ -244,8 +244,8 @@ def _without_instructions(evidence: Evidence) -> Evidence | None:
 
 
 async def _research_question(run: Run, context: RunContext, question: Question) -> list[Event]:
-    """What a short run of the agent finds for a question: played in memory, with its replies in the record of the synthesis.
-    When the synthesis is carried on, it goes the same way again and asks for nothing twice."""
+    """Run the agent briefly for one question, in memory; its model replies are recorded in the synthesis. After a
+    resume the same steps are taken again, and no recorded request is repeated."""
     assert context.meter is not None
     within = question.documents if question.kind is QuestionKind.follow_up else state.brief(run).documents
     asked = replace(
@@ -275,11 +275,12 @@ async def _research_question(run: Run, context: RunContext, question: Question) 
     passages = {each.passage.id for each in child.found}
     gathered = _gathered_event(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), Maker("agent"))
     looked = PassagesChosen(question.id, found, len(passages), "agent", searched=child.searched)
-    return [gathered, looked]  # in this order: who is killed between the two goes the same way again
+    return [gathered, looked]  # in this order: a run killed in between is repeated from recorded replies
 
 
 def _record_replies(context: RunContext) -> Callable[[Run, Event], Run]:
-    """Puts what a model has replied into the record of the synthesis; the rest of a short run is told by what it found."""
+    """Records only the model replies of a short run in the synthesis; its other events are represented by what it
+    found."""
     meter = context.meter
     assert meter is not None
 

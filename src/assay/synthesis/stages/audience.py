@@ -1,5 +1,5 @@
-"""The narrative for other readers: the same claims and citations underneath, in other words, and how much easier they are to
-read. A model retells a few claims at a time; what it may say of them is decided in `retell.py`."""
+"""Translates the narrative for other audiences: the same claims and citations in other words, with readability
+scores. A model rewrites a few claims at a time; `rewrite.py` decides which of its sentences are kept."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from assay.synthesis.writing.readability import readability
 from assay.synthesis.writing.rewrite import Tried, VerifiedNarrative
 
 NO_MODEL = "there is no model to write it anew"
-CHECKED = 6  # sentences that one request checks
+CHECKED = 6  # sentences that are checked in one request
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedGroup:
-    """What came of one group of claims. Those that no sentence tells are spared the reader."""
+    """The translation of one group of claims. Claims that no sentence covers are omitted."""
 
     sentences: tuple[TranslatedSentence, ...]
     analogy: str = ""
@@ -33,7 +33,7 @@ class TranslatedGroup:
 
 
 async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """One translation for each audience that has none yet, in the order in which they were asked for."""
+    """Yield one translation for each audience that has none yet, in the requested order."""
     done = state.translations(run)
     wanted = [each for each in dict.fromkeys(state.brief(run).audiences) if each != EXPERT and each not in done]
     told = rewrite.verified_narrative(run, context.sources(run))
@@ -70,13 +70,13 @@ async def _translated(run: Run, context: RunContext, told: VerifiedNarrative, au
 
 
 def _text(sentences: Iterable[str]) -> str:
-    return "\n\n".join(sentences)  # each by itself: a quotation may have no full stop
+    return "\n\n".join(sentences)  # separate paragraphs, because a quotation may lack a full stop
 
 
 async def _translate_group(
     run: Run, context: RunContext, told: VerifiedNarrative, audience: str, group: Sequence[int]
 ) -> TranslatedGroup:
-    """One group, retold; asked for once more where what was to be plain has become harder to read."""
+    """Rewrite one group. If the plain text is harder to read than the original, it is requested once more."""
     if not run.asked.has_model:
         return TranslatedGroup(tuple(rewrite.keep_claim(told, place, NO_MODEL) for place in group))
     first = await _rewrite_group(run, context, told, audience, group)
@@ -126,7 +126,8 @@ async def _rewrite_group(
 async def _judge_sentences(
     run: Run, context: RunContext, told: VerifiedNarrative, tried: Sequence[Tried]
 ) -> list[Tried]:
-    """Each sentence with its verdict: by rule, and what the rules leave open by a model, unless that is a small one."""
+    """Each sentence with its verdict: by rule, and by a model where the rules leave it open, unless the model is
+    small."""
     ruled = [(rewrite.judge_by_rule(each, told), each[1]) for each in tried]
     pieces = tuple(told.pieces.values())
     asks = not context.small(Role.check)

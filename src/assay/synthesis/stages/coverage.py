@@ -1,4 +1,5 @@
-"""The ledger: what of each document has gone into the account; thin documents are asked about once more."""
+"""Coverage: how much each document contributes to the synthesis. Documents with little evidence get follow-up
+questions once."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from assay.core.types import Verdict
 from assay.language.injection import is_suspicious
 from assay.synthesis import state
 
-THIN = 2  # pieces of evidence below which a document is asked about again
+THIN = 2  # a readable document with fewer pieces of evidence gets follow-up questions
 NOT_FOUND = "nothing in it was found to bear on the questions"
 ORDERS = "what was found in it reads like an instruction to a model"
 NOT_TOLD = "what it says could not be told in words that hold"
 
 
 async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The ledger after a pass. After the first one, documents that can be read and have hardly any evidence are thin."""
+    """Record the coverage of a pass. After the first pass, readable documents with fewer than `THIN` pieces of
+    evidence are marked thin."""
     pass_ = len(state.coverage_passes(run)) + 1
     rows = ledger(run)
     portraits = state.portraits(run)
@@ -29,7 +31,7 @@ async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def ledger(run: Run) -> tuple[Coverage, ...]:
-    """A row for every document, in the order of their labels. A claim counts for each document that it cites."""
+    """One row per document, in label order. A claim counts for every document it cites."""
     evidence = {each.key: each.quote.doc_id for each in run.evidence}
     asked = Counter(doc for question in state.questions(run) for doc in question.documents)
     gathered = Counter(evidence.values())
@@ -52,7 +54,7 @@ def ledger(run: Run) -> tuple[Coverage, ...]:
 
 
 def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:
-    """Why a document says nothing; empty where it does."""
+    """Why a document contributes nothing; empty if it contributes."""
     portrait = state.portraits(run).get(doc)
     if portrait is not None and portrait.empty:
         return portrait.empty

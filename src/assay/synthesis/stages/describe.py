@@ -1,5 +1,5 @@
-"""The first stage: each document by what it says of itself. Title, authors and year are what ingestion found; a model fills
-gaps, with words that stand in the document or not at all. A missing abstract is made of the document's own sentences."""
+"""First stage: a portrait of each document. Title, authors and year come from ingestion; a model fills gaps, only
+with words found in the document. A missing abstract is extracted from the document's sentences."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from assay.prompts.fence import fence
 from assay.synthesis import state
 from assay.synthesis.questioning import abstracts
 
-AT_ONCE = 8  # documents that are held in memory together
-BEGINNING = 4000  # characters in which a document says who it is
-SHOWN, SHOWN_SMALL = 900, 450  # tokens of them
+AT_ONCE = 8  # documents in memory at a time
+BEGINNING = 4000  # characters at the start of a document in which it identifies itself
+SHOWN, SHOWN_SMALL = 900, 450  # tokens of the beginning that a prompt shows
 AUTHORS = 12
 GONE = "it can no longer be read"
 SILENT = "it has no sentences that can be read"
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-# What stands before and after a title, and before and after an author. Names in running text are not those who wrote it: a
-# small model takes the towns and makers that a document speaks of for its authors.
+# What may surround a title, and what may surround an author. Names in running text are not accepted as authors: a small
+# model mistakes the towns and makers that a document mentions for its authors.
 LINE = re.compile(r"^[\s#*\"“'‘]*(?:title\s*:\s*)?$", re.I), re.compile(r"[\"”'’.*:\s]{0,40}(?:\n|$)")
 BYLINE = (
     re.compile(r"(?:^|[,;&]|\band|\bby|\bauthors?\s*:?|^from\s*:|\d|[*†‡])\s*$", re.I),
@@ -57,7 +57,7 @@ class IdentityReply(BaseModel):
 
 
 async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """A portrait of each document that has none yet, in the order of the brief."""
+    """Yield a portrait of each document that has none yet, in the order of the brief."""
     known = state.portraits(run)
     missing = [doc for doc in state.brief(run).documents if doc not in known]
     for block in state.batches(missing, AT_ONCE):
@@ -98,7 +98,7 @@ def _assert_quoted(portrait: Portrait, document: Document) -> Portrait:
 
 
 def portrait_by_rule(document: Document) -> Portrait:
-    """What ingestion found; the name of the file where it found no title."""
+    """The metadata from ingestion, with the file name if there is no title."""
     found = YEAR.match(document.date or "")
     return Portrait(
         document.id, document.title.strip() or _file_name(document), document.authors, found[0] if found else ""
@@ -110,7 +110,7 @@ def is_incomplete(portrait: Portrait, document: Document) -> bool:
 
 
 def _has_no_title(document: Document) -> bool:
-    """Whether the title is only the name of the file."""
+    """Whether the title is only the file name."""
     return document.title.strip() in ("", _file_name(document), PurePosixPath(_file_name(document)).stem)
 
 
@@ -137,8 +137,8 @@ async def _fill_by_model(run: Run, context: RunContext, document: Document, port
 
 
 def build_prompt(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:
-    """The values of the prompt `describe`: how the document begins."""
-    frame = 60  # the marks around it
+    """The values of the prompt `describe`: the beginning of the document."""
+    frame = 60  # tokens of the fence around it
     return {
         "beginning": fence(
             mark, f"{label}, how it begins", fit_to_tokens(document.text[:BEGINNING], max(8, room - frame))
@@ -153,7 +153,7 @@ def schema() -> dict[str, Any]:
 
 
 def fill_from_reply(identity: IdentityReply, by: str, document: Document, portrait: Portrait) -> Portrait:
-    """The portrait with its gaps filled, as far as what fills them stands in the document's own beginning."""
+    """The portrait with its gaps filled, as far as the values occur in the beginning of the document."""
     beginning = document.text[:BEGINNING]
     title, authors, year = "", (), ""
     if _has_no_title(document):
@@ -175,7 +175,7 @@ def fill_from_reply(identity: IdentityReply, by: str, document: Document, portra
 
 
 def _find_in_document(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:
-    """These words as the document has them, in one line; empty where they do not stand in such a place."""
+    """The words as the document spells them, on one line; empty if they do not occur in such a place."""
     span = locate_quote(words, beginning) if len(words.strip()) > 2 else None
     if span is None or is_suspicious(words):
         return ""

@@ -1,6 +1,6 @@
 """From evidence to insights: one sentence for each question and each document that answers it, none skipped.
 
-A request holds quotations of one document only, so that no document can have a say in what is drawn from another.
+A request contains quotations of one document only, so that no document can influence the insights of another.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from assay.prompts.fence import fence
 from assay.synthesis import state
 from assay.synthesis.writing.small_models import is_close_to_a_sentence
 
-TOGETHER = 6  # insights that one request asks for
-SENTENCES = 3  # of what was written for one insight, those that are tried
-CITES = 3  # keys of one insight
-SHOWN, LITTLE = 6000, 1200  # tokens of quotations in one request; a small model is lost in more
+TOGETHER = 6  # insights per request
+SENTENCES = 3  # sentences of a reply that are tried for one insight
+CITES = 3  # citations per insight
+SHOWN, LITTLE = 6000, 1200  # tokens of quotations per request; small models lose track in longer prompts
 AGAIN = " They were left out when they were first asked for."
-NOWHERE = Sources()  # titles are no evidence: they may be wrong, hostile or swapped
+NOWHERE = Sources()  # titles are not evidence: they may be wrong, hostile or swapped
 Documents = Callable[[str], Document | None]
 
 
 @dataclass(frozen=True, slots=True)
 class InsightTask:
-    """An insight that is to be drawn: what this document says to this question."""
+    """An insight to draw: what this document says about this question."""
 
     id: str
     question: Question
@@ -53,7 +53,7 @@ class InsightTask:
 
     @property
     def told(self) -> tuple[Evidence, ...]:
-        """What a model is shown of it. What reads like an instruction is only ever quoted."""
+        """The evidence shown to a model. Text that looks like an instruction is only quoted, never shown."""
         return tuple(each for each in self.evidence if not each.flagged)
 
 
@@ -73,11 +73,11 @@ class InsightReplies(BaseModel):
     insights: list[InsightReply]
 
 
-# --- what is wanted -------------------------------------------------------------------------------------------------
+# --- tasks ----------------------------------------------------------------------------------------------------------
 
 
 def questions_without_insights(run: Run) -> tuple[str, ...]:
-    """The questions that have evidence, and no insights yet."""
+    """The questions that have evidence but no insights yet."""
     done, known = state.insights_by_question(run), state.labels(run)
     found = {
         question
@@ -88,7 +88,7 @@ def questions_without_insights(run: Run) -> tuple[str, ...]:
 
 
 def insight_tasks(run: Run) -> tuple[InsightTask, ...]:
-    """Every insight that there is to be, drawn or not: by document, then by question."""
+    """Every insight of the run, drawn or not, by document, then by question."""
     found = state.evidence_by_document(run)
     return tuple(
         InsightTask(state.insight_id(question.id, label), question, doc, evidence)
@@ -99,7 +99,8 @@ def insight_tasks(run: Run) -> tuple[InsightTask, ...]:
 
 
 def group_by_document(items: Sequence[InsightTask], together: int) -> list[Sequence[InsightTask]]:
-    """The insights that share a request. They are cut over all that are wanted: who carries on asks what was asked before."""
+    """The insights that share a request. Grouping covers all tasks, done or not, so that a resumed run sends the
+    same requests."""
     own: dict[str, list[InsightTask]] = {}
     for each in items:
         if each.told:
@@ -111,7 +112,7 @@ def group_by_document(items: Sequence[InsightTask], together: int) -> list[Seque
 
 
 async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
-    """The insights of each question that has none yet, in the order of the questions."""
+    """Yield the insights of each question that has none yet, in question order."""
     document = lru_cache(maxsize=64)(context.document)
     items = insight_tasks(run)
     open_ = list(questions_without_insights(run))
@@ -131,7 +132,7 @@ async def draw(run: Run, context: RunContext) -> AsyncIterator[InsightsDrawn]:
     }
 
     def complete() -> list[InsightsDrawn]:
-        """What can be told now: every question, in order, up to the first that waits for a reply."""
+        """The events that can be emitted now: all questions in order, up to the first that still waits for a reply."""
         ready: list[InsightsDrawn] = []
         while open_ and all(each.id in drawn for each in by_question[open_[0]]):
             ready.append(_drawn_event(open_[0], [drawn[each.id] for each in by_question[open_.pop(0)]]))
@@ -168,7 +169,7 @@ def _by_rule(
 async def _draw_by_model(
     run: Run, context: RunContext, block: Sequence[InsightTask], document: Documents
 ) -> list[_InsightResult]:
-    """What a model made of a block. It is asked once more for what it left out, and for nothing else."""
+    """Let a model draw the insights of a block. Missing ones, and only those, are requested once more."""
     said: dict[str, tuple[InsightReply, str]] = {}
     left: Sequence[InsightTask] = block
     refused: Maker | None = None
@@ -208,16 +209,17 @@ async def _ask_model(
     )
 
 
-# --- what the model is shown, and what it said ----------------------------------------------------------------------
+# --- prompt and reply -----------------------------------------------------------------------------------------------
 
 
 def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
-    """The values of the prompt `insights`, in at most `room` tokens: each question with an equal share of what is left."""
+    """The values of the prompt `insights`, in at most `room` tokens; the questions share the remaining tokens
+    equally."""
     left = room - 24
     parts: list[str] = []
     for place, item in enumerate(items):
         own = left // (len(items) - place)
-        # A question may be in a document's own words: it is data too.
+        # A question may use the words of a document, so it is data too.
         asked = fence(mark, "question", fit_to_tokens(" ".join(item.question.text.split()), max(own // 4, 16)))
         head = f"Number {place + 1}\n{asked}"
         part = f"{head}\n{quotations(item.told, NOWHERE, mark, own - estimate_tokens(head) - 4)[0]}"
@@ -227,7 +229,7 @@ def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: b
 
 
 def schema(items: Sequence[InsightTask]) -> dict[str, Any]:
-    """The form of a reply, in which nothing can be cited but what was shown."""
+    """JSON schema of the reply. Only keys that were shown can be cited."""
     keys = dict.fromkeys(each.key for item in items for each in item.told)
     insight = {
         "type": "object",
@@ -254,7 +256,7 @@ def schema(items: Sequence[InsightTask]) -> dict[str, Any]:
 
 
 def _by_number(reply: InsightReplies, items: Sequence[InsightTask]) -> Mapping[str, InsightReply]:
-    """What was said for each of these; of two for one number the first holds, and one that says nothing is none."""
+    """The reply for each task. The first of two for one number wins; an empty one is ignored."""
     found: dict[str, InsightReply] = {}
     for each in reply.insights:
         if 1 <= each.number <= len(items) and each.text.strip():
@@ -262,7 +264,7 @@ def _by_number(reply: InsightReplies, items: Sequence[InsightTask]) -> Mapping[s
     return found
 
 
-# --- what stands ----------------------------------------------------------------------------------------------------
+# --- verification ---------------------------------------------------------------------------------------------------
 
 
 def _choose_claim(
@@ -277,9 +279,9 @@ def _choose_claim(
 def _supported_claim(
     item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
 ) -> Claim | None:
-    """The first of the sentences that follows from the evidence of this insight, cited anew where that helps; else the
-    sentence of the document that is closest to what was meant. `shown` is all that the request held: what some passage
-    orders a writer to say is no insight of another."""
+    """The first sentence that follows from the evidence of this task, with corrected citations if that helps;
+    otherwise the document's sentence closest to it. `shown` is all evidence of the request: a sentence that one
+    passage orders a writer to say is not accepted as an insight of another."""
     own = unchanged_evidence(item.told, document)
     written, _ = claims.split_claims(said.text, said.cites, {each.key for each in own})
     tried = [claims.drop_redundant_citations(claim, own, NOWHERE) for claim in written[:SENTENCES]]
@@ -298,8 +300,8 @@ def _supported_claim(
 
 
 def quote_best_sentence(item: InsightTask) -> Claim:
-    """The best quotation of a document as a claim: a sentence, where its evidence has one. What reads like an instruction
-    stands back behind everything else."""
+    """The best quotation of a document as a claim, a whole sentence if there is one. Text that looks like an
+    instruction ranks last."""
     ranked = sorted(item.evidence, key=lambda each: (each.flagged, not _is_whole_statement(each.quote.text)))
     best = ranked[0]
     if _is_whole_statement(best.quote.text):
@@ -314,11 +316,12 @@ def quote_best_sentence(item: InsightTask) -> Claim:
     ]
     if not said:
         return Claim("", (best.key,), quote=best.quote)
-    _, each, span = max(said, key=lambda one: one[0])  # of equals the first
+    _, each, span = max(said, key=lambda one: one[0])  # the first of equals
     return Claim("", (each.key,), quote=quote(each.passage, *span))
 
 
 def _is_whole_statement(words: str) -> bool:
-    """Whether words can stand alone: a whole sentence or a row, no heading, and nothing that is said to a model."""
+    """Whether the words are self-contained: a whole sentence or a table row, not a heading, and not addressed to a
+    model."""
     whole = words.rstrip("\"'”’)]*_ ").endswith(tuple(".!?;:。！？؟۔।")) or is_table_row(words)
     return whole and is_statement(words) and not is_suspicious(words)

@@ -1,5 +1,5 @@
-"""The narrative: the spine opens it, then all that the documents say is told, part by part, and joined. What nobody tells is
-asked for once more, and then told in the documents' own words. Revised and delivered like any answer."""
+"""The narrative. The spine opens it, then a model writes the items part by part and the parts are joined. Items that
+no claim covers are requested once more, then quoted. Revision and delivery work as for any answer."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ from assay.synthesis.writing import small_models, spine_by_rule
 from assay.synthesis.writing.items import NarrativeItem
 from assay.synthesis.writing.material import Material, gather_material, is_repeatable, window, with_related
 
-FEW = 4  # insights that a small model tells at a time
-REPLY, LONGEST = 60, 2600  # tokens of a reply for each item, and at most
+FEW = 4  # insights per request for a small model
+REPLY, LONGEST = 60, 2600  # reply tokens per item, and the maximum
 
-Themes = Mapping[int, tuple[Block, ...]]  # the paragraphs of each
+Themes = Mapping[int, tuple[Block, ...]]  # theme → its paragraphs
 
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """The spine as it opens the narrative: first what speaks of several themes, then, under each theme, what speaks of it."""
+    """The spine as the opening of the narrative: claims about several themes first, then the claims of each theme."""
 
     all_: tuple[Claim, ...]
     of_theme: Mapping[int, tuple[Claim, ...]]
 
     def told(self, of: Material) -> list[Claim]:
-        """What the spine tells already: an insight of one document. That several are named together tells none of them."""
+        """The claims of the spine about one document. Naming several documents together does not count as covering
+        any of them."""
         both = (*self.all_, *(claim for own in self.of_theme.values() for claim in own))
         return [claim for claim in both if len(of.of(claim.cites)) == 1]
 
 
 async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """One draft that uses every insight, or, in a summary, every question and every document."""
+    """Yield one draft that uses every insight or, in a summary, every question and every document."""
     of = gather_material(run, context)
     items = telling.items(run, of)
     opening = _spine_opening(run, of)
@@ -83,7 +84,8 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _spine_opening(run: Run, of: Material) -> _Opening:
-    """The beats of the spine as claims, each where it belongs; one that only lists documents states nothing."""
+    """The beats of the spine as claims, each under its theme. Beats that only list documents are left out: they
+    state nothing."""
     spun = state.spine(run)
     if spun is None:
         return _Opening((), {})
@@ -99,7 +101,7 @@ def _spine_opening(run: Run, of: Material) -> _Opening:
 
 
 def _theme_of(beat: SpineSentence, themes: Sequence[frozenset[str]]) -> int | None:
-    """The theme that a beat belongs under; none if there is but one, or it speaks of several."""
+    """The theme of a beat; None if there is only one theme or the beat covers several."""
     if len(themes) < 2 or not beat.documents:
         return None
     return next((number for number, docs in enumerate(themes) if set(beat.documents) <= docs), None)
@@ -114,8 +116,8 @@ def _with_item(themes: Themes, item: NarrativeItem, of: Material) -> Themes:
 
 
 def _deliverable_claims(of: Material, themes: Themes, context: RunContext) -> list[Claim]:
-    """The claims that may be delivered, as far as the rules can tell: one that will not tells nothing. What they leave open
-    nobody settles where the model is small."""
+    """The claims that the rules expect to be deliverable; others do not count as covering an item. With a small
+    model, claims that the rules leave open are excluded too, because nothing verifies them later."""
     fine = {Verdict.supported} if context.small(Role.check) else {Verdict.supported, Verdict.partial}
     return [
         claim
@@ -127,7 +129,7 @@ def _deliverable_claims(of: Material, themes: Themes, context: RunContext) -> li
 def _with_missing_items(
     run: Run, context: RunContext, of: Material, items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
 ) -> Themes:
-    """What still nobody tells is told in its own words; and every document has a claim that is of it alone."""
+    """Quote every item that no claim covers, and make sure that each document has a claim of its own."""
     for item in telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.told(of)]):
         themes = _with_item(themes, item, of)
     for item in telling.documents_without_own_claim(
@@ -140,7 +142,7 @@ def _with_missing_items(
 def _with_both_sides(
     of: Material, sides: Sequence[NarrativeItem], items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
 ) -> Themes:
-    """Both sides of a contradiction are stated, each by a claim that cites its words."""
+    """Make sure that both sides of a contradiction are stated, each by a claim that cites its words."""
     where = {item.doc_id: item.theme for item in items}
     cited = {key for claim in (*_claims(themes), *opening.told(of)) for key in claim.cites}
     for side in sides:
@@ -150,7 +152,7 @@ def _with_both_sides(
 
 
 def _join_blocks(run: Run, of: Material, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
-    """The opening, then theme after theme, each under its name where there are several; nothing is said twice. A summary has
+    """The opening, then each theme, under its name if there are several. Duplicate claims are dropped. A summary has
     no headings."""
     spun = state.spine(run)
     first = {_claim_identity(claim, of): claim for claim in opening.all_}
@@ -173,7 +175,7 @@ def _join_blocks(run: Run, of: Material, opening: _Opening, themes: Themes) -> t
 
 
 def _claim_identity(claim: Claim, of: Material) -> tuple[str, frozenset[str]]:
-    """Two claims that say the same of the same documents are one."""
+    """Two claims with the same words about the same documents are duplicates."""
     return " ".join(titles.without_title(claim.words).split()), frozenset(of.of(claim.cites))
 
 
@@ -181,7 +183,7 @@ def _claim_identity(claim: Claim, of: Material) -> tuple[str, frozenset[str]]:
 
 
 def _quote_items(run: Run, of: Material, items: Sequence[NarrativeItem]) -> Themes:
-    """Without a model: document by document, under its title; in a summary question by question. No span twice."""
+    """Without a model: quotations by document, under its title; in a summary by question. No span is quoted twice."""
     synthesis = state.brief(run).pipeline is Pipeline.synthesis
     found: dict[int, dict[str, list[Claim]]] = {}
     for item in items:
@@ -206,7 +208,7 @@ async def _write_parts(
     *,
     again: bool = False,
 ) -> list[tuple[int, Drafted]]:
-    """The parts as they were written, in order, each with the theme that it belongs to."""
+    """The written parts in order, each with its theme."""
     parts = telling.split_into_parts(items, window(run), FEW if context.small(Role.write) else 0)
     work = (
         _write_part(run, context, of, part, opening, _instructions(run, place, len(parts), again))
@@ -255,12 +257,12 @@ async def _write_part(
     )
 
 
-# --- what did not hold, and the end ---------------------------------------------------------------------------------
+# --- revision and delivery ------------------------------------------------------------------------------------------
 
 
 async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What did not hold is revised as in any answer. But where a document would then appear nowhere, its own words stand in for
-    the claim, whatever a model might write instead."""
+    """Revise unsupported claims as in any answer. If a document would then no longer appear, the claim is replaced
+    by a quotation of that document instead of a model's rewrite."""
     for event in _quote_missing_documents(run, context):
         yield event
         run = run.then(event)
@@ -275,7 +277,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _quote_instead_of_dropping(run: Run, dropped: Revised, context: RunContext) -> Revised:
-    """Where a claim is dropped and nothing else cites what it cited, that is quoted instead: nothing that was found is lost."""
+    """Replace a dropped claim by a quotation if no other claim cites its evidence, so that no finding is lost."""
     failed = dict(run.unsupported)
     others = [claim for place, claim in run.written.items() if place not in failed]
     cited = {key for claim in others for key in claim.cites}
@@ -290,7 +292,7 @@ def _quote_instead_of_dropping(run: Run, dropped: Revised, context: RunContext) 
 
 
 def _quote_missing_documents(run: Run, context: RunContext) -> list[Revised]:
-    """A quotation for each document of which no claim holds: in the place of the one that is most its own."""
+    """A quotation for each document without a supported claim, in place of the claim that is most specific to it."""
     evidence = unchanged_evidence(run.evidence, cache(context.document))
     own: dict[str, list[Evidence]] = {}
     for each in evidence:
@@ -316,8 +318,8 @@ def _quote_missing_documents(run: Run, context: RunContext) -> list[Revised]:
 
 
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The narrative; and, should anything in it not hold after all, none. A document that has evidence and of which nothing
-    could be told is named among the gaps. Where any document is not told, for whatever reason, it is a partial account."""
+    """Deliver the narrative; if any claim is still unsupported, deliver none. A document with evidence that the
+    narrative does not cover is listed as a gap, and any uncovered document makes the outcome partial."""
     answer = compose.answer(run, context.document, context.titles(run), context.unreadable())
     where = {each.key: each.quote.doc_id for each in run.evidence}
     told = {where[key] for claim in answer.claims for key in claim.cites}

@@ -1,7 +1,7 @@
-"""From insights to relations: which are compared, and how they stand to each other. The parts are in `pairs.py` and `ties.py`;
-here they are joined.
+"""From insights to relations: which insights are compared (`pairs.py`), and how they relate (`classify.py`).
 
-A request holds pairs of the same two documents only, so that no document can have a say about two others.
+A request contains pairs of the same two documents only, so that no document can influence the relation of two
+others.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from assay.synthesis.relating import classify, pairs
 from assay.synthesis.relating.classify import Documents, InsightPair, ProposedRelation
 from assay.synthesis.relating.pairs import OF_DOCUMENTS, ComparableInsight
 
-BLOCK, ALONE = OF_DOCUMENTS, 1  # pairs that one request holds; a small model mixes them up
+BLOCK, ALONE = OF_DOCUMENTS, 1  # pairs per request; small models mix up several
 EMBEDDED = 256  # insights that are embedded at a time
-SHOWN, LITTLE = 6000, 1200  # tokens of one request; a small model is lost in more
-INSIGHT = 80  # tokens of an insight
+SHOWN, LITTLE = 6000, 1200  # tokens per request; small models lose track in longer prompts
+INSIGHT = 80  # tokens per insight
 NONE = "none"
 AGAIN = " They were left out when they were first asked for."
 
@@ -56,11 +56,11 @@ class RelationReplies(BaseModel):
     relations: list[RelationReply]
 
 
-# --- which are compared ---------------------------------------------------------------------------------------------
+# --- selection of pairs ---------------------------------------------------------------------------------------------
 
 
 async def pair(run: Run, context: RunContext) -> AsyncIterator[Paired]:
-    """The pairs that are worth comparing. Of an insight that its document no longer bears out nothing is compared."""
+    """Yield the pairs worth comparing. Insights whose document no longer supports them are left out."""
     places = {doc: place for place, doc in enumerate(state.brief(run).documents)}
     odd = {each.key for each in run.evidence if each.flagged}
     items = [
@@ -83,7 +83,7 @@ async def pair(run: Run, context: RunContext) -> AsyncIterator[Paired]:
     yield Paired(chosen, pairs.describe_choice(chosen, possible, documents), possible - len(chosen))
 
 
-# --- how they stand -------------------------------------------------------------------------------------------------
+# --- classification -------------------------------------------------------------------------------------------------
 
 
 def pair_blocks(run: Run) -> list[Sequence[Pair]]:
@@ -99,7 +99,7 @@ def pair_blocks(run: Run) -> list[Sequence[Pair]]:
 
 
 def open_blocks(run: Run) -> tuple[int, ...]:
-    """The blocks of pairs of which nothing is said yet, by number."""
+    """The numbers of the blocks that are not classified yet."""
     done = state.related_blocks(run)
     return tuple(number for number in range(len(pair_blocks(run))) if number not in done)
 
@@ -109,7 +109,7 @@ def _small(run: Run) -> bool:
 
 
 async def relate(run: Run, context: RunContext) -> AsyncIterator[Related]:
-    """What comes of each block of pairs that has not been gone through."""
+    """Yield the relations of each block that is not classified yet."""
     document = lru_cache(maxsize=64)(context.document)
     cut = insight_pairs(run)
     work = (_relate_block(run, context, number, cut[number], document) for number in open_blocks(run))
@@ -118,7 +118,7 @@ async def relate(run: Run, context: RunContext) -> AsyncIterator[Related]:
 
 
 def insight_pairs(run: Run) -> list[list[InsightPair]]:
-    """The blocks again, each pair with both insights and what they rest on."""
+    """The blocks, each pair with both insights and their evidence."""
     known, labels = state.insights(run), state.labels(run)
     asked = {question.id: question.text for question in state.questions(run)}
     evidence = {each.key: each for each in run.evidence}
@@ -135,9 +135,9 @@ def insight_pairs(run: Run) -> list[list[InsightPair]]:
 async def _relate_block(
     run: Run, context: RunContext, block: int, insight_pairs: Sequence[InsightPair], document: Documents
 ) -> Related:
-    """One block: what a model says of it, asked once more for the pairs that it left out; of those that it never speaks of,
-    and of those that it must not see, what the rules can tell."""
-    said: dict[int, Relation | None] = {}  # by place in the block
+    """Classify one block by model. Pairs missing from the reply are requested once more. Pairs that it never
+    classifies, or must not see, are classified by rule."""
+    said: dict[int, Relation | None] = {}  # by position in the block
     dropped: list[str] = []
     made: list[Maker] = []
     shown = [place for place, couple in enumerate(insight_pairs) if not couple.odd and couple.ours and couple.theirs]
@@ -182,12 +182,12 @@ async def _ask_model(
     )
 
 
-# --- what the model is shown, and what it said ----------------------------------------------------------------------
+# --- prompt and reply -----------------------------------------------------------------------------------------------
 
 
 def build_prompt(insight_pairs: Sequence[InsightPair], mark: str, room: int, *, again: bool = False) -> dict[str, str]:
-    """The values of the prompt `relate`, in at most `room` tokens: each side of each pair with an equal share of what is
-    left."""
+    """The values of the prompt `relate`, in at most `room` tokens; all sides of all pairs share the remaining tokens
+    equally."""
     left = room - 24
     parts: list[str] = []
     for place, couple in enumerate(insight_pairs):
@@ -211,7 +211,7 @@ def build_prompt(insight_pairs: Sequence[InsightPair], mark: str, room: int, *, 
 
 
 def _side(head: str, insight: Insight, evidence: Sequence[Evidence], mark: str, room: int) -> str:
-    """An insight with what it rests on. One that is a quotation is among that already."""
+    """An insight with its evidence. An insight that is a quotation is not repeated."""
     lines = [head]
     if insight.claim.quote is None:
         lines.append(fence(mark, "insight", fit_to_tokens(insight.claim.text, min(INSIGHT, room // 3))))
@@ -220,7 +220,7 @@ def _side(head: str, insight: Insight, evidence: Sequence[Evidence], mark: str, 
 
 
 def schema(count: int) -> dict[str, Any]:
-    """The form of a reply about `count` pairs."""
+    """JSON schema of a reply about `count` pairs."""
     words = {"type": "string"}
     tied = {
         "type": "object",
@@ -245,8 +245,8 @@ def schema(count: int) -> dict[str, Any]:
 def _read_reply(
     reply: RelationReplies, insight_pairs: Sequence[InsightPair], document: Documents, by: str, *, small: bool
 ) -> list[tuple[int | None, Relation | str]]:
-    """For each pair that was spoken of, by its place: the relation, why it is dropped, or nothing where there is none. What
-    belongs to no pair that was shown has no place."""
+    """By position, for each pair in the reply: the relation, the reason why it is dropped, or None if there is no
+    relation. Entries for pairs that were not shown are ignored."""
     found: list[tuple[int | None, Relation | str]] = []
     done: set[int] = set()
     for each in reply.relations:

@@ -1,5 +1,5 @@
-"""Theme and spine: the few sentences that carry the account and name every document that has something to say. A model writes
-them where there is one; each is checked against what it cites, and what is missing is completed from verified insights."""
+"""Theme and spine: a few sentences that sum up the synthesis and name every document with an insight. A model writes
+them if there is one; each sentence is checked against its citations, and gaps are filled from verified insights."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from assay.synthesis.writing import themes
 from assay.synthesis.writing.material import Material, gather_material, render_relations, with_related
 from assay.synthesis.writing.small_models import is_close_to_a_sentence
 
-FIRST = 3  # insights of a document that a writer of the spine is shown, if there is room
-SENTENCES = 5  # of a spine
-EMBEDDED = 4  # insights by which a document finds its theme
-REPRESENTED = 24  # themes that the opening speaks of
+FIRST = 3  # insights per document in the prompt, if they fit
+SENTENCES = 5  # in a spine
+EMBEDDED = 4  # insights per document that are embedded to group documents into themes
+REPRESENTED = 24  # themes that the opening covers
 
 
 class SpineSentenceReply(BaseModel):
@@ -50,7 +50,7 @@ class SpineReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _SpinePart:
-    """What came of one group of documents."""
+    """The spine sentences of one group of documents."""
 
     beats: tuple[SpineSentence, ...]
     theme: str = ""
@@ -58,7 +58,8 @@ class _SpinePart:
 
 
 async def write_spine(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Theme, spine and themes, once all relations are known. No request grows with the number of documents."""
+    """Write theme, spine and themes once all relations are known. Request size does not grow with the number of
+    documents."""
     of = gather_material(run, context)
     docs = [doc for doc in state.brief(run).documents if of.insights.get(doc)]
     said = {doc: of.said(doc) for doc in docs}
@@ -83,7 +84,7 @@ async def write_spine(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 async def _group_documents(of: Material, docs: Sequence[str], context: RunContext) -> list[tuple[str, ...]]:
-    """Documents that are told together, by what their insights mean."""
+    """Group documents into themes by the meaning of their insights."""
     if len(docs) <= themes.ALONE:
         return [tuple(docs)] if docs else []
     import numpy as np
@@ -103,7 +104,7 @@ async def _group_documents(of: Material, docs: Sequence[str], context: RunContex
 async def _name_themes(
     run: Run, context: RunContext, of: Material, told: Sequence[Theme]
 ) -> tuple[tuple[Theme, ...], list[Maker]]:
-    """The themes with the names that a model gives them, and who gave them."""
+    """The themes with names from a model, and the makers of the names."""
     first = {doc: own[0].claim.words for doc, own in of.insights.items()}
     evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
     found: list[Theme] = []
@@ -131,8 +132,9 @@ async def _name_themes(
 
 
 async def _write_part(run: Run, context: RunContext, of: Material, docs: Sequence[str], *, alone: bool) -> _SpinePart:
-    """The sentences that hold; what they do not name is asked for once more, and then told by rule."""
-    each = context.small(Role.write)  # which cannot speak of several at once
+    """The supported sentences of a model. Documents that they do not name are requested once more, then covered by
+    rule."""
+    each = context.small(Role.write)  # a small model cannot write about several documents at once
     count = "Write a sentence for each document" if each else _wanted_sentences(alone)
     first = await _ask_model(
         run, context, of, docs, f"{count}: {_label_list(of, docs)}.", len(docs) if each else SENTENCES
@@ -158,7 +160,8 @@ def _wanted_sentences(alone: bool) -> str:
 
 
 async def _write_opening(run: Run, context: RunContext, of: Material, told: Sequence[Theme]) -> _SpinePart:
-    """What the themes come to together, from one document of each. Each theme's own sentences name its documents."""
+    """The sentences over all themes, written from one document of each. The sentences of each theme name its
+    documents."""
     step = max(1, -(-len(told) // REPRESENTED))
     docs = [max(theme.documents, key=lambda doc: (_best_score(of, doc), doc)) for theme in told[::step]]
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
@@ -200,7 +203,7 @@ async def _ask_model(
 
 
 def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
-    """The form of a reply, in which nothing can be cited but what was shown."""
+    """JSON schema of the reply. Only keys that were shown can be cited."""
     cites = {"type": "array", "items": {"type": "string", "enum": list(keys)}, "minItems": 1, "maxItems": 12}
     sentence = {
         "type": "object",
@@ -220,8 +223,8 @@ def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
 
 
 def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
-    """The values of the prompt `spine`, in at most `room` tokens: every document has the same share, its most telling insight
-    first."""
+    """The values of the prompt `spine`, in at most `room` tokens. Every document gets an equal share, its best
+    insight first."""
     ties = render_relations(of, docs, mark, room // 5)
     left = room - estimate_tokens(ties) - estimate_tokens(wanted)
     shown: list[str] = []
@@ -244,8 +247,8 @@ def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark
 async def _supported_sentences(
     run: Run, context: RunContext, of: Material, sentences: Sequence[SpineSentenceReply]
 ) -> tuple[SpineSentence, ...]:
-    """The sentences that follow from what they cite: by rule, and where the rules leave it open by a model, unless it is a
-    small one."""
+    """The sentences that follow from what they cite: by rule, and by a model where the rules leave it open, unless
+    it is small."""
     found: list[SpineSentence] = []
     for sentence in sentences:
         split, _ = claims.split_claims(sentence.text, sentence.cites, of.known.keys())
@@ -267,7 +270,7 @@ async def _supported_sentences(
 
 
 def _with_title(of: Material, beat: SpineSentence) -> SpineSentence:
-    """A sentence that names no document, and cites but one, stands under the title of that one."""
+    """If a sentence names no document and cites only one, prefix it with the title of that document."""
     docs = of.of(beat.claim.cites)
     if beat.documents or len(docs) != 1 or not of.called.get(docs[0]):
         return beat
@@ -277,7 +280,7 @@ def _with_title(of: Material, beat: SpineSentence) -> SpineSentence:
 async def _judge_by_model(
     run: Run, context: RunContext, of: Material, asks: Sequence[SpineSentence]
 ) -> tuple[Claim, ...]:
-    """What a model says to sentences that the rules leave open."""
+    """Let a model judge the sentences that the rules leave open."""
     open_ = [beat.claim for beat in asks]
     if not open_:
         return ()
