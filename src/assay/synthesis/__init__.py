@@ -1,1 +1,1 @@
-"""Many documents, one account. `pipeline.py` is the loop; each other file is one stage: what it asks, reads and records."""
+"""Synthesis of many documents into one account. `pipeline.py` is the loop, `stages/` has one module per stage."""

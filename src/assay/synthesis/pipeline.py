@@ -1,7 +1,8 @@
-"""The loop of a synthesis: look at the events so far → name the next stage (pure) → do it, each event on disk first.
+"""The loop of a synthesis: choose the next stage from the events so far (pure), then run it; each event is stored
+first.
 
-Summary: describe, question, merge, look, weigh, cover, narrate, check, translate, deliver. Synthesis adds, before the
-narrative, insights, pairs, relations and the spine.
+Summary: describe, question, merge, search, weigh, cover, narrate, check, translate, deliver. A full synthesis adds
+insights, pairs, relations and the spine before the narrative.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from assay.synthesis.stages import (
     spine,
 )
 
-PASSES = 2  # the second one asks about documents that the first has covered thinly
+PASSES = 2  # the second pass asks about documents that the first covered thinly
 
 
 class Stage(Enum):
@@ -70,7 +71,7 @@ STAGES: Mapping[Stage, Doing] = {
 
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Carry a synthesis forward until it is delivered, or an endpoint fails it; then it can be resumed."""
+    """Continue a synthesis until it is delivered or an endpoint fails. A failed one can be resumed."""
     async for event in loop.run_steps(run, context, next_stage, STAGES):
         yield event
 
@@ -88,7 +89,7 @@ def next_stage(run: Run) -> Stage | None:
 
 
 def _asking(run: Run) -> Stage | None:
-    """From questions to evidence, once for all documents and once more for those that were thinly covered."""
+    """The next stage from questions to evidence: once for all documents, once more for thinly covered ones."""
     done = state.coverage_passes(run)
     if len(done) == PASSES or (done and not done[-1].thin):
         return None
@@ -117,7 +118,7 @@ def _telling(run: Run) -> Stage:
     if run.draft is None:
         return Stage.NARRATE
     if run.unsupported and loop.last_was_revision(run):
-        return Stage.REVISE  # all of them, before any is checked again
+        return Stage.REVISE  # all claims are revised before any is checked again
     if run.unchecked:
         return Stage.CHECK
     if run.unsupported:

@@ -1,4 +1,5 @@
-"""A synthesis as its events tell it: what was described, asked, found, drawn, related and told. Pure."""
+"""The state of a synthesis, computed from its events: portraits, questions, evidence, insights, relations, spine.
+Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Evidence, Quote
 
-AT_ONCE = 8  # pieces of work that are begun before the first of them is done
+AT_ONCE = 8  # tasks that run concurrently
 
 E = TypeVar("E")
 T = TypeVar("T")
@@ -39,7 +40,7 @@ def brief(run: Run) -> Brief:
 
 
 def labels(run: Run) -> dict[str, str]:
-    """Document → D1, D2, …: what a document is called in a prompt, whatever its title says."""
+    """Document → D1, D2, …: the label of a document in prompts, independent of its title."""
     return {doc: f"D{place}" for place, doc in enumerate(brief(run).documents, 1)}
 
 
@@ -48,7 +49,7 @@ def portraits(run: Run) -> dict[str, Portrait]:
 
 
 def questions_of_pass(run: Run, pass_: int = 1) -> dict[str, Questioned]:
-    """What each document gave rise to in a pass; under "" what all of them gave rise to together."""
+    """The questions of each document in a pass; the comparative questions are under ""."""
     return {event.doc_id: event for event in _events_of(run, Questioned) if event.pass_ == pass_}
 
 
@@ -57,7 +58,7 @@ def merges(run: Run) -> tuple[Merged, ...]:
 
 
 def questions(run: Run) -> tuple[Question, ...]:
-    """All that is asked, of all passes."""
+    """The questions of all passes."""
     return tuple(question for event in merges(run) for question in event.questions)
 
 
@@ -79,7 +80,7 @@ def evidence_by_question(run: Run) -> dict[str, tuple[Evidence, ...]]:
 
 
 def evidence_by_document(run: Run) -> dict[str, dict[str, tuple[Evidence, ...]]]:
-    """Question → document → what it says to it. Each such pair is to have one insight."""
+    """Question → document → its evidence. Each such pair gets one insight."""
     found: dict[str, dict[str, tuple[Evidence, ...]]] = {}
     for question, evidence in evidence_by_question(run).items():
         own: dict[str, tuple[Evidence, ...]] = {}
@@ -110,7 +111,7 @@ def related_blocks(run: Run) -> dict[int, Related]:
 
 
 def relations(run: Run) -> tuple[Relation, ...]:
-    """Each relation once: two questions may bring up the same two spans."""
+    """The relations without duplicates: two questions may lead to the same two spans."""
     found: dict[tuple[str, frozenset[tuple[str, int]]], Relation] = {}
     for _, event in sorted(related_blocks(run).items()):
         for each in event.relations:
@@ -128,7 +129,7 @@ def translations(run: Run) -> dict[str, Translation]:
 
 
 def evidence_key(quote: Quote) -> str:
-    """The key of a piece of evidence in a synthesis: one for each span, whichever questions it answers."""
+    """The key of a piece of evidence in a synthesis: one per span, whichever questions it answers."""
     return digest(f"{quote.doc_id} {quote.start} {quote.end}")[:8]
 
 
@@ -145,8 +146,9 @@ def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
 
 
 async def run_in_order(work: Iterable[Coroutine[None, None, T]], at_once: int = AT_ONCE) -> AsyncIterator[T]:
-    """Results in the order of the work, however it ends: a run that was stopped half-way comes to the same events. Only so
-    many are begun before the first of them is done: what is first is seen first, and little is held at a time."""
+    """Results in input order, whatever order the work finishes in, so that an interrupted run records the same
+    events. At most `at_once` tasks run ahead of the first unfinished one, which limits memory and yields early
+    results first."""
     left = iter(work)
     tasks = deque(asyncio.ensure_future(each) for each in islice(left, at_once))
     try:
@@ -159,4 +161,4 @@ async def run_in_order(work: Iterable[Coroutine[None, None, T]], at_once: int = 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for each in left:
-            each.close()  # never begun
+            each.close()  # never started

@@ -1,4 +1,4 @@
-"""What a document is called: D1, D2, … where a model reads or writes, its title where a person does. Pure."""
+"""How a document is named: by label (D1, D2, …) for models, by title for people. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from assay.core.types import Claim, Evidence
 from assay.language.clean import clean_text
 from assay.synthesis import state
 
-LONGEST = 60  # characters of a title in a sentence
+LONGEST = 60  # characters of a title within a sentence
 LABEL = re.compile(r"\bD[1-9][0-9]{0,3}\b")
 
 
 def short_title(title: str) -> str:
-    """A title as it stands in a sentence: on one line, without quotation marks of its own, cut between words."""
+    """A title for use in a sentence: on one line, without quotation marks of its own, cut between words."""
     tidy = " ".join(re.sub(r"[“”\"⟦⟧|]", " ", clean_text(title)).split())
     if len(tidy) <= LONGEST:
         return tidy
@@ -24,8 +24,8 @@ def short_title(title: str) -> str:
 
 
 def document_titles(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
-    """Document → its title in short. A title that was read off a document counts only if the one it is filed under has the
-    same names and numbers: a sentence that calls it otherwise would not hold against what it cites."""
+    """Document → its short title. A title extracted from the document is used only if it has the same names and
+    numbers as the stored title; otherwise a sentence that uses it would fail verification against its citations."""
     found: dict[str, str] = {}
     for doc, portrait in state.portraits(run).items():
         filed, read = short_title(titles.get(doc, "")), short_title(portrait.title)
@@ -36,11 +36,11 @@ def document_titles(run: Run, titles: Mapping[str, str]) -> dict[str, str]:
 def replace_labels(
     claim: Claim, documents: Mapping[str, str], called: Mapping[str, str], known: Mapping[str, Evidence]
 ) -> tuple[Claim, tuple[str, ...]] | None:
-    """The claim with titles in the place of labels, and the documents that it so names. None where it names a document that
-    it does not cite, or that has no title: nobody could tell whose words these are.
+    """Replace labels in a claim by titles. Returns the claim and the documents it names, or None if it names a document
+    that it does not cite or that has no title, since the source of the words would be unclear.
 
     documents: label → document
-    called: document → its title in short
+    called: document → its short title
     known: the evidence by key
     """
     cited = [known[key] for key in claim.cites if key in known]
@@ -64,5 +64,5 @@ def replace_labels(
 
 
 def without_title(words: str) -> str:
-    """A sentence without the title that was put before it."""
+    """A sentence without the title that was prefixed to it."""
     return re.sub(r"^“[^”]+”(?: says)?: ", "", words)

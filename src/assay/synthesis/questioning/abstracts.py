@@ -1,4 +1,4 @@
-"""An abstract for a document that has none, made of its own sentences: which of them may stand in it, and which do. Pure."""
+"""An extractive abstract for a document that has none: candidate sentences, and the selection among them. Pure."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from assay.language.words import stop_words
 if TYPE_CHECKING:
     import numpy as np
 
-EMBEDDED = 60  # sentences of a document that are embedded, however long it is
-OPENING, SECTION, CLOSING = 6000, 700, 2500  # characters that are read of a long document, and of each of its sections
-WHOLE = 20_000  # characters of a document that is read to its end
-SECTIONS = 60  # of a long document, spread over it
-FEWEST, MOST = 3, 5  # sentences of an abstract
-LONGEST = 420  # characters of a sentence in it
-LENGTH = 900  # characters beyond which no further sentence is taken
-ALIKE = 0.85  # two sentences this near each other say the same
-SAME_SECTION = 0.1  # what a sentence is worth less for each that was taken from its section
-ROWS = 3  # of a table that has nothing but rows
+EMBEDDED = 60  # sentences per document that are embedded, however long it is
+OPENING, SECTION, CLOSING = 6000, 700, 2500  # characters read of a long document: at the start, per section, at the end
+WHOLE = 20_000  # characters up to which a document is read completely
+SECTIONS = 60  # sections read of a long document, spread evenly
+FEWEST, MOST = 3, 5  # sentences in an abstract
+LONGEST = 420  # maximum characters of a sentence
+LENGTH = 900  # characters after which no further sentence is added
+ALIKE = 0.85  # similarity from which two sentences say the same
+SAME_SECTION = 0.1  # penalty for each sentence already taken from the same section
+ROWS = 3  # rows quoted of a document that is only a table
 
 BOILERPLATE = re.compile(
     r"©|\(c\) ?\d{4}|\bcopyright\b|\ball rights reserved\b|\blicen[cs]ed? under\b|\bdoi:|\bdoi\.org\b|https?://|www\."
@@ -69,7 +69,7 @@ def quote(document: Document, start: int, end: int) -> Quote:
 
 
 def own_abstract(document: Document) -> tuple[Quote, ...]:
-    """The abstract that the document has: as it stands; where something in it addresses a model, the sentences beside."""
+    """The document's own abstract, verbatim; if part of it addresses a model, the sentences without that part."""
     if document.abstract is None:
         return ()
     start, end = document.abstract
@@ -82,12 +82,12 @@ def own_abstract(document: Document) -> tuple[Quote, ...]:
     return tuple(quote(document, *span) for span in spans if not is_suspicious(document.text[slice(*span)]))
 
 
-# --- which sentences there are --------------------------------------------------------------------------------------
+# --- candidates -----------------------------------------------------------------------------------------------------
 
 
 def candidates(document: Document) -> tuple[Span, ...]:
-    """The sentences that could stand in an abstract, in reading order: at most `EMBEDDED`, from the opening, the beginnings of
-    sections and the end. Where there are none, fragments that say something; a table gives some of its rows."""
+    """The sentences that could be in an abstract, in reading order: at most `EMBEDDED`, from the opening, the
+    beginnings of sections and the end. If there are none, informative fragments; for a table, some of its rows."""
     spans = [span for stretch in _stretches(document) for span in _sentences(document, stretch)]
     unlike = _distinct(document, spans)
     whole = [span for span in unlike if is_sentence(document.text[slice(*span)])]
@@ -99,7 +99,7 @@ def candidates(document: Document) -> tuple[Span, ...]:
 
 
 def is_sentence(words: str) -> bool:
-    """A sentence that says something by itself: no heading, row, imprint, fragment or line of names and dates."""
+    """Whether this is a self-contained sentence: not a heading, row, imprint, fragment or line of names and dates."""
     if not ENDS.search(words) or not _is_informative(words) or is_table_row(words) or len(words) > LONGEST:
         return False
     if words[0].islower() or sum(sign.isalpha() or sign.isspace() for sign in words) < 0.75 * len(words):
@@ -114,7 +114,7 @@ def _is_informative(words: str) -> bool:
 
 
 def _stretches(document: Document) -> Iterator[Span]:
-    """What is read of a document: all of it, or its opening, the beginning of each section, and its end."""
+    """The ranges of a document that are read: all of it, or its opening, the beginning of each section, and its end."""
     length = len(document.text)
     if length <= WHOLE:
         yield 0, length
@@ -133,7 +133,7 @@ def _stretches(document: Document) -> Iterator[Span]:
 
 
 def _line_end(body: str, at: int) -> int:
-    """The end of the line that stands there, or of its sentence where the line does not end soon."""
+    """The end of the line at this position, or of the sentence if the line is long."""
     line = body.find("\n", at, at + 2000)
     return line if line >= 0 else min(len(body), at)
 
@@ -149,7 +149,7 @@ def _sentences(document: Document, stretch: Span) -> Iterator[Span]:
 
 
 def _distinct(document: Document, spans: Sequence[Span]) -> list[Span]:
-    """Each wording once: running heads and repeated notices do not count for what they are repeated for."""
+    """The spans without repeated wordings: running heads and repeated notices count once."""
     first: dict[str, Span] = {}
     for span in spans:
         first.setdefault(" ".join(fold_case(document.text[slice(*span)]).split()), span)
@@ -175,18 +175,18 @@ def _sample(document: Document, spans: list[Span]) -> list[Span]:
 
 
 def spread(spans: Sequence[Span], most: int) -> list[Span]:
-    """So many of them, evenly over the whole."""
+    """`most` of the spans, spread evenly."""
     if len(spans) <= most:
         return list(spans)
     return [spans[place * len(spans) // most] for place in range(most)]
 
 
-# --- which of them are taken ----------------------------------------------------------------------------------------
+# --- selection ------------------------------------------------------------------------------------------------------
 
 
 def make_abstract(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> tuple[Quote, ...]:
-    """Three to five sentences, as they stand and in reading order: near to what the document speaks of as a whole, early,
-    understood by themselves, and different from each other. `vectors` are those of the sentences."""
+    """Three to five sentences, verbatim and in reading order: close to the topic of the whole document, early,
+    self-contained, and different from each other. `vectors` are those of the sentences."""
     worth = _scores(document, spans, vectors)
     under = [document.heading_at(start) for start, _ in spans]
     wanted = min(MOST, max(FEWEST, len(spans) // 4))
@@ -219,7 +219,7 @@ def _scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> l
 
 
 def _bonus(words: str, place: int, count: int) -> float:
-    """What a sentence is worth by its place and its build, beside what it is about."""
+    """The part of a sentence's score that comes from its position and form rather than its content."""
     early = 0.25 * max(0.0, 1 - place / min(count, 12))
     marks: tuple[tuple[float, Callable[[str], object]], ...] = (
         (0.2, PURPOSE.search),

@@ -1,4 +1,4 @@
-"""Questions that ask the same become one, with all the documents they came from. Pure."""
+"""Merges questions that ask the same into one, with all the documents they came from. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from assay.synthesis.questioning.rule_questions import question_key
 if TYPE_CHECKING:
     import numpy as np
 
-# Seen with the bundled embedder: rewordings of one question lie at 0.90 to 0.98; questions about two sides of one thing (its
-# causes, its consequences) at up to 0.904, about two things at up to 0.82. What is merged wrongly is not asked at all; what
-# is not merged is merely asked twice: hence rather high.
+# Measured with the bundled embedder: rewordings of one question have a similarity of 0.90 to 0.98, questions about two
+# aspects of one thing (causes, consequences) up to 0.904, about two things up to 0.82. A wrong merge loses a question;
+# a missed one only asks twice. Hence the high value.
 NEAR = 0.91
-# Words that turn a question round, and that neither its terms nor its vector tell apart.
+# Words that reverse a question, which neither its terms nor its vector distinguish.
 TURNS = re.compile(
     r"\b(?:why|when|where|who|whom|how (?:many|much|long|often)|before|after|not|no|never|without|more|less|above|below"
     r"|against|first|last)\b",
@@ -29,7 +29,7 @@ TURNS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question as one document gave rise to it; "" is all of them together."""
+    """A question with the document it came from; "" for comparative questions."""
 
     words: str
     doc_id: str
@@ -43,11 +43,11 @@ def merge_questions(
     readable: Sequence[str],
     pass_: int,
 ) -> tuple[Question, ...]:
-    """The questions that are new, in the order in which they were put; of those that ask the same, the first gives its words.
-    `vectors` are those of the earlier questions and of these. A comparative question stays one, and concerns all documents; a
-    follow-up that was asked before is left out, unless its document would then have none."""
+    """The new questions in input order; the first of several that ask the same provides the wording. `vectors` are
+    those of the earlier questions followed by these. A comparative question stays comparative and concerns all
+    documents. A follow-up that was asked before is dropped, unless its document would then have none."""
     new = vectors[len(earlier) :]
-    first: list[int] = []  # places of the questions that are kept
+    first: list[int] = []  # positions of the questions that are kept
     origins: dict[int, list[str]] = {}
     for place, put in enumerate(asked):
         same = next((other for other in first if _is_same(asked[other], put, float(new[other] @ new[place]))), None)
@@ -68,7 +68,8 @@ def merge_questions(
 
 
 def _is_same(left: AskedQuestion, right: AskedQuestion, near: float) -> bool:
-    """Whether two questions ask the same. Other names, numbers or months make another question, however near it is."""
+    """Whether two questions ask the same. Different names, numbers or months make them different, however similar
+    they are."""
     if bool(left.doc_id) != bool(right.doc_id):
         return False
     return ask_the_same(left.words, right.words, near)
@@ -103,7 +104,7 @@ def _not_asked_before(
         if ask_the_same(before.text, asked[place].words, float(old[number] @ new[place]))
     }
     bare = {put.doc_id for put in asked} - {doc for place in first if place not in again for doc in origins[place]}
-    for place in first:  # better the same once more than nothing
+    for place in first:  # a repeated question is better than none
         if place in again and bare & set(origins[place]):
             again.discard(place)
             bare -= set(origins[place])
@@ -119,7 +120,7 @@ def _kind(doc_id: str, pipeline: Pipeline, pass_: int) -> QuestionKind:
 
 
 def most_different(vectors: np.ndarray, count: int) -> list[int]:
-    """The places of so many of these, in order: the first, and each time the one that is farthest from all taken."""
+    """The positions of `count` rows, in order: starting with the first, each next one is farthest from all selected."""
     taken = [0]
     while len(taken) < min(count, len(vectors)):
         nearest = (vectors @ vectors[taken].T).max(axis=1)

@@ -1,4 +1,4 @@
-"""Asking a model for questions: what it is shown, the form of its reply, and what of that can be used."""
+"""Asks a model for questions: the prompt, the schema of the reply, and which of the questions are usable."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from assay.synthesis import state
 from assay.synthesis.questioning.rule_questions import question_key
 from assay.synthesis.questioning.standalone import stands_alone
 
-FRAME = 60  # tokens of the marks around a quotation
-LONGEST = 300  # characters of a question
-MENDED = 4  # questions that a model is told are wrong
+FRAME = 60  # tokens of the fence around a quotation
+LONGEST = 300  # maximum characters of a question
+MENDED = 4  # faulty questions that are reported back to the model
 ASPECTS = {
     Pipeline.summary: "broad themes, such as context, background, objective, method and findings",
     Pipeline.synthesis: "inner workings, such as design, steps, mechanisms, interactions and the reasons for choices",
@@ -47,14 +47,14 @@ class QuestionsReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class QuestionRequest:
-    """One thing that questions are wanted for: what is shown, and what the rules would ask.
+    """A request for questions: what the prompt shows, and the questions by rule that fill gaps.
 
-    shows: the words that a model sees in at most so many tokens, fenced
-    about: all words that a question may be about
+    shows: the fenced text for the prompt, in at most so many tokens
+    about: all text that a question may be about
     """
 
     prompt: str
-    place: str  # in the prompt, where the words stand
+    place: str  # the name of the placeholder in the prompt
     count: int
     shows: Callable[[int], str]
     about: str
@@ -64,8 +64,8 @@ class QuestionRequest:
 
 
 async def propose_questions(run: Run, context: RunContext, asking: QuestionRequest) -> tuple[tuple[str, ...], Maker]:
-    """What a model asks, as far as it can be used, and who asked. What cannot be used is sent back once; not to a small model,
-    which makes the same mistake again and takes its time over it."""
+    """The usable questions of a model, and their maker. Unusable ones are sent back once, but not to a small model:
+    it repeats the mistake, and slowly."""
     if not run.asked.has_model:
         return (), BY_RULES
     found, wrong, maker = (), (), BY_RULES
@@ -100,7 +100,7 @@ async def _reply(
 def build_prompt(
     asking: QuestionRequest, brief: Brief, mark: str, room: int, count: int, wrong: Sequence[tuple[str, str]] = ()
 ) -> Mapping[str, str]:
-    """The values of one of the three prompts, in at most `room` tokens: the focus and what was wrong first, then the words."""
+    """The values of one of the three prompts, in at most `room` tokens: focus and faults first, then the text."""
     focus = (
         f"The reader wants to know: {fit_to_tokens(one_line(brief.focus), room // 6)}\nAsk about that.\n"
         if brief.focus
@@ -117,7 +117,7 @@ def build_prompt(
 
 
 def schema(count: int) -> dict[str, Any]:
-    """The form of a reply: so many questions."""
+    """JSON schema of a reply with `count` questions."""
     questions = {"type": "array", "items": {"type": "string"}, "minItems": count, "maxItems": count}
     return {
         "type": "object",
@@ -130,8 +130,8 @@ def schema(count: int) -> dict[str, Any]:
 def sift_questions(
     said: Sequence[str], about: str, known: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The questions that can be used, and the others with what is wrong with each. What instructs a model is no question,
-    and nobody is told so."""
+    """The usable questions, and the others with their faults. Text that instructs a model is dropped without being
+    reported."""
     shown = frozenset(content_terms(about))
     seen = {question_key(each) for each in known}
     usable: list[str] = []

@@ -1,6 +1,6 @@
-"""Questions without a model: about what a document speaks of, and about what several of them speak of. Pure.
+"""Questions without a model: about the subjects of one document, and about subjects that several share. Pure.
 
-The forms are such that anything may be put into them, one thing or many, and that what comes out stands alone.
+The templates accept any subject, singular or plural, and yield self-contained questions.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ WORKINGS = (
     "Which consequences are named for {}?",
     "What explains {}?",
 )
-PART = "What part does {} play, and why?"  # for something that has a name
+PART = "What part does {} play, and why?"  # for a named thing
 CONNECTED = "How are {} and {} connected?"
 FOLLOW_UP = ("What is said about {}?", "Which details are given on {}?", "What is reported on {}?")
-SENTENCES = 40  # of a document, that a question may be in the words of
+SENTENCES = 40  # sentences of a document from which a question may take its words
 CLAUSE = re.compile(r"[^,;:.!?…،؛؟。，、；：！？\n]{4,120}")
 COMPARED = (
     "Where do statements about {} agree, and where do they differ?",
@@ -60,8 +60,8 @@ COMPARED = (
 def document_questions(
     document: Document, others: Sequence[str], pipeline: Pipeline, focus: str, count: int, known: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """So many questions about a document, different from each other and from those `known`; where there is a focus, it is the
-    first of them, and what the document says beside it comes next."""
+    """Up to `count` questions about a document, distinct from each other and from `known`. If there is a focus, it
+    comes first, followed by subjects that the document mentions together with it."""
     asked = _questions_about(subjects(document, others), pipeline)
     if focus:
         near = () if _is_question(focus) else beside(focus, document, others)
@@ -71,8 +71,8 @@ def document_questions(
 
 
 def _from_sentences(document: Document) -> Iterator[str]:
-    """Where no name and no term can be told apart, as in a script that puts no space between words: the beginnings of its
-    sentences. So every document that can be read is asked about."""
+    """Questions from the beginnings of sentences, for text in which no names or terms are recognised, such as
+    scripts without spaces. So every readable document gets questions."""
     body = body_of(document)
     for span in split_sentences(body)[:SENTENCES]:
         words = CLAUSE.match(body[slice(*span)])
@@ -83,16 +83,17 @@ def _from_sentences(document: Document) -> Iterator[str]:
 def follow_ups(
     sentences: Sequence[str], body: str, others: Sequence[str], count: int, known: Sequence[str]
 ) -> tuple[str, ...]:
-    """So many questions that these sentences of a text answer: each about what one of them speaks of and the other documents
-    do not."""
+    """Up to `count` questions that these sentences answer, each about what one sentence mentions and the other
+    documents do not."""
     common = spread(others)
     found = [things for sentence in sentences if (things := _distinct_subjects(sentence, body, common, len(others)))]
-    found.sort(key=lambda things: " and " not in things)  # two things lead to their sentence, one may lead anywhere
+    found.sort(key=lambda things: " and " not in things)  # two subjects lead to their sentence, one may lead anywhere
     return _first_usable((form.format(things) for form in FOLLOW_UP for things in found), count, known)
 
 
 def comparative_questions(abstracts: Sequence[str], count: int, known: Sequence[str] = ()) -> tuple[str, ...]:
-    """So many questions about what most documents speak of; where they share too little, about what one and another do."""
+    """Up to `count` questions about subjects that most documents share; if they share too little, about subjects of
+    two documents."""
     body = "\n".join(abstracts)
     found = [phrases(words, 1, body) for words in abstracts]
     held = Counter(key for each in found for key in each)
@@ -112,14 +113,14 @@ def comparative_questions(abstracts: Sequence[str], count: int, known: Sequence[
 
 
 def as_question(focus: str) -> str:
-    """What the reader wants to know, as a question."""
+    """The reader's focus as a question."""
     focus = " ".join(focus.split())
     return f"{focus.rstrip('?. ')}?" if _is_question(focus) else f"What is said about {focus.rstrip('. ')}?"
 
 
-@lru_cache(maxsize=1 << 14)  # each question is held against all others
+@lru_cache(maxsize=1 << 14)  # each question is compared with all others
 def question_key(question: str) -> tuple[str, ...]:
-    """What makes two questions the same, however they are spelled: their words of meaning, in any order."""
+    """A key that is equal for questions that differ only in spelling or order: their content words."""
     return tuple(sorted(set(content_terms(question))))
 
 
@@ -130,7 +131,7 @@ def _is_question(focus: str) -> bool:
 def _questions_about(found: Sequence[Subject], pipeline: Pipeline) -> Iterator[str]:
     forms = WORKINGS if pipeline is Pipeline.synthesis else THEME
     plain = [each for each in found if not each.asks]
-    for each in found:  # the same thing is asked about in the same words, whichever document speaks of it
+    for each in found:  # the same subject is always asked about in the same words, whichever document mentions it
         yield each.asks or _form(each.words, forms).format(each.words)
     if pipeline is Pipeline.synthesis:
         yield from (CONNECTED.format(left.words, right.words) for left, right in pairwise(plain))
@@ -144,7 +145,7 @@ def _form(words: str, forms: Sequence[str]) -> str:
 
 
 def _distinct_subjects(sentence: str, body: str, common: Mapping[str, int], count: int) -> str:
-    """The two things that a sentence speaks of and the other documents speak of least."""
+    """The two subjects of a sentence that the other documents mention least."""
     found = phrases(sentence, 1, body)
     chosen: list[str] = []
     used: set[str] = set()
@@ -156,7 +157,7 @@ def _distinct_subjects(sentence: str, body: str, common: Mapping[str, int], coun
 
 
 def _first_usable(asked: Iterable[str], count: int, known: Sequence[str]) -> tuple[str, ...]:
-    """The first so many that stand alone, each once."""
+    """The first `count` self-contained questions, without duplicates."""
     seen = {question_key(each) for each in known}
     chosen: list[str] = []
     for question in asked:

@@ -1,4 +1,4 @@
-"""Whether a question can be understood by itself: it speaks of things, not of texts and their authors. Pure."""
+"""Whether a question is self-contained: it is about things, not about texts and their authors. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from assay.language.names import find_names
 from assay.language.terms import content_terms
 
-BEFORE = 3  # words of meaning after which "this" may point back into the question itself
+BEFORE = 3  # content words after which "this" may refer back into the question itself
 
-# Words for a text or its makers: whoever reads the question alone cannot know which is meant.
+# Words for a text or its authors: without the text, a reader cannot know which one is meant.
 TEXTS = re.compile(
     r"\b(?:the|this|that|these|those|said|given|provided|each|both|its)\s+(?:\w+\s+)?"
     r"(?:passages?|texts?|excerpts?|quotations?|quotes?|snippets?|authors?|writers?|researchers|papers?|articles?|documents?"
     r"|abstracts?|manuscripts?|publications?|preprints?)\b",
     re.I,
 )
-# Words that may be a thing of the world as well: "the study of proteins" stands alone, "the study" does not.
+# Words that may also denote a subject: "the study of proteins" is self-contained, "the study" is not.
 WORKS = re.compile(
     r"\b(?:(?:this|these|those|the (?:present|current|above|following|given|provided))\s+(?:\w+\s+)?"
     r"(?:stud(?:y|ies)|works?|research|reports?|surveys?|reviews?|sections?|chapters?|pages?|books?|sources?|analys[ie]s)"
@@ -40,8 +40,8 @@ ELSEWHERE = re.compile(
 
 
 def stands_alone(question: str) -> bool:
-    """Whether a question names what it asks about. "The passage", "the authors", "this study", a label of a document, or a
-    pronoun that nothing comes before: all these need a text beside them."""
+    """Whether a question names what it asks about. "The passage", "the authors", "this study", a document label or a
+    pronoun without an antecedent all need a text beside them."""
     said = " ".join(question.split())
     if len(content_terms(said)) < 2 - (len(find_names(said)) > 0):
         return False

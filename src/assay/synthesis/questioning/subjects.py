@@ -1,6 +1,6 @@
-"""What a document is about, by rule: its headings, and the names and terms it repeats, as they would stand in a question. Pure.
+"""What a document is about, by rule: its headings and the names and terms it repeats, worded for a question. Pure.
 
-Titles are left out of it: a title may be wrong, and what is asked must lead to what the text says.
+Titles are not used: a title may be wrong, and questions must lead to what the text says.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from assay.language.terms import content_terms, stem_word
 from assay.language.words import stop_words
 from assay.synthesis.questioning.abstracts import ASIDE
 
-READ = 30_000  # characters of a document in which its names and terms are counted
-HEADINGS = 80  # of a document, from its beginning
-WORDS = 8  # of a heading that a question can be about
-OFTEN = 2  # times that a name or a term must be said to be what a document is about
-KEYED = 4  # words of meaning in a name or a term, at most
+READ = 30_000  # characters of a document in which names and terms are counted
+HEADINGS = 80  # headings per document, from its beginning
+WORDS = 8  # maximum words of a heading that a question can be about
+OFTEN = 2  # occurrences that make a name or a term a subject of the document
+KEYED = 4  # maximum content words of a name or a term
 
-# Headings that stand over anything.
+# Headings without a subject of their own.
 GENERIC = frozenset(
     stem_word(word)
     for word in (
@@ -54,11 +54,12 @@ QUALIFIES = frozenset(
     "early late new old high higher highest low large small long short main full general recent specific worst".split()
 )
 PASSING = frozenset("today tomorrow yesterday otherwise instead again later sooner".split())
-LINE = re.compile(r"\n\n([^\n]{3,60}[^\s.!?,;:])[ \t]*\n(?=\S)")  # a line that stands over a paragraph
+LINE = re.compile(r"\n\n([^\n]{3,60}[^\s.!?,;:])[ \t]*\n(?=\S)")  # a heading-like line above a paragraph
 TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]|\n")
 FILE = re.compile(r"\.\w{2,4}$")
 ASIDES = re.compile(r"(?<!\s)\s*+\([^)]{0,400}\)")
-# Forms of verbs that follow a noun and do not look like verbs; those in -ed do, and the most common ask nothing.
+# Verb forms that follow a noun and do not look like verbs. Forms in -ed are recognised by their ending, and the most
+# common verbs say nothing about the subject.
 VERBS = frozenset(
     "allow apply appl appear arrive belong carry carri close come consist contain deliver depend differ draw drop enter "
     "exceed fall feed fell flow follow gave goe grow hang increas join lay lie lose lost lies occupi offer pass pay produc "
@@ -71,8 +72,8 @@ Key = tuple[str, ...]  # the stems of a name or a term
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something that a document speaks of, as it stands in a question. `asks` is the whole question, where a heading can be
-    asked about only in its own words."""
+    """A subject of a document, worded for a question. `asks` is the complete question if a heading can only be asked
+    about in its own words."""
 
     words: str
     weight: float
@@ -84,8 +85,8 @@ class Subject:
 
 
 def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
-    """What a document speaks of, what is most its own first. `others` are the abstracts of other documents: what they speak
-    of as well does not set this one apart."""
+    """The subjects of a document, most specific first. `others` are the abstracts of other documents: a subject that
+    they share ranks lower."""
     common = spread(others)
     body = body_of(document)
     found = [*_of_headings(document, body), *_of_terms(phrases(body, 1, body), body)]
@@ -93,7 +94,7 @@ def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
     makers = [frozenset(content_terms(each)) for each in document.authors]
     kept: list[Subject] = []
     for each in sorted(rated, key=lambda each: -each.weight):
-        if each.terms in makers:  # who wrote it is not what it is about
+        if each.terms in makers:  # authors are not subjects
             continue
         if each.terms and not any(each.terms <= other.terms or other.terms <= each.terms for other in kept):
             kept.append(each)
@@ -101,7 +102,8 @@ def subjects(document: Document, others: Sequence[str]) -> list[Subject]:
 
 
 def beside(focus: str, document: Document, others: Sequence[str]) -> list[Subject]:
-    """What a document speaks of where it speaks of the focus, what is most its own first; none where it does not."""
+    """The subjects that a document mentions together with the focus, most specific first; empty if it does not
+    mention the focus."""
     wanted = frozenset(content_terms(focus))
     common = spread(others)
     body = body_of(document)
@@ -113,13 +115,13 @@ def beside(focus: str, document: Document, others: Sequence[str]) -> list[Subjec
 
 
 def body_of(document: Document) -> str:
-    """What is counted of a document: not the lines over a letter that say from whom it came."""
+    """The text in which subjects are counted: without the header lines of a letter."""
     body = document.text[:READ]
     return body.partition("\n\n")[2] or body if format_named(document.kind).message_header else body
 
 
 def spread(others: Sequence[str]) -> Counter[str]:
-    """In how many of these texts each term is."""
+    """In how many of these texts each term occurs."""
     return Counter(term for words in others for term in _terms_of(words))
 
 
@@ -129,15 +131,15 @@ def _terms_of(words: str) -> frozenset[str]:
 
 
 def own(terms: frozenset[str] | Key, common: Mapping[str, int], count: int) -> float:
-    """How much something is one document's alone: 1 where no other speaks of it."""
+    """How specific terms are to one document: 1 if no other document mentions them."""
     if not count or not terms:
         return 1.0
-    shared = sum(common.get(term, 0) for term in terms)  # whole numbers: the same sum in whatever order a set has them
+    shared = sum(common.get(term, 0) for term in terms)  # integers, so that the sum does not depend on set order
     return 1 - 0.8 * shared / (count * len(terms))
 
 
 def with_article(words: str, body: str) -> str:
-    """A term with the article that the text gives it."""
+    """A term with the article that the text uses for it."""
     if words[:1].isupper() or words.startswith(("the ", "a ", "an ")):
         return words
     for article in ("the", "a", "an"):
@@ -156,7 +158,7 @@ def _of_headings(document: Document, body: str) -> Iterator[Subject]:
         heading = ASIDES.sub("", NUMBER.sub("", " ".join(title.split()))).strip(" .:")
         if _unfit(heading, document):
             continue
-        weight = 2.0 + min(1.0, (end - start) / 800)  # a section that says more is more of what it is about
+        weight = 2.0 + min(1.0, (end - start) / 800)  # longer sections weigh more
         words = " and ".join(_in_a_sentence(part, body) for part in heading.split(": ") if part)
         yield Subject(words, weight, _asked_by(words))
 
@@ -174,7 +176,7 @@ def _asked_by(words: str) -> str:
 
 
 def _unfit(heading: str, document: Document) -> bool:
-    """Whether nothing can be asked about a heading: it stands over anything, points at something, or is the title again."""
+    """Whether nothing can be asked about a heading: it is generic, refers to something else, or repeats the title."""
     meant = content_terms(heading)
     if not meant or len(heading.split()) > WORDS or ASIDE.search(heading) or POINTING.search(heading):
         return True
@@ -184,7 +186,7 @@ def _unfit(heading: str, document: Document) -> bool:
 
 
 def _in_a_sentence(heading: str, body: str) -> str:
-    """A heading as it would stand amid a sentence: capitals only where the text has them there too, and with its article."""
+    """A heading worded for the middle of a sentence: capitals only where the text uses them too, with its article."""
     loud = heading.isupper() and len(heading) > 6
     words = [word.capitalize() if loud else word for word in heading.split()]
     phrase = " ".join(word if is_proper(word, body) else word.lower() for word in words)
@@ -192,7 +194,7 @@ def _in_a_sentence(heading: str, body: str) -> str:
 
 
 def is_proper(word: str, body: str) -> bool:
-    """Whether a word has its capital for itself, and not because it opens a line or a sentence."""
+    """Whether a word is capitalised as a name, not because it starts a line or a sentence."""
     if not word[:1].isupper() or word[1:] != word[1:].lower() or any(sign.isdigit() for sign in word):
         return True
     return re.search(rf"[a-z,] {re.escape(word)}(?!\w)", body) is not None
@@ -204,13 +206,13 @@ def is_proper(word: str, body: str) -> bool:
 def _of_terms(found: Mapping[Key, tuple[str, int]], body: str) -> Iterator[Subject]:
     for key, (words, count) in found.items():
         weight = 0.2 * count + 0.3 * len(key) + 0.4 * words[0].isupper()
-        passing = count < OFTEN + (len(key) == 1 and words.islower())  # a lone word must be said once more to count
+        passing = count < OFTEN + (len(key) == 1 and words.islower())  # a single word needs one more occurrence
         yield Subject(with_article(words, body), 0.3 * weight if passing else min(2.4, 0.5 + weight))
 
 
 def phrases(words: str, least: int, body: str) -> dict[Key, tuple[str, int]]:
-    """Names and terms that are said at least so often, by their stems: how they are spelled, and how often they are said. Of
-    a term and a longer one that holds it, the longer counts if it is said nearly as often. `body` is the text around: it
+    """Names and terms that occur at least `least` times, by stems, with spelling and count. Of a term and a longer
+    one that contains it, the longer one counts if it occurs nearly as often. `body` is the surrounding text, which
     shows what is a name."""
     said: Counter[Key] = Counter()
     spelled: dict[Key, Counter[str]] = {}
@@ -235,7 +237,7 @@ def _holds(longer: Key, shorter: Key) -> bool:
 def _names(words: str, body: str) -> Iterator[str]:
     for name in find_names(words):
         unit = words[: name.start].rstrip()[-1:].isdigit()  # 1.3 NTU
-        alone = " " not in name.text and not is_proper(name.text, body)  # it may be any word that opens a sentence
+        alone = " " not in name.text and not is_proper(name.text, body)  # may be any word that starts a sentence
         shouted = " " in name.text and name.text.isupper()  # a line in capitals
         if "\n" in name.text or unit or alone or shouted or POINTING.search(name.text):
             continue
@@ -244,7 +246,8 @@ def _names(words: str, body: str) -> Iterator[str]:
 
 
 def _terms(words: str) -> Iterator[str]:
-    """Runs of one to three plain words that follow an article or a preposition, as nouns do, up to what looks like a verb."""
+    """Runs of one to three plain words after an article or a preposition, as nouns occur, up to what looks like a
+    verb."""
     tokens = TOKEN.findall(words)
     for place, lead in enumerate(tokens):
         if lead.lower() not in LEADS:
@@ -255,7 +258,7 @@ def _terms(words: str) -> Iterator[str]:
             if not _is_plain(after) or (run and _is_verbal(after)):
                 break
             run.append(after)
-        # Before a word that may be a noun or a verb, a lone word may be an adjective: "a dirty saw", "the gateway takes".
+        # Before a word that may be noun or verb, a single word may be an adjective: "a dirty saw", "the gateway takes".
         lone = (
             len(run) == 1
             and after.islower()

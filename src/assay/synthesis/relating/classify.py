@@ -1,6 +1,6 @@
-"""How two insights stand to each other: what a model said, held against both documents; or what the rules can tell. Pure.
+"""How two insights relate: a model's proposal verified against both documents, or a classification by rule. Pure.
 
-Nothing is kept that is not borne out by words of either document, found where they stand.
+A relation is kept only if quoted words of both documents, located in their text, support it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from assay.language.negation import find_denial, find_reversal
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case
 
-NEAR = 0.5  # from here on two sentences that name the same thing speak of the same
-MOULD = 0.6  # of the words of the passage that has fewer
-PARALLEL = 0.8  # of cosine: from here on two sentences say the same, if they differ in no figure and deny nothing
-LONG = 2  # sentences of a side
+NEAR = 0.5  # similarity from which two sentences that name the same thing are about the same thing
+MOULD = 0.6  # share of the words of the passage with fewer words
+PARALLEL = 0.8  # cosine from which two sentences say the same, if no figure differs and neither negates the other
+LONG = 2  # sentences per side
 SHARED = 4  # words that a reason names
 REASON, TITLE = 400, 120  # characters
-OPENING = 5  # lines in which a document says what it is
-SENTENCES = 12  # of a passage that are held against another
+OPENING = 5  # lines in which a document identifies itself
+SENTENCES = 12  # sentences of a passage that are compared with another
 Documents = Callable[[str], Document | None]
 
 
 @dataclass(frozen=True, slots=True)
 class InsightPair:
-    """A pair with all that belongs to it: both insights, what each rests on, and what each document is called."""
+    """A pair of insights with the evidence of each and the names of both documents."""
 
     pair: Pair
     left: Insight
@@ -47,11 +47,11 @@ class InsightPair:
     ours: tuple[Evidence, ...]
     theirs: tuple[Evidence, ...]
     labels: tuple[str, str]
-    question: str = ""  # that both answer, if it is the same one
+    question: str = ""  # the question that both answer, if it is the same
 
     @property
     def odd(self) -> bool:
-        """Whether one side rests on a passage that reads like an instruction: no model is shown that."""
+        """Whether one side rests on a passage that looks like an instruction. Such pairs are not shown to a model."""
         return any(each.flagged for each in (*self.ours, *self.theirs))
 
     @property
@@ -61,7 +61,7 @@ class InsightPair:
 
 @dataclass(frozen=True, slots=True)
 class ProposedRelation:
-    """A relation as a model has put it."""
+    """A relation as proposed by a model."""
 
     type: RelationType
     reason: str
@@ -69,14 +69,14 @@ class ProposedRelation:
     right: str
 
 
-# --- what a model said ----------------------------------------------------------------------------------------------
+# --- verification of proposals --------------------------------------------------------------------------------------
 
 
 def verify_proposal(
     couple: InsightPair, said: ProposedRelation, document: Documents, by: str, *, small: bool
 ) -> Relation | str:
-    """The relation, if words of both documents bear it out; else why it is dropped. A small model is not believed against the
-    rules: what contradicts each other they say, and the reason is theirs too."""
+    """The relation, if words of both documents support it; otherwise the reason why it is dropped. With a small
+    model the rules take precedence: contradictions and reasons come from them."""
     if small and (ruled := find_contradiction(couple, document)) is not None:
         return ruled
     about = f"{said.type} between {couple.name}"
@@ -103,12 +103,13 @@ def verify_proposal(
 
 
 def _trusted_type(tie: RelationType, *, small: bool) -> RelationType:
-    """A small model can tell that two things have to do with each other; which goes further, or is better, it guesses."""
+    """The type, weakened for a small model: it can tell that two insights are related, but guesses which goes
+    further or is better."""
     return RelationType.complement if small and tie in (RelationType.extension, RelationType.improvement) else tie
 
 
 def _shorten_side(side: RelationSide, other: RelationSide) -> RelationSide:
-    """Of a side that quotes more than two sentences, the one that shares most with the other side."""
+    """Shorten a side of more than two sentences to the one that shares most with the other side."""
     spans = split_sentences(side.quote.text)
     if len(spans) <= LONG:
         return side
@@ -119,12 +120,12 @@ def _shorten_side(side: RelationSide, other: RelationSide) -> RelationSide:
 
 
 def _locate_side(words: str, insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | str:
-    """Where the words stand in what this side rests on, widened to whole sentences; or what is wrong with them."""
+    """Locate the words in the evidence of this side, widened to whole sentences; a string says why that failed."""
     if not words.strip():
         return "nothing is quoted from"
     if len(words.split()) < SAYS:
         return "too little is quoted from"
-    # Of several pieces whose passages have the words, the one that quotes them comes first.
+    # If several passages contain the words, prefer the evidence that quotes them.
     for each in sorted(evidence, key=lambda each: locate_quote(words, each.quote.text) is None):
         if each.passage.doc_id == insight.doc_id and (span := locate_quote(words, each.passage.text)):
             found = quote(each.passage, *whole(each.passage.text, *span))
@@ -139,7 +140,7 @@ def _locate_side(words: str, insight: Insight, evidence: Sequence[Evidence], doc
 
 
 def _disagreement(left: RelationSide, right: RelationSide, couple: InsightPair, document: Documents) -> str:
-    """What the rules see the two disagree about, given that they speak of the same."""
+    """What the two sides disagree about by rule, given that they are about the same thing."""
     ours, theirs = left.quote.text, right.quote.text
     found = _disputed(left, right, couple, document, 1.0)
     return found or find_reversal(ours, theirs) or find_denial(ours, theirs)
@@ -160,19 +161,19 @@ def _disputed(left: RelationSide, right: RelationSide, couple: InsightPair, docu
 
 
 def are_same_template(ours: str, theirs: str) -> bool:
-    """Whether two passages say much the same throughout. Then what differs in them may be what they are about (two towns, each
-    with its census); texts of two hands that meet in one sentence speak of one thing there."""
+    """Whether two passages are nearly the same throughout. Then a difference may be due to their subject (two towns,
+    each with its census). Independently written texts that share one sentence are about the same thing there."""
     mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
     return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))
 
 
 def _opening(source: Document | None) -> str:
-    """What a document calls itself in its first line, whatever its title says: by that, issues of a series are known."""
+    """The first line of a document, independent of its title: it identifies issues of a series."""
     lines = (line.strip("#*>= \t") for line in source.text.split("\n", OPENING)[:OPENING]) if source else ()
     return next((line[:TITLE] for line in lines if line), "")
 
 
-# Words that say how two things stand to each other; they need not be in either.
+# Words that describe a relation; a reason may use them even if neither side has them.
 RELATING = re.compile(
     r"\b(?:D\d+|left|right|both|former|latter|documents?|insights?|whereas|while|respectively|contradict\w*|disagree\w*"
     r"|conflict\w*|extend\w*|extension|complement\w*|improve\w*|improvement|parallel\w*|similar\w*|likewise|agree\w*"
@@ -183,8 +184,8 @@ RELATING = re.compile(
 
 
 def _usable_reason(couple: InsightPair, said: ProposedRelation) -> str:
-    """The reason as it was given, if it states nothing that neither side says. Of two that contradict each other a reason may
-    well deny one."""
+    """The given reason, if it states nothing that neither side says. The reason for a contradiction may negate one
+    side."""
     reason = " ".join(clean_text(said.reason).split())
     stated = " ".join(RELATING.sub(" ", reason).split())
     evidence = (*couple.ours, *couple.theirs)
@@ -200,7 +201,7 @@ LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")
 
 
 def _misattributes(couple: InsightPair, reason: str) -> bool:
-    """Whether a reason calls a document what it is not: it names a third one, or gives to one side a name, number or date that
+    """Whether a reason misattributes: it names a third document, or assigns to one side a name, number or date that
     only the other has."""
     ours, theirs = (
         "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in side)
@@ -209,7 +210,7 @@ def _misattributes(couple: InsightPair, reason: str) -> bool:
     sides = {couple.labels[0]: (ours, theirs), couple.labels[1]: (theirs, ours)}
     for label, words in LABELLED.findall(reason):
         if label not in sides:
-            if not re.search(rf"\b{label}\b", f"{ours}\n{theirs}"):  # vitamin D3 is no document
+            if not re.search(rf"\b{label}\b", f"{ours}\n{theirs}"):  # "vitamin D3" is not a document label
                 return True
         elif facts.missing_facts(words, sides[label][0]) and not facts.missing_facts(words, sides[label][1]):
             return True
@@ -220,9 +221,9 @@ def _misattributes(couple: InsightPair, reason: str) -> bool:
 
 
 def by_rule(couple: InsightPair, document: Documents) -> Relation | None:
-    """A contradiction where the two disagree by number, date or denial: in the insights themselves or, where both answer the
-    same question, in what they rest on. Parallel where they say the same, or the same of another time; complement where they
-    are near and name the same thing. No rule can tell the other ties."""
+    """Contradiction if the two disagree in a number, date or negation: in the insights or, if both answer the same
+    question, in their evidence. Parallel if they say the same, or the same of another time. Complement if they are
+    similar and name the same thing. The other types cannot be detected by rule."""
     if (found := find_contradiction(couple, document)) is not None:
         return found
     if (both := _both_sides(couple, document)) is None:
@@ -248,7 +249,7 @@ def by_rule(couple: InsightPair, document: Documents) -> Relation | None:
 
 
 def find_contradiction(couple: InsightPair, document: Documents) -> Relation | None:
-    """The contradiction that the rules see between two insights as their documents have them, if they see one."""
+    """The contradiction between two insights that the rules detect in the quoted words, if any."""
     if (both := _both_sides(couple, document)) is None:
         return None
     left, right = both
@@ -264,7 +265,7 @@ def _both_sides(couple: InsightPair, document: Documents) -> tuple[RelationSide,
 
 
 def _side_of(insight: Insight, evidence: Sequence[Evidence], document: Documents) -> RelationSide | None:
-    """An insight as its document has it: the quotation that it is, or the best one that it cites."""
+    """An insight as a quotation of its document: itself, or the best one that it cites."""
     source = document(insight.doc_id)
     words = insight.claim.quote or (evidence[0].quote if evidence else None)
     if not evidence or words is None or source is None or not stands(words, source) or is_suspicious(words.text):
@@ -273,7 +274,7 @@ def _side_of(insight: Insight, evidence: Sequence[Evidence], document: Documents
 
 
 def _sentences_of(side: RelationSide, evidence: Sequence[Evidence], document: Documents) -> list[RelationSide]:
-    """The sentences of what a side rests on."""
+    """The sentences of the evidence of a side."""
     source = document(side.doc_id)
     found = [
         replace(side, key=each.key, quote=quote(each.passage, *span))
@@ -292,13 +293,13 @@ def _sentences_of(side: RelationSide, evidence: Sequence[Evidence], document: Do
 
 
 def _shared_name(left: str, right: str) -> str:
-    """A name, or a designation such as KX-40, that both have."""
+    """A name, or a designation such as KX-40, that both contain."""
     theirs = {fold_case(name) for name in facts.names(right)}
     return next((name for name in facts.names(left) if fold_case(name) in theirs), "")
 
 
 def _agree(left: str, right: str) -> bool:
-    """Whether two sentences that are near in meaning have the same figures, and deny nothing of each other."""
+    """Whether two similar sentences have the same figures and neither negates the other."""
     ours, theirs = conflict.numbers(left), conflict.numbers(right)
     return ours == theirs and not find_denial(left, right) and not find_reversal(left, right)
 
@@ -313,7 +314,7 @@ SAID = {
 
 
 def shared_words(left: str, right: str) -> list[str]:
-    """The words that carry meaning which both have, as the first writes them."""
+    """The content words that both have, as the first spells them."""
     known = frozenset(content_terms(right))
     shared: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_][\w-]*", left):
@@ -326,7 +327,7 @@ def shared_words(left: str, right: str) -> list[str]:
 def write_reason(
     couple: InsightPair, tie: RelationType, left: RelationSide, right: RelationSide, about: str = ""
 ) -> str:
-    """A reason in plain words, which names nothing but words that both sides have, and what they disagree about."""
+    """A reason in plain words that names only words that both sides have, and what they disagree about."""
     spoken = ", ".join(shared_words(left.quote.text, right.quote.text)[:SHARED])
     ours, theirs = couple.labels
     first = f"{ours} and {theirs} both speak of {spoken}" if spoken else f"{ours} and {theirs} were held together"

@@ -1,5 +1,5 @@
-"""Where documents seem to disagree, before anything is asked: sentences of different documents that are near in meaning and
-differ in a number, a date, a name or a "not". Each gives rise to a question that brings both sides up."""
+"""Finds likely disagreements before questions are asked: sentences of different documents that are similar in
+meaning and differ in a number, a date, a name or a negation. Each yields a question that retrieves both sides."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
 from assay.synthesis.relating.classify import are_same_template
 
-OF_ONE, OF_ALL = 40, 4000  # sentences that are compared, of a document and in all
-LONGEST = 40  # words of a sentence that is compared
-NEAR = 0.6  # by meaning
-MOST = 5  # questions that come of it
-BESIDE, COMPARED = 3, 2000  # pairs of sentences that are looked at, of a sentence and in all
-SHARED = 10  # words that a question takes from both sides
-BLOCK = 512  # sentences that are held against all others at a time
+OF_ONE, OF_ALL = 40, 4000  # sentences to compare, per document and in total
+LONGEST = 40  # maximum words of such a sentence
+NEAR = 0.6  # cosine similarity
+MOST = 5  # questions
+BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
+SHARED = 10  # words of a question that come from both sides
+BLOCK = 512  # sentences compared with all others at a time
 
 
 @dataclass(frozen=True, slots=True)
 class DisputableSentence:
-    """A sentence that could be disputed, and the document it stands in."""
+    """A sentence that could be disputed, with its document."""
 
     doc_id: str
     statement: Statement
@@ -40,7 +40,7 @@ class DisputableSentence:
 
 
 async def questions(context: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
-    """A question for each of the clearest disputes, at most one for each pair of documents."""
+    """One question for each of the clearest disputes, at most one per pair of documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
     told = [one for doc in documents if (found := context.document(doc)) for one in disputable_sentences(found, each)]
     if len({one.doc_id for one in told}) < 2:
@@ -54,8 +54,8 @@ async def questions(context: RunContext, documents: Sequence[str], most: int = M
 
 
 def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
-    """Sentences that say how many, when, or that something is not so; spread over the whole of a long document."""
-    title = fold_case(document.text[:200]).split("\n")[0]  # as it calls itself, whatever label it goes by
+    """Sentences that contain a quantity, a date or a negation, sampled evenly over a long document."""
+    title = fold_case(document.text[:200]).split("\n")[0]  # the title in the text itself, whatever label is stored
     found = [
         DisputableSentence(
             document.id, Statement(" ".join(words.split()), "", title), document.text[max(0, start - 400) : end + 400]
@@ -85,8 +85,8 @@ def _disputes(
 
 
 def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, float]]:
-    """Each sentence with the few of other documents that are nearest to it; the nearest pairs first, and no more than a
-    minute's worth of them, however alike the documents are."""
+    """Each sentence with the few most similar ones of other documents, most similar pairs first. The number of pairs
+    is capped at about a minute of work, however similar the documents are."""
     number = {owner: place for place, owner in enumerate(dict.fromkeys(owners))}
     own = np.array([number[owner] for owner in owners])
     pairs: dict[tuple[int, int], float] = {}
@@ -104,7 +104,8 @@ def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, 
 
 
 def question_about(dispute: Dispute) -> str:
-    """The question that brings up both sides, in words that both have: one document alone cannot put words into it."""
+    """A question that retrieves both sides. It uses only words that both have, so that no single document controls
+    its wording."""
     theirs = frozenset(content_terms(dispute.right.words))
     words = re.findall(r"[^\W\d_][\w'-]*", CLAUSE.sub("", dispute.left.words))
     shared = [word for word in words if (own := content_terms(word)) and theirs.issuperset(own)]

@@ -1,6 +1,6 @@
-"""Which insights are worth comparing: those that answer the same question, and those that are nearest in meaning. Pure.
+"""Selects the insights to compare: those that answer the same question, and those closest in meaning. Pure.
 
-Every insight and every document has at most so many partners: the pairs grow with the documents, not with their square.
+The partners per insight and per document are capped, so the number of pairs grows linearly with the documents.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from assay.core.account import Pair
 if TYPE_CHECKING:
     import numpy as np
 
-OF_INSIGHT = 3  # pairs that an insight is part of
-OF_DOCUMENTS = 3  # pairs of the same two documents
+OF_INSIGHT = 3  # pairs per insight
+OF_DOCUMENTS = 3  # pairs per two documents
 PARTNERS = 6  # documents that a document is compared with
 NEAREST = 2  # insights of other questions that an insight is compared with
-FLOOR = 0.35  # of cosine: below, two insights have nothing to do with each other
-ROWS = 256  # of the table of nearness that are held at a time
+FLOOR = 0.35  # cosine below which two insights are unrelated
+ROWS = 256  # rows of the similarity matrix in memory at a time
 SAME, NEAR, LAST = "they answer the same question", "they are near in meaning", "no document is left uncompared"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparableInsight:
-    """An insight as pairs are chosen by it. One that rests on an `odd` passage (it reads like an instruction) is compared only
-    where its document would not be compared at all: so it takes nobody's place."""
+    """An insight as input of the pair selection. One that rests on an `odd` passage (it looks like an instruction)
+    is paired only if its document would otherwise have no pair, so that it displaces no other."""
 
     id: str
     question: str
-    document: int  # its place in the brief
+    document: int  # position in the brief
     words: str
     odd: bool = False
 
 
 def count_possible(items: Sequence[ComparableInsight]) -> int:
-    """How many pairs of insights of different documents there are."""
+    """The number of pairs of insights of different documents."""
     own = Counter(item.document for item in items)
     return (len(items) ** 2 - sum(count**2 for count in own.values())) // 2
 
 
 def choose_pairs(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tuple[Pair, ...]:
-    """The pairs that are compared, by documents, the earlier one on the left. `vectors` are unit rows, one for each item."""
+    """The pairs to compare, ordered by document, the earlier one on the left. `vectors` are unit rows, one per item."""
     kept = _PairSelection(items)
     plain = [place for place, item in enumerate(items) if not item.odd]
     by_question: dict[str, list[int]] = {}
@@ -62,7 +62,7 @@ def choose_pairs(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tup
 
 
 def describe_choice(pairs: Sequence[Pair], count_possible: int, documents: int) -> str:
-    """How the pairs were chosen, in plain words."""
+    """How the pairs were selected, as text."""
     if not pairs:
         return "Nothing was compared: fewer than two documents have an insight."
     same, near = (sum(pair.why == why for pair in pairs) for why in (SAME, NEAR))
@@ -76,7 +76,7 @@ def describe_choice(pairs: Sequence[Pair], count_possible: int, documents: int) 
     )
 
 
-Near = tuple[float, int, int]  # how near, the earlier document's insight, the later one's
+Near = tuple[float, int, int]  # similarity, insight of the earlier document, insight of the later document
 
 
 def _order(each: Near) -> tuple[float, int, int]:
@@ -85,7 +85,7 @@ def _order(each: Near) -> tuple[float, int, int]:
 
 @dataclass
 class _PairSelection:
-    """The pairs so far, and how often each insight, document and couple of documents is among them."""
+    """The pairs selected so far, and how often each insight, document and pair of documents occurs in them."""
 
     items: Sequence[ComparableInsight]
     pairs: dict[tuple[int, int], tuple[str, float]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class _PairSelection:
         if (left, right) in self.pairs or not (always or self._free(left, right)):
             return
         if (said := (*couple, one.words, other.words)) in self.said:
-            return  # the same two quotations answer another question too: once is enough
+            return  # the same two quotations already form a pair for another question
         self.pairs[left, right] = why, near
         self.said.add(said)
         self.used.update((left, right))
@@ -126,7 +126,7 @@ def _nearest(
     count: int,
     floor: float,
 ) -> Iterator[Near]:
-    """For each of `rows` the nearest of `among` in other documents; a block of the table at a time, however many there are."""
+    """For each of `rows`, the most similar items of `among` in other documents. Computed in blocks to limit memory."""
     import numpy as np
 
     columns = np.asarray(among, dtype=int)
@@ -146,7 +146,7 @@ def _nearest(
 
 
 def _pair_remaining_documents(kept: _PairSelection, vectors: np.ndarray, plain: Sequence[int]) -> None:
-    """A document that has an insight and no pair gets the nearest there is, preferably of plain ones."""
+    """Pair each document that has an insight but no pair with its most similar one, preferably with a plain insight."""
     items = kept.items
     everyone = range(len(items))
     owned: dict[int, list[int]] = {}
