@@ -1,4 +1,4 @@
-"""What a run is carried on with, and the log it grows in."""
+"""The dependencies of a run (`RunContext`) and its event log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NARROWED = "a document was erased, or may not be read any more"
 
 @dataclass
 class Log:
-    """A run as it grows: an event is on disk before it is part of the run, and part of the run before anyone sees it."""
+    """A run as it grows: an event is on disk before it is part of the run, and part of the run before it is published."""
 
     run: Run
     record: Callable[[Run, Event], Run]
@@ -47,14 +47,15 @@ class Log:
             self._replies[event.request] = event
 
     def narrow(self, now: Run) -> None:
-        """Go on with what of the run may still be seen, and say so on record: what follows knows nothing of the rest."""
+        """Continue with the part of the run that may still be seen, and record that; later steps know nothing of the rest."""
         since = self._since(now)
         self.run = now
         self._replies = now.consulted
         self.add(Narrowed(since, NARROWED))
 
     def _since(self, now: Run) -> int:
-        """From where on something is gone. Where it went while nobody carried the run on, it was not here before either."""
+        """The first position from which something was removed. What was removed while the run was not active was not in
+        this log."""
         before = self.run.events
         aside = [range(event.since, place) for place, event in enumerate(now.events) if isinstance(event, Narrowed)]
         first = next(
@@ -66,24 +67,24 @@ class Log:
             ),
             0,
         )
-        # A question that was given earlier turns, or documents, speaks of them itself, and is shown all the same.
+        # A question with history or a brief contains text from them, and is shown all the same.
         return 0 if first == 1 and (now.asked.history or now.asked.brief) else first
 
     def unseen(self) -> Sequence[Event]:
-        """What was added since this was last asked for."""
+        """Events added since the last call."""
         new = self.run.events[self._shown :]
         self._shown = len(self.run.events)
         return new
 
     def recalled(self, request: str) -> ModelReplied | None:
-        """The recorded reply to a request, if there is one."""
+        """The recorded reply to a request, if any."""
         return self._replies.get(request)
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run is carried on with. `record` puts an event on disk and gives back the longer run; without a meter
-    everything goes by rule."""
+    """The dependencies of a run. `record` persists an event and returns the extended run; without a meter everything is
+    decided by rule."""
 
     tool_context: ToolContext
     record: Callable[[Run, Event], Run]
@@ -96,23 +97,23 @@ class RunContext:
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     width: BatchLimits = field(default_factory=BatchLimits)
     cutoff: float = 3.0
-    general: bool = True  # answers that are not from the documents are allowed, labelled so
-    assess: Assessor | None = None  # a team's own way to weigh, in the model's place
-    titled: Callable[[Sequence[str]], Mapping[str, str]] | None = None  # in the place of the desk, where there is none
-    oversees: Callable[[Run, Answer], tuple[str, ...]] = lambda run, answer: ()  # why a person has to look at it first
-    cleared: Callable[[str], bool] = lambda seal: False  # whether a reviewer's approval of this is there, unused
-    four_eyes: bool = False  # whoever asked cannot review
-    current: Callable[[Run], Run] = lambda run: run  # as its person may see it now
+    general: bool = True  # answers that are not from the documents are allowed, labelled as such
+    assess: Assessor | None = None  # a custom assessor, instead of the model
+    titled: Callable[[Sequence[str]], Mapping[str, str]] | None = None  # replaces `tool_context` where there is none
+    oversees: Callable[[Run, Answer], tuple[str, ...]] = lambda run, answer: ()  # reasons why the answer needs review
+    cleared: Callable[[str], bool] = lambda seal: False  # whether an unused approval exists for this seal
+    four_eyes: bool = False  # the person who asked cannot review
+    current: Callable[[Run], Run] = lambda run: run  # the run as its person may see it now
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """What was looked up of documents counts no more: some of them may not be read any more."""
+        """Drop cached document lookups: some documents may no longer be readable."""
         for known in (self._titles, self._dates, self.tool_context.seen):
             known.clear()
 
     def small(self, role: Role) -> bool:
-        """Whether a model of this role is a small one: shown little at a time, and not believed against the rules."""
+        """Whether this role's model is small: it gets short prompts, and the rules overrule it."""
         return self.meter is not None and any(seated.seat.small for seated in self.meter.seats.get(role, ()))
 
     async def ask(
@@ -126,14 +127,14 @@ class RunContext:
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
     ) -> tuple[T, str] | NoReply:
-        """Ask a model for a value of this type. Only steps of a run that has a model come here."""
+        """Ask a model for a value of this type. Only for runs that have a model."""
         assert self.meter is not None, "a run without a model asks none"
         return await ask(
             self.meter, role, name, kind, build_prompt, schema=schema, documents=documents, max_tokens=max_tokens
         )
 
     def titles(self, run: Run) -> dict[str, str]:
-        """The titles of the documents that were found, by document; looked up once, since the loop asks at every step."""
+        """Titles of the found documents, by id; cached, since the loop asks at every step."""
         new = sorted({found.passage.doc_id for found in run.found} - self._titles.keys())
         if new:
             known = (self.titled or self.tool_context.titles)(new)
@@ -141,10 +142,10 @@ class RunContext:
         return self._titles
 
     def sources(self, run: Run) -> Sources:
-        """What is known of the documents that the evidence is from, beside their text."""
+        """Metadata of the documents that the evidence is from."""
         new = sorted({each.passage.doc_id for each in run.evidence} - self._dates.keys())
         if new and self.titled is None:
-            known = self.tool_context.dates(new)  # in one go: whole documents would be fetched for a few dates
+            known = self.tool_context.dates(new)  # one query: fetching whole documents for a few dates is wasteful
             self._dates.update({doc: known.get(doc, "") for doc in new})
         for doc in new if self.titled is not None else ():
             document = self.document(doc)

@@ -1,5 +1,5 @@
-"""What a question will take, before it is asked: a guess from what the loop does, put right by what such work took before.
-Pure; the ranges and the ceilings are those of a synthesis and of adding documents as well."""
+"""Forecasts the cost of a question: an estimate from the loop's structure, calibrated by the cost of earlier work.
+Pure. Syntheses and ingestion use the same ranges and ceilings."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from assay.core.events import Mode, RoleModel
 from assay.core.types import Usage
 from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkEstimate
 
-# Rounds of searching that a question of each mode takes, as a rule.
+# Typical number of search rounds per mode.
 ROUNDS = {Mode.quick: 1.0, Mode.balanced: 1.5, Mode.thorough: 2.5}
 
 # One request of each kind: tokens in and out.
 ROUTE, PLAN, JUDGE = (450, 50), (550, 120), (1_100, 80)
 DECIDE = (1_600, 90)
-TASK, PASSAGE, WEIGHED = 350, 230, 75  # of a request to weigh; of each passage in it; of what is said about each
-TOGETHER, TOGETHER_SMALL = 9, 1  # passages in one such request
-SHOWN, SHOWN_SMALL = 14, 8  # passages that are weighed in a round
+TASK, PASSAGE, WEIGHED = 350, 230, 75  # tokens of a weighing request; of each passage in it; of the output per passage
+TOGETHER, TOGETHER_SMALL = 9, 1  # passages per weighing request
+SHOWN, SHOWN_SMALL = 14, 8  # passages weighed per round
 WRITE, CHECK = (1_900, 260), (1_100, 160)
-CHECKS = 0.7  # requests of that kind per answer; a small model is not asked
+CHECKS = 0.7  # check requests per answer; a small model is not asked
 
-SEARCH = 0.25  # seconds of one search
-RULED = {Mode.quick: 0.5, Mode.balanced: 0.9, Mode.thorough: 1.8}  # seconds of a question without a model
+SEARCH = 0.25  # seconds per search
+RULED = {Mode.quick: 0.5, Mode.balanced: 0.9, Mode.thorough: 1.8}  # seconds per question without a model
 
-SEEN = 5  # calls of a model, from which on its own pace counts
-LEAST, MOST = 0.1, 0.9  # the range is so that one in ten is below it, and one in ten above
-WIDE = (0.4, 1.0, 2.5)  # how far off a guess may be where nothing is known yet
+SEEN = 5  # model calls after which its measured speed is used
+LEAST, MOST = 0.1, 0.9  # quantiles of the range: one in ten is below it, one in ten above
+WIDE = (0.4, 1.0, 2.5)  # prior error of an estimate without history
 WIDER = (0.3, 1.0, 4.0)  # the same for seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens that a model reads and writes in a second, and how many requests it deals with at a time."""
+    """Tokens a model reads and writes per second, and its number of parallel requests."""
 
     read: float
     write: float
     at_once: int = 1
 
 
-LOCAL = Speed(150.0, 12.0)  # a guess: a model of a few billion parameters on one's own processor
-REMOTE = Speed(4_000.0, 60.0, 4)  # a guess: a model at a provider
+LOCAL = Speed(150.0, 12.0)  # estimate: a model of a few billion parameters on a local CPU
+REMOTE = Speed(4_000.0, 60.0, 4)  # estimate: a hosted model
 
 
 def pace(seen: Usage, guess: Speed) -> Speed:
-    """The guess made right by what the same model took before: read and written tokens keep their proportion."""
+    """The estimate calibrated by the model's past usage; the ratio of read to write speed is kept."""
     if seen.calls < SEEN or seen.seconds <= 0:
         return guess
     guessed = seen.tokens_in / guess.read + seen.tokens_out / guess.write
@@ -64,7 +64,7 @@ class Work:
 
 
 def question(mode: Mode, seats: Sequence[RoleModel]) -> Work:
-    """What a question takes of models, by the loop's own shape; nothing where there is none."""
+    """The model usage of a question, from the loop's structure; zero without models."""
     writer = next((seat for seat in seats if seat.role == "write"), None)
     if writer is None:
         return Work(0, 0, 0)
@@ -79,7 +79,7 @@ def question(mode: Mode, seats: Sequence[RoleModel]) -> Work:
 
 
 def foreseen(guess: Amount, past: Sequence[PastWork], counts: Mapping[str, int] | None = None) -> WorkEstimate:
-    """The guess as ranges: times what earlier guesses were off by, the last of such work weighing as much as the first."""
+    """The estimate as ranges: multiplied by past errors, where all past work of this kind has equal weight."""
 
     def ranged(name: str, prior: tuple[float, float, float]) -> EstimateRange:
         guesses = [(getattr(each.foreseen.guess, name), getattr(each.came, name)) for each in past]
@@ -98,7 +98,8 @@ def foreseen(guess: Amount, past: Sequence[PastWork], counts: Mapping[str, int] 
 
 
 def spread(guess: float, off: Sequence[float], prior: tuple[float, float, float]) -> EstimateRange:
-    """Low, likely and high. The prior counts as three runs more, so that few runs give a wide range and many their own."""
+    """Low, likely and high. The prior counts as three extra runs, so that few runs give a wide range and many runs
+    dominate it."""
     seen = sorted([*off, *prior])
 
     def rank(share: float) -> float:
@@ -109,14 +110,14 @@ def spread(guess: float, off: Sequence[float], prior: tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """How far off earlier forecasts were: the share inside their range, and the middle of what it took by what was likely."""
+    """Accuracy of past forecasts: the share within range, and the median ratio of actual to likely."""
 
     inside: float
     ratio: float
 
 
 def errors(past: Sequence[PastWork]) -> dict[str, Error]:
-    """By what was counted; what was never expected to take any is left out."""
+    """Errors by quantity; quantities that were never expected to be used are omitted."""
     found: dict[str, Error] = {}
     for name in ("calls", "tokens", "money", "seconds"):
         pairs = [(getattr(each.foreseen, name), getattr(each.came, name)) for each in past]
@@ -129,7 +130,7 @@ def errors(past: Sequence[PastWork]) -> dict[str, Error]:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The most that may be used of something, under which setting, and what is left of it."""
+    """The maximum of a quantity, the setting it comes from, and what is left of it."""
 
     setting: str
     what: str  # calls, tokens, money, seconds
@@ -147,7 +148,7 @@ class Reached:
 
 
 def reached(expected: WorkEstimate, ceilings: Sequence[Ceiling]) -> tuple[Reached, ...]:
-    """The ceilings in the way, those that will probably be reached first; each in the order given."""
+    """The ceilings that may be reached, probable ones first, each group in the given order."""
     found: list[Reached] = []
     for each in ceilings:
         range_: EstimateRange | None = getattr(expected, each.what)

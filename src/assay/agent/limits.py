@@ -1,4 +1,5 @@
-"""Limits live in code: rounds, calls, tokens, money, active seconds. Reaching one is an outcome, not an error. Pure."""
+"""Limits of a run, enforced in code: rounds, calls, tokens, money, active seconds. Reaching one is an outcome, not an
+error. Pure."""
 
 from __future__ import annotations
 
@@ -9,21 +10,24 @@ from assay.core.events import Mode, Stopped, StopReason
 from assay.core.run import Run
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
-BARREN = 2  # rounds in a row that bring nothing new
+BARREN = 2  # consecutive rounds without anything new
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`seconds_left` counts active time only; a run that waits for a person waits for free. The meter holds the ceilings
-    on calls, tokens and money again, before each request; here they end the search while there is still something left to
-    write the answer with. A ceiling of 0 is none."""
+    """Limits on the search phase of a run.
+
+    `seconds_left` counts active time only; time spent waiting for a person is free. The meter enforces the ceilings on
+    calls, tokens and money again before each request; the limits here end the search early enough that budget remains
+    for writing the answer. A ceiling of 0 means no limit.
+    """
 
     rounds: int = ROUNDS[Mode.balanced]
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
-    kept_back: float = 0.25  # share of every ceiling that is left for writing and checking
-    room: int = 8192  # tokens of the narrowest window that decides: when it fills, older results are told in short
+    kept_back: float = 0.25  # share of every ceiling reserved for writing and checking
+    room: int = 8192  # tokens of the smallest deciding window; older results are compacted when it fills
     seconds: float = 900.0
     seconds_left: Callable[[], float] = lambda: 900.0
 
@@ -42,6 +46,6 @@ class Limits:
         return None
 
     def barren(self, run: Run) -> bool:
-        """Whether the last rounds brought nothing new."""
+        """Whether the last rounds found nothing new."""
         last = run.fresh[-BARREN:]
         return len(last) == BARREN and not any(last)

@@ -1,4 +1,4 @@
-"""The loop: look at the events so far → name the next step (pure) → do it, writing each event down before anyone sees it."""
+"""The run loop: read the events so far, name the next step (pure), run it, and persist each event before publishing it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ S = TypeVar("S")
 
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Carry a run forward until it is delivered, waits for a person, or an endpoint fails it; then it can be resumed."""
+    """Advance a run until it is delivered, waits for a person, or fails on an endpoint; a failed run can be resumed."""
     async for event in run_steps(run, context, lambda now: next_step(now, context.limits), STEPS):
         yield event
 
@@ -36,15 +36,15 @@ async def run_steps(
     after: Callable[[Run], S | None],
     steps: Mapping[S, Callable[[Run, RunContext], AsyncIterator[Event]]],
 ) -> AsyncIterator[Event]:
-    """The one loop, whatever the steps are: `after` names the next one, and none when there is nothing left to do."""
+    """The loop shared by all kinds of runs. `after` names the next step, or returns None when the run is done."""
     log = Log(run, context.record)
     if (meter := context.meter) is not None:
-        # What the run has not recorded itself may be recorded by the synthesis that it is a part of.
+        # A reply that this run has not recorded may be recorded by the synthesis it is part of.
         known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
         context = replace(context, meter=replace(meter, record=log.add, recalled=known))
     try:
         while (step := after(log.run)) is not None:
-            if (now := context.current(log.run)) is not log.run:  # something was taken away: nothing is made of it
+            if (now := context.current(log.run)) is not log.run:  # access was withdrawn: drop what relied on it
                 log.narrow(now)
                 context.forget()
                 for each in log.unseen():
@@ -61,7 +61,7 @@ async def run_steps(
 
 
 async def play(run: Run, context: RunContext) -> Run:
-    """A run carried as far as it goes."""
+    """Advance a run as far as it goes and return it."""
     async for event in carry_on(run, context):
         run = run.then(event)
     return run
@@ -71,15 +71,15 @@ def next_step(run: Run, limits: Limits) -> Step | None:
     if run.delivered or run.waiting or run.failed or run.held or run.rejected:
         return None
     if run.asked.history and run.rephrased is None:
-        return Step.REPHRASE  # what a follow-up means, before anything is made of it
+        return Step.REPHRASE  # resolve a follow-up question before anything else uses it
     if run.route is None:
         return Step.ROUTE
     if run.calls_waiting:
         return Step.CALL
     if recall_due(run):
-        return Step.RECALL  # what earlier turns found is looked at before anything is searched for
+        return Step.RECALL  # recall results of earlier turns before searching
     if run.asked.has_model and hop_due(run):
-        return Step.HOP  # names in what was found are followed by rule, which costs no model
+        return Step.HOP  # follow names in the results by rule, without a model call
     if run.unweighed:
         return Step.SIFT if run.asked.has_model and sift_due(run) else Step.GATHER  # new hits only, once each
     if run.route is not Route.direct and run.stopped is None:
@@ -87,39 +87,39 @@ def next_step(run: Run, limits: Limits) -> Step | None:
     if run.draft is None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
     if run.edits_due:
-        return Step.EDIT  # a reviewer's words take the place of the draft's, and are checked like them
+        return Step.EDIT  # a reviewer's text replaces the draft's and is checked the same way
     if run.unsupported and last_was_revision(run):
-        return Step.REVISE  # all of them, before any is checked again
+        return Step.REVISE  # all of them before any is checked again
     if run.unchecked:
         return Step.CHECK  # one claim at a time, each delivered as it passes
     if run.unsupported:
-        # One search for their sake, then no more.
+        # One search for support per draft.
         return Step.SEEK if support_search_allowed(run, limits) else Step.REVISE
     if run.gated:
-        return Step.DELIVER  # only reviewers change what one of them has looked at
+        return Step.DELIVER  # after a review, only reviewers change the answer
     if fallback_due(run):
-        return Step.DRAFT  # what a model wrote did not hold: quote
+        return Step.DRAFT  # the model's draft failed its checks: fall back to quotations
     if critique_due(run, limits):
         return Step.CRITIQUE  # may reopen the search once, with a named gap
     return Step.DELIVER
 
 
 def last_was_revision(run: Run) -> bool:
-    """Whether the last thing done was to revise a claim."""
+    """Whether the last event was the revision of a claim."""
     done = (event for event in reversed(run.events) if not isinstance(event, ModelReplied | Failed | Resumed))
     return isinstance(next(done), Revised)
 
 
 def support_search_allowed(run: Run, limits: Limits) -> bool:
-    """Whether support may still be searched for: once per draft, by a run that has a model and is within its limits. Rounds
-    do not count, since this is none."""
+    """Whether a search for support is still allowed: once per draft, if the run has a model and is within its limits.
+    It does not count as a round."""
     reached = limits.reached(run)
     return run.asked.has_model and not run.sought and (reached is None or reached.reason is StopReason.rounds)
 
 
 def next_search_step(run: Run, limits: Limits) -> Step:
     if run.plan is None:
-        return Step.PAUSE if pause_due(run) else Step.PLAN  # what is meant, where that is to be asked
+        return Step.PAUSE if pause_due(run) else Step.PLAN  # ask for the intended meaning where that is required
     if run.round_unjudged:
         return Step.JUDGE  # enough? what is missing? what did each step find?
     if run.nothing_left or run.satisfied or limits.reached(run) or limits.barren(run):

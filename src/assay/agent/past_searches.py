@@ -1,4 +1,4 @@
-"""The searches of a run as the rules read them: with the vectors of their words and of what they found."""
+"""Reconstructs a run's past searches for rule-based decisions, with embeddings of the queries and of the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _call(number: str, lead: Lead) -> Call:
 
 
 def _lead(call: Call, by_name: bool) -> Lead:
-    """A call as the rules know it, the reverse of `_call`: a search that the rules made after the first is for a name."""
+    """Convert a call to a `Lead`, the reverse of `_call`. Every search the rules made after the first follows a name."""
     of = call.arguments
     query, source = str(of["query"]), str(of.get("passage", ""))
     name = str(of.get("name", "")) if source else query if by_name else ""
@@ -34,7 +34,7 @@ def _lead(call: Call, by_name: bool) -> Lead:
 
 
 def _name_calls(run: Run) -> frozenset[str]:
-    """The calls that the rules made to follow names: all but the first."""
+    """The calls the rules made to follow names: all but their first."""
     first = next(
         (call.id for event in run.events if isinstance(event, Decided) and event.is_round for call in event.calls), ""
     )
@@ -48,8 +48,8 @@ def _name_calls(run: Run) -> frozenset[str]:
 
 
 async def past_searches(run: Run, context: RunContext, *, recalled: bool = True) -> list[PastSearch]:
-    """The run's searches as the rules read them: each with the vectors of its words and of what it found; with or without
-    what was brought up from earlier turns."""
+    """The run's searches, each with the vectors of its query and of its results. `recalled` includes passages recalled
+    from earlier turns."""
     done = [
         (call, run.results[call.id])
         for call in run.calls
@@ -76,7 +76,7 @@ async def past_searches(run: Run, context: RunContext, *, recalled: bool = True)
 
 
 async def fetch_hits(run: Run, context: RunContext) -> Mapping[str, Hit]:
-    """Every passage of the run with its vector: remembered, or (after a restart) fetched again."""
+    """Every passage of the run with its vector: from memory, or fetched again after a restart."""
     missing = {found.passage.id for found in run.found} - context.tool_context.seen.keys()
     if missing:
         for hit in await fetch(context.tool_context.search_context, sorted(missing), context.tool_context.scope()):

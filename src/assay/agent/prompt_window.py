@@ -1,4 +1,4 @@
-"""What the model sees of a run, and no more of it than fits. Older results are told in short; keys stay what they are. Pure."""
+"""Renders a run for prompts within a token budget. Older results are summarised; evidence keys never change. Pure."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from assay.core.types import Evidence, PlanStep
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence, fence_mark
 
-ROUNDS = 3  # results are told in full this many rounds long
-TRIED = 8  # tokens of the words above what was tried
-NOTE = 400  # tokens of what a tool says
+ROUNDS = 3  # number of recent rounds whose results are shown in full
+TRIED = 8  # tokens for the heading above the past searches
+NOTE = 400  # tokens of a tool's note
 SEARCHED = "searches"
 PLACEHOLDER = re.compile(r"\{\s*([\w-]+)\s*\}")
 
 
 def fill_placeholders(words: str, run: Run) -> str:
-    """A step's words with what earlier steps found in its places."""
+    """Replace the placeholders in a step's text with what earlier steps found."""
     named = {step.binds: step.id for step in (run.plan.steps if run.plan else ()) if step.binds}
 
     def value(place: re.Match[str]) -> str:
@@ -38,21 +38,21 @@ def fill_placeholders(words: str, run: Run) -> str:
 
 
 def ready_steps(run: Run) -> tuple[PlanStep, ...]:
-    """Steps whose needs are met and which have no answer yet."""
+    """Steps whose dependencies are answered and which have no answer yet."""
     bound = run.bound
     steps = run.plan.steps if run.plan else ()
     return tuple(step for step in steps if step.id not in bound and all(need in bound for need in step.needs))
 
 
 def subquestions(run: Run) -> tuple[str, ...]:
-    """The plan's questions as they now read; none where the plan is the question itself."""
+    """The plan's questions with placeholders filled; empty if the plan is just the question itself."""
     steps = run.plan.steps if run.plan else ()
     asked = [fill_placeholders(step.question, run) for step in steps]
     return tuple(asked) if len(asked) > 1 else ()
 
 
 def render_steps(run: Run) -> str:
-    """The plan with what is known of it."""
+    """The plan with the answers found so far."""
     if run.plan is None or len(run.plan.steps) < 2:
         only = run.plan.steps[0].id if run.plan and run.plan.steps else "s1"
         return f"Steps:\n{only}: the question itself"
@@ -62,12 +62,12 @@ def render_steps(run: Run) -> str:
         + (f" — found: {bound[step.id].value}" if step.id in bound else " — open")
         for step in run.plan.steps
     ]
-    # Models wrote the steps, and documents fill them.
+    # Fenced: models wrote the steps, and text from documents fills them.
     return "Steps:\n" + fence(fence_mark(run.id), "steps", "\n".join(lines))
 
 
 def render_evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
-    """The evidence, best first, as much of it as fits; what is left out is said."""
+    """The evidence, best first, as much as fits the token budget; omissions are stated."""
     mark = fence_mark(run.id)
     shown: list[str] = []
     used, left = 0, len(run.evidence)
@@ -94,7 +94,7 @@ def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
 
 
 def render_searches(run: Run, room: int) -> str:
-    """What was tried and what came of it: the last rounds in full, the others in short."""
+    """Past searches and their results: the latest rounds in full, earlier ones summarised."""
     told = {call for event in run.compacted for call in event.calls}
     short = [event.summary for event in run.compacted]
     lines: list[str] = []
@@ -111,7 +111,7 @@ def render_searches(run: Run, room: int) -> str:
         lines.append(f"- {format_call(call)}: {outcome}{said}")
     if not lines and not short:
         return "Nothing was searched yet."
-    mark = fence_mark(run.id)  # a model chose the words, and what a tool says names documents
+    mark = fence_mark(run.id)  # fenced: a model chose the query, and tool notes contain document names
     room -= TRIED + estimate_tokens(fence(mark, SEARCHED, ""))
     told_short = fit_to_tokens("\n".join(short), max(0, room // 2))
     before = [told_short] if told_short else []
@@ -120,7 +120,7 @@ def render_searches(run: Run, room: int) -> str:
 
 
 def _latest(lines: Sequence[str], room: int) -> list[str]:
-    """As many of the last lines as fit, each whole."""
+    """As many of the last lines as fit, never cutting a line."""
     kept: list[str] = []
     for line in reversed(lines):
         room -= estimate_tokens(line) + 2
@@ -131,7 +131,7 @@ def _latest(lines: Sequence[str], room: int) -> list[str]:
 
 
 def render_missing(run: Run) -> str:
-    """What is still to be found: as it was judged, as the draft's gap names it, or as a person wishes."""
+    """What is still missing: as judged, as named by the draft's gap, or as requested by a person."""
     judged: Judged | None = run.judged
     wanted = list(judged.missing) if judged else []
     wanted = [each for each in (reopening_request(run), *wanted) if each]
@@ -139,7 +139,7 @@ def render_missing(run: Run) -> str:
 
 
 def reopening_request(run: Run) -> str:
-    """What the search was opened again for: the draft's gap, or a person's own words."""
+    """Why the search was reopened: the draft's gap, or a person's request."""
     again = run.reopened
     if again is None:
         return ""
@@ -147,7 +147,8 @@ def reopening_request(run: Run) -> str:
 
 
 def compaction_due(run: Run, room: int) -> Compacted | None:
-    """The older results, told in short: when three rounds have come together, or when they fill the window."""
+    """The compaction of older results that is due: after three rounds, or when the results fill the window. None
+    otherwise."""
     told = {call for event in run.compacted for call in event.calls}
     results = run.results
     untold = [call for call in run.calls if call.id not in told and call.id in results]
@@ -172,7 +173,7 @@ def _short(call: Call) -> str:
 
 
 def _rounds(run: Run, calls: Sequence[Call]) -> list[list[Call]]:
-    """Calls by the round they were made in: names that are followed, and searches for a claim, belong to the one before."""
+    """Group calls by round. Calls that follow names or search support for a claim belong to the preceding round."""
     wanted = {call.id for call in calls}
     groups: list[list[Call]] = []
     for event in run.events:
@@ -184,7 +185,7 @@ def _rounds(run: Run, calls: Sequence[Call]) -> list[list[Call]]:
 
 
 def render_bases(run: Run) -> str:
-    """What collections there are, in their owners' words: those of other people, so between marks."""
+    """The available collections with their descriptions. Fenced, because other people wrote the descriptions."""
     named = [f"- {name}: {' '.join(about.split())}" for name, about in run.asked.about.items() if about]
     return "The documents:\n" + fence(fence_mark(run.id), "collections", "\n".join(named)) if named else ""
 

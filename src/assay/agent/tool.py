@@ -1,6 +1,7 @@
-"""What a tool is: a typed, read-only function over a `ToolContext`. The signature is the schema, the docstring the manual.
+"""Defines a tool: a typed, read-only function over a `ToolContext`. Its signature is the schema, its docstring the
+manual.
 
-Arguments are checked strictly, before anything runs: what does not fit is a `ToolError` that says what is wrong.
+Arguments are validated strictly before anything runs; a mismatch raises a `ToolError` that says what is wrong.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from assay.models.llm import ToolSpec
 
 __all__ = ["Consult", "Result", "Tool", "ToolContext", "Within", "as_found", "checked", "guarded", "schema_of", "tool"]
 
-Body = Callable[..., Any]  # async for all of ours; a person's own may be a plain function
+Body = Callable[..., Any]  # async for all built-in tools; a custom tool may be a plain function
 Value = Scalar | tuple[str, ...]
 
 LONG = 500  # characters of an argument
-LONG_QUERY = 20_000  # of a query: a person's whole question may be one, though a model is told to be brief
+LONG_QUERY = 20_000  # of a query: a person's whole question may be one, though the schema asks models to be brief
 NOT_BLANK = r"[^\s\x1c-\x1f]"
-WAIT = 30.0  # seconds that somebody's own tool may take
+WAIT = 30.0  # seconds a custom tool may take
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Bounds, both included: of a number, of a text's length, or of how many a list holds."""
+    """Inclusive bounds of a number, of a text's length, or of a list's length."""
 
     low: int
     high: int
@@ -50,11 +51,11 @@ Brief = Annotated[str, Within(0, 100)]  # a date, a type or a name; empty for no
 @dataclass(frozen=True, slots=True)
 class Tool:
     name: str
-    about: str  # the docstring: what it is for, and a line for each argument
+    about: str  # the docstring: purpose, and a line per argument
     body: Body
-    seconds: float = 0.0  # how long it may take; set for custom tools
-    hides_note: bool = False  # whether a model is shown only what the tool found, since its note adds nothing
-    reads_one: bool = False  # whether it reads in one document, so that more of what it finds is worth weighing
+    seconds: float = 0.0  # time limit; set for custom tools
+    hides_note: bool = False  # the model sees only the tool's passages, since its note adds nothing
+    reads_one: bool = False  # it reads within one document, so more of its results are worth weighing
 
     async def __call__(self, tool_context: ToolContext, arguments: Mapping[str, Any]) -> Result:
         given = checked(self, arguments)
@@ -62,17 +63,17 @@ class Tool:
             return await _own(self, tool_context, given)
         try:
             return await self.body(tool_context, **given)
-        except UserError as error:  # what would be a person's to put right is the model's here
+        except UserError as error:  # a user error is the model's to correct here
             raise ToolError(str(error)) from error
 
 
 def tool(body: Body) -> Tool:
-    """Make a function a tool: its name, its docstring and its signature are what models are shown."""
+    """Turn a function into a tool: its name, docstring and signature are shown to models."""
     return Tool(getattr(body, "__name__", "tool"), inspect.getdoc(body) or "", body)
 
 
 def built_in(*, hides_note: bool = False, reads_one: bool = False) -> Callable[[Body], Tool]:
-    """`tool` for a tool of the toolbox that has one of these properties."""
+    """`tool` for a built-in tool with one of these properties."""
     return lambda body: replace(tool(body), hides_note=hides_note, reads_one=reads_one)
 
 
@@ -81,7 +82,7 @@ def built_in(*, hides_note: bool = False, reads_one: bool = False) -> Callable[[
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of a tool: the type that checks it, and its default."""
+    """One argument of a tool: the type that validates it, and its default."""
 
     name: str
     type: TypeAdapter[Any]
@@ -91,10 +92,10 @@ class Parameter:
 
 @cache
 def parameters_of(body: Body) -> tuple[Parameter, ...]:
-    """The arguments of a tool, from its signature. Raises `TypeError` for a signature that has no schema."""
+    """A tool's arguments, from its signature. Raises `TypeError` if the signature has no schema."""
     try:
         hints = typing.get_type_hints(body, include_extras=True)
-    except Exception as error:  # whatever an annotation may run into
+    except Exception as error:  # evaluating an annotation may raise anything
         raise TypeError(f"its annotations cannot be read ({error})") from error
     first, *others = inspect.signature(body).parameters.values() or (None,)
     if first is None or first.name != "context":
@@ -136,7 +137,7 @@ def _bounded(kind: Any, within: Within) -> Any:
 
 
 def manual(tool: Tool) -> tuple[str, dict[str, str]]:
-    """The docstring as what the tool is for, and what it says about each argument."""
+    """Split the docstring into the purpose and the description of each argument."""
     names = {each.name for each in parameters_of(tool.body)}
     lines: dict[str, str] = {}
     about: list[str] = []
@@ -150,7 +151,7 @@ def manual(tool: Tool) -> tuple[str, dict[str, str]]:
 
 
 def schema_of(tool: Tool) -> ToolSpec:
-    """The tool as a model is told of it."""
+    """The tool's specification as sent to a model."""
     about, lines = manual(tool)
     parameters = parameters_of(tool.body)
     return ToolSpec(
@@ -175,10 +176,10 @@ def _property(of: Parameter, line: str) -> dict[str, Any]:
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a JSON schema that models are shown, in a fixed order, since requests are found again by digest."""
+    """The keys of a JSON schema shown to models, in a fixed order, since recorded requests are looked up by digest."""
     if "const" in schema:  # a Literal of one choice
         schema["enum"] = [schema["const"]]
-    if "maxLength" in schema:  # a query may be longer, though a model is told to be brief
+    if "maxLength" in schema:  # longer queries are accepted, but models are asked to be brief
         schema["maxLength"] = min(schema["maxLength"], LONG)
     if "items" in schema:
         schema["items"] = _ordered(schema["items"])
@@ -189,7 +190,7 @@ def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked(tool: Tool, arguments: Any) -> dict[str, Value]:
-    """The arguments as the tool takes them, if they fit exactly. Nothing is converted; an optional one may be null."""
+    """The validated arguments. Nothing is converted; an optional argument may be null. Raises `ToolError` on a mismatch."""
     if not isinstance(arguments, Mapping):
         raise ToolError(f"{tool.name} takes one JSON object of arguments, not {GIVEN.get(type(arguments), 'null')}.")
     parameters = parameters_of(tool.body)
@@ -230,7 +231,7 @@ GIVEN = {  # by the type of the value
 
 
 def _explain(of: Parameter, value: Any, error: ValidationError) -> str:
-    """What is wrong with the value of an argument, in words."""
+    """Explain in words why an argument's value is invalid."""
     first = error.errors(include_url=False)[0]
     context, schema = first.get("ctx", {}), of.type.json_schema()
     match first["type"]:
@@ -240,7 +241,7 @@ def _explain(of: Parameter, value: Any, error: ValidationError) -> str:
             return "must not be empty"
         case "string_too_long":
             return f"is {len(first['input'])} characters long; at most {context['max_length']} are allowed"
-        case "string_unicode":  # half a character: nothing can store it
+        case "string_unicode":  # a lone surrogate cannot be stored
             return "holds characters that are not text"
         case "too_short" | "too_long":
             return f"must have {schema['minItems']} to {schema['maxItems']} entries, not {len(value)}"
@@ -262,14 +263,14 @@ def _short(words: str, most: int = 60) -> str:
 
 
 def guarded(tool: Tool, seconds: float = WAIT) -> Tool:
-    """The same tool where nothing it does can harm a run: whatever it raises is refused, and it gets only so long."""
+    """Wrap a tool so that it cannot harm a run: any exception becomes a refusal, and it has a time limit."""
     return replace(tool, seconds=seconds)
 
 
 async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]) -> Result:
     task = asyncio.ensure_future(_outcome(tool.body, tool_context, given))
     try:
-        # Not `wait_for`: that would wait on for a task which does not let itself be cancelled.
+        # Not `wait_for`: it would keep waiting for a task that ignores cancellation.
         await asyncio.wait({task}, timeout=tool.seconds)
         if not task.done():
             raise ToolError(f"{tool.name} took longer than {tool.seconds:g} seconds.")
@@ -290,19 +291,19 @@ async def _own(tool: Tool, tool_context: ToolContext, given: Mapping[str, Value]
 
 
 async def _outcome(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
-    """What the function returns, or the exception it raises."""
+    """The function's return value, or the exception it raises."""
     if not inspect.iscoroutinefunction(body):
         return await _run_in_thread(body, tool_context, given)
     try:
         return await body(tool_context, **given)
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # also SystemExit: a tool does not end the process
+    except BaseException as error:  # including SystemExit: a tool must not end the process
         return error
 
 
 async def _run_in_thread(body: Body, tool_context: ToolContext, given: Mapping[str, Value]) -> Any:
-    """Run a plain function in a daemon thread, which does not delay the end of the process."""
+    """Run a plain function in a daemon thread, which does not delay process exit."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
     outcome: list[Any] = []
@@ -321,7 +322,7 @@ async def _run_in_thread(body: Body, tool_context: ToolContext, given: Mapping[s
 
 
 def _vouched(tool: Tool, tool_context: ToolContext, result: Result) -> Result:
-    """What somebody's own tool found counts only if it stands so in a document that this person may read."""
+    """Validate the result of a custom tool: `ToolError` unless each passage is verbatim in a readable document."""
     known = {each.passage.doc_id: tool_context.document(each.passage.doc_id) for each in result.found}
     for each in result.found:
         document = known[each.passage.doc_id]

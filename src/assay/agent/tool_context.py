@@ -1,4 +1,5 @@
-"""The desk: all that a tool can touch, for one person and one run. Nothing on it writes, and nothing on it widens the scope."""
+"""The interface through which a tool accesses data, for one person and one run. It is read-only and cannot widen the
+scope."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Consult(Protocol):
-    """Asks the model for a note of a type; none where the budget or the model does not allow it."""
+    """Asks the model for a note of a given type; None if the budget or the model does not allow it."""
 
     def __call__(
         self, name: str, kind: type[T], build_prompt: Callable[[int], Mapping[str, str]], documents: Sequence[str]
@@ -33,10 +34,10 @@ class Consult(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool gives back: passages, and a note that says how it went. The note helps to decide and is never evidence.
+    """A tool's result: passages, and a note about them. The note informs decisions and is never evidence.
 
-    documents: those that the note speaks of beside the passages
-    left: how many passages match as well and are not among them
+    documents: documents the note mentions beside those of the passages
+    left: number of further matching passages that were not returned
     """
 
     found: tuple[Found, ...] = ()
@@ -47,36 +48,37 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may touch. The scope is made anew at each call, by the server alone; arguments never reach it."""
+    """What a tool may access. The server alone computes the scope, anew for each call; tool arguments cannot affect it."""
 
     search_context: SearchContext
     scope: Callable[[], Scope]
-    where: Filter = EVERYTHING  # what the person, or the question itself, limited the search to
-    seen: dict[str, Hit] = field(default_factory=dict)  # every hit of this run by passage, with its vector
-    found: tuple[Found, ...] = ()  # what the run's calls have returned, as its events say
-    evidence: tuple[Evidence, ...] = ()  # what was kept of it
+    where: Filter = EVERYTHING  # filter set by the person or derived from the question
+    seen: dict[str, Hit] = field(default_factory=dict)  # every hit of this run by passage id, with its vector
+    found: tuple[Found, ...] = ()  # results of the run's calls, from its events
+    evidence: tuple[Evidence, ...] = ()  # the results that were kept
     today: str = ""  # the day of asking
-    mark: str = ""  # of the run's fences
+    mark: str = ""  # fence mark of the run
     consult: Consult | None = None
-    most: int = 200  # passages that a search for everything returns
+    most: int = 200  # most passages that an exhaustive search returns
 
     @property
     def bases(self) -> dict[str, str]:
-        """The knowledge bases that can be searched: name → description."""
+        """The searchable knowledge bases: name → description."""
         return {base.name: base.description for base in self.scope().bases}
 
     async def retrieve(self, query: str, k: int, where: Filter = EVERYTHING, *, deep: bool = False) -> list[Hit]:
-        """The k best passages. `deep` is for reading much of one thing: no cap per document, no reranking."""
+        """The k best passages. `deep` is for reading a lot of one source: no cap per document, no reranking."""
         search_context = (
             replace(self.search_context, per_document=0, reranker=None, diversity=0.0) if deep else self.search_context
         )
         hits = await retrieve(search_context, query, k, self.scope(), both(self.where, where))
-        if not deep:  # of much that is read little is kept, and what is kept can be fetched again
+        if not deep:  # a deep search reads much of which little is kept, and that can be fetched again
             self.seen.update({hit.passage.id: hit for hit in hits})
         return hits
 
     async def passages(self, document: str) -> list[Hit]:
-        """Every passage of a document, in reading order; none where it is gone, not theirs or outside the limits."""
+        """Every passage of a document in reading order; empty if it is gone, not readable by this person, or out of
+        scope."""
         scope = self.scope()
         one = both(both(self.where, Eq("doc", document)), readable(scope))
         anywhere = np.full(self.search_context.embedder.dim, self.search_context.embedder.dim**-0.5, np.float32)
@@ -85,13 +87,13 @@ class ToolContext:
         ]
         counts = await asyncio.gather(*(index.count(one) for index in indexes))
         filled = [(index, count) for index, count in zip(indexes, counts, strict=True) if count]
-        # All rows of a document are its nearest rows, whatever they are to be near to.
+        # With k equal to the row count, nearest-neighbour search returns all rows of a document for any query vector.
         found = await asyncio.gather(*(index.dense(anywhere, count, one) for index, count in filled))
         hits = permitted(self.search_context.store, [hit for part in found for hit in part], scope)
         return sorted(hits, key=lambda hit: (hit.passage.start, hit.passage.end))
 
     def sources(self) -> list[Entry]:
-        """The documents that can be searched, by place: those this person may read, within the limits of the search."""
+        """The documents this person may read within the scope of the search, ordered by path."""
         scope = self.scope()
         entries = documents.listing(self.search_context.store, scope)
         if self.where == EVERYTHING:
@@ -100,22 +102,22 @@ class ToolContext:
         return [entry for entry in entries if matches(self.where, _fields(entry, metas.get(entry.id, {})))]
 
     def document(self, document: str) -> Document | None:
-        """A document with its text, if this person may read it and it is within the limits."""
+        """A document with its text; None if this person may not read it or it is out of scope."""
         found = documents.get(self.search_context.store, document, self.scope())
         if found is None or self.where == EVERYTHING:
             return found
         return found if matches(self.where, _fields(found, found.meta)) else None
 
     def titles(self, ids: Sequence[str]) -> dict[str, str]:
-        """The titles of those of these documents that this person may read now."""
+        """Titles of those of these documents that this person may read now."""
         return documents.titles(self.search_context.store, ids, self.scope())
 
     def dates(self, ids: Sequence[str]) -> dict[str, str]:
-        """The dates of those of these documents that this person may read now."""
+        """Dates of those of these documents that this person may read now."""
         return documents.dates(self.search_context.store, ids, self.scope())
 
     def passage(self, name: str) -> Passage:
-        """A passage that this run has found, by its id or its key; whatever else is asked for is not there."""
+        """A passage that this run has found, by id or key. Raises for any other."""
         keys = {each.key: each.passage for each in self.evidence}
         known = {found.passage.id: found.passage for found in self.found}
         named = {evidence_key(passage): passage for passage in known.values()} | known | keys
@@ -126,7 +128,7 @@ class ToolContext:
 
 
 def _fields(of: Entry | Document, meta: Mapping[str, str]) -> dict[str, Scalar]:
-    """What filters look at, as far as a document can be told by it without the index."""
+    """The fields that filters use, as far as they are known without the index."""
     return {
         "base": of.base,
         "doc": of.id,
@@ -140,5 +142,5 @@ def _fields(of: Entry | Document, meta: Mapping[str, str]) -> dict[str, Scalar]:
 
 
 def as_found(hits: Sequence[Hit]) -> tuple[Found, ...]:
-    """Hits in their order; what no search ranked, because it was asked for by name, counts in full."""
+    """Hits in order. Hits without a rank, because they were requested by name, get the full score."""
     return tuple(Found(hit.passage, rank, hit.scores.get("fused", 1.0)) for rank, hit in enumerate(hits, 1))

@@ -1,6 +1,6 @@
-"""Deciding without a model: what the question asks for, what to search for next, and when to stop.
+"""Decides without a model: what to search for first, what to search for next, and when to stop.
 
-The loop asks, searches, and asks again; nothing here searches. hops.py scores what was found; its `order` ranks it.
+Nothing here searches; the loop does. scoring.py scores the results, and its `rank_passages` orders them.
 """
 
 from collections.abc import Sequence
@@ -23,23 +23,24 @@ from assay.language.terms import content_terms, uncovered_words
 
 @dataclass(frozen=True, slots=True)
 class NextSearches:
-    """The searches to make now, side by side. When there are none, `stop` says why."""
+    """The searches to run now, in parallel. If there are none, `stop` gives the reason."""
 
     leads: tuple[Lead, ...] = ()
     stop: StopReason | None = None
-    why: str = ""  # the same, for people
+    why: str = ""  # the reason as text for people
 
 
 def first_search(question: str, hops: HopSettings | None = None) -> list[Lead]:
-    """What to search for before anything is known: the question, in its own words.
+    """The initial search: the question verbatim.
 
-    Its names are not searched one by one: that spent two searches and found nothing the question had not found.
+    Its names are not searched separately: measured, that cost two searches and found nothing the question had not
+    found.
     """
     return [Lead(question, "the question", (hops or HopSettings()).first)]
 
 
 def next_searches(question: str, ran: Sequence[PastSearch], hops: HopSettings | None = None) -> NextSearches:
-    """What to search for, given what was searched and found. Each call opens the next round of hops."""
+    """What to search for next, given past searches and their results. Each call starts the next round of hops."""
     hops = hops or HopSettings()
     if not ran:
         return NextSearches(tuple(first_search(question, hops)))
@@ -56,12 +57,13 @@ def next_searches(question: str, ran: Sequence[PastSearch], hops: HopSettings | 
 
 
 def _holds_enough(scored: ScoredPassages) -> bool:
-    """Whether the best passage, with those that led to it, holds what the question speaks of."""
+    """Whether the best passage, together with those that led to it, covers the terms of the question."""
     return any(scored.weight(scored.covered(scored.path(passage))) >= scored.hops.enough for passage in scored.best(1))
 
 
 def _missing(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
-    """Names of the question that no passage found so far holds: lost among its other words, so asked for alone."""
+    """Names in the question that no passage contains yet. They get lost among its other words, so each is searched
+    alone."""
     asked = _asked(ran)
     return [
         Lead(name, f"nothing found names {name}", scored.hops.width, name=name)
@@ -75,8 +77,8 @@ def _asked(ran: Sequence[PastSearch]) -> set[str]:
 
 
 def _promising(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
-    """Names to follow from the best passages, most promising first: well placed, in a sentence that speaks of the
-    question, and not named by the question itself."""
+    """Names to follow from the best passages, most promising first: from a highly ranked passage, in a sentence about
+    the question, and not in the question itself."""
     hops = scored.hops
     asked = _asked(ran)
     question_key = f" {name_key(scored.question)} "

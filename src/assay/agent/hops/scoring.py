@@ -1,7 +1,7 @@
-"""Hopping by name: which passages of a run belong together, and which of them a name leads to.
+"""Multi-hop scoring by name: which passages of a run belong together, and which of them a name leads to.
 
-A run without a model is a list of searches. This module reads that list and nothing else, and scores every passage
-found by how well it answers the question itself and by how well it continues one that does. leads.py decides from it.
+A run without a model is a list of searches. This module reads only that list. It scores every passage by how well it
+answers the question itself and by how well it continues one that does. leads.py decides from the scores.
 """
 
 import math
@@ -23,38 +23,40 @@ from assay.language.terms import content_terms, fold_case
 
 @dataclass(frozen=True, slots=True)
 class HopSettings:
-    """How far names are followed. Measured: see docs/decisions/0004-multihop-without-a-model.md."""
+    """How far names are followed. Measured values: see docs/decisions/0004-multihop-without-a-model.md."""
 
-    limit: int = 12  # searches for one question, the first included
+    limit: int = 12  # searches per question, including the first
     rounds: tuple[int, ...] = (7, 4)  # searches each hop may add
-    first: int = 50  # hits of the first search: they are also the sample that tells a rare word from a common one
+    first: int = 50  # hits of the first search; also the sample for telling rare words from common ones
     width: int = 20  # hits of every later search
-    seeds: int = 5  # passages whose names are followed, each round
-    missing: int = 2  # names of the question that no passage holds yet, searched on their own
-    enough: float = 0.99  # share of the question the best chain must hold to stop early; above 1: never stop for it
+    seeds: int = 5  # passages whose names are followed per round
+    missing: int = 2  # names in the question that no passage contains yet, searched separately
+    enough: float = 0.99  # share of the question that the best chain must cover to stop early; above 1 never stops
 
-    residual: bool = True  # ask for the name and what is still open, not for the name alone
-    pieces: bool = True  # "Ann Lee of Oak Hill" is also Ann Lee, and Oak Hill
+    residual: bool = True  # query the name plus the uncovered terms, not the name alone
+    pieces: bool = True  # split compound names: "Ann Lee of Oak Hill" also gives Ann Lee and Oak Hill
 
-    # What a passage is worth directly: one search, plus the rare names of the question it holds, plus being about one.
+    # Weights of a direct score: one search, plus the rare names of the question it contains, plus being about one of
+    # them.
     held: float = 0.5
     titled: float = 0.3
 
-    # What a link is worth beside that, and its log-odds: how good the passage it comes from is, how near its end is to
-    # name and open question together, how many passages hold the name, how many open words of the question it adds.
+    # Weight of a link relative to the direct score, and the log-odds terms of a link: the score of its source passage,
+    # the similarity of its target to name and open question combined, the number of passages that contain the name, and
+    # the open question terms it adds.
     linked: float = 2.0
     of_source: float = 5.0
     of_nearness: float = 6.2
     of_holders: float = 1.18
     of_gain: float = 7.8
     bias: float = -7.4
-    rivals: float = 0.6  # what each better passage under the same name leaves to the next
-    returned: float = 1.0  # how much of a link's certainty its source may claim: who leads on was worth finding
+    rivals: float = 0.6  # decay applied for each better passage under the same name
+    returned: float = 1.0  # share of a link's certainty credited to its source passage
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A search worth making, and why. A hop knows the name it follows and the passage it comes from."""
+    """A candidate search and the reason for it. A hop records the name it follows and the passage it comes from."""
 
     query: str
     reason: str
@@ -65,7 +67,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PastSearch:
-    """A search that was made: what was asked, the unit vector of its words, and what came back, best first."""
+    """A completed search: the query, its unit vector, and the hits, best first."""
 
     lead: Lead
     vector: np.ndarray
@@ -74,7 +76,7 @@ class PastSearch:
 
 @dataclass(frozen=True, slots=True)
 class NameLink:
-    """Why a passage continues another one: the name both hold, and how sure that is, between 0 and 1."""
+    """Why a passage continues another one: the name both contain, and the certainty between 0 and 1."""
 
     name: str
     source: str
@@ -83,7 +85,7 @@ class NameLink:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedPassage:
-    """A passage in its place: what it is worth in all and by itself, and the link that brought it, if one did."""
+    """A passage with its total score, its direct score, and the link that led to it, if any."""
 
     hit: Hit
     score: float
@@ -95,21 +97,21 @@ class RankedPassage:
 
 
 def name_key(name: str) -> str:
-    """A name as it is compared: folded words, single spaces."""
+    """The comparison key of a name: case-folded words, single spaces."""
     return " ".join(re.findall(r"[^\W_]+", fold_case(name)))
 
 
 def bare_title(title: str) -> str:
-    """A title without the bracket that tells namesakes apart: "Brand (play)" is called Brand."""
+    """A title without its disambiguating bracket: "Brand (play)" becomes Brand."""
     return re.sub(r"(?<!\s)\s*+\([^()]*+\)\s*$", "", title) or title
 
 
 @dataclass(frozen=True, slots=True)
 class PassageTerms:
-    """What the rules read off a passage to compare it with others."""
+    """The terms the rules extract from a passage to compare it with others."""
 
     called: str
-    words: str  # with a space at both ends, so that a name is found by `in`
+    words: str  # padded with a space at both ends, so that a name is found by `in`
     terms: frozenset[str]
 
     def holds(self, name: str) -> bool:
@@ -120,14 +122,14 @@ def passage_terms(hit: Hit) -> PassageTerms:
     return _page(hit.title, hit.passage.text)
 
 
-@lru_cache(maxsize=2048)  # a run scores all that it found again after every round
+@lru_cache(maxsize=2048)  # a run scores all its results again after every round
 def _page(title: str, words: str) -> PassageTerms:
     whole = f"{title} {words}"
     return PassageTerms(name_key(bare_title(title)), f" {name_key(whole)} ", frozenset(content_terms(whole)))
 
 
 def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
-    """The names a passage holds, by key: as written, and the terms of the sentence each first stands in."""
+    """The names in a passage, by key: as written, and the terms of the sentence where each first occurs."""
     body = hit.passage.text
     found: dict[str, tuple[str, frozenset[str]]] = {}
     opening: frozenset[str] = frozenset()
@@ -145,8 +147,8 @@ def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
 
 
 def _is_name(opening: str, whole: str) -> bool:
-    """Whether the word that opens a sentence is a name, and not just a word with a capital because it stands there:
-    it has several words, or figures or capitals inside, or is written so in the middle of a sentence as well."""
+    """Whether the first word of a sentence is a name rather than just capitalised: it has several words, or digits or
+    capitals inside, or is also capitalised mid-sentence elsewhere."""
     if not opening.isalpha() or not opening[1:].islower():
         return True
     return re.search(rf"(?:[^\W\d_]|[,;)]) {re.escape(opening)}\b", whole) is not None
@@ -162,25 +164,25 @@ def _parts(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredPassages:
-    """The run so far, scored: every passage once, what it is worth directly, and the best link to it."""
+    """The scored run so far: every passage once, with its direct score and the best link to it."""
 
     question: str
     hits: Mapping[str, Hit]
     pages: Mapping[str, PassageTerms]
-    weights: Mapping[str, float]  # the question's terms, by how rare they are among what was found; they add up to 1
+    weights: Mapping[str, float]  # the question's terms, weighted by rarity among the results; they sum to 1
     direct: Mapping[str, float]
     hops: HopSettings
     links: dict[str, NameLink] = field(default_factory=dict)
 
     def worth(self) -> dict[str, float]:
-        """What every passage is worth in all: by itself, by the link to it, and by the links it gave rise to."""
+        """Total score per passage: direct score, the link to it, and the links that start from it."""
         sure = {passage: link.sure for passage, link in self.links.items()}
         for link in self.links.values():
             sure[link.source] = max(sure.get(link.source, 0.0), link.sure * self.hops.returned)
         return {passage: own + self.hops.linked * sure.get(passage, 0.0) for passage, own in self.direct.items()}
 
     def as_source(self, passage: str) -> float:
-        """How far a passage can be trusted to lead on: by itself, or because a link to it is sure."""
+        """How reliable a passage is as a link source: its direct score, or the certainty of the link to it."""
         link = self.links.get(passage)
         return min(1.0, max(self.direct[passage], link.sure if link else 0.0))
 
@@ -192,7 +194,7 @@ class ScoredPassages:
         return tuple(steps)
 
     def covered(self, passages: Iterable[str]) -> frozenset[str]:
-        """The question's terms that stand in these passages."""
+        """The question's terms that occur in these passages."""
         pages = [self.pages[passage] for passage in passages]
         return frozenset(term for term in self.weights if any(term in page.terms for page in pages))
 
@@ -208,7 +210,7 @@ class ScoredPassages:
 
 
 def score_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings) -> ScoredPassages:
-    """Score everything found so far. The first search is the one for the question itself."""
+    """Score everything found so far. The first search must be the one for the question itself."""
     hits: dict[str, Hit] = {}
     for search in ran:
         for hit in search.hits:
@@ -217,14 +219,14 @@ def score_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings) 
     scored = ScoredPassages(
         question, hits, pages, _weights(question, pages), _direct(question, ran, hits, pages, hops), hops
     )
-    for search in ran:  # in the order they were made, so that a second hop stands on the first
+    for search in ran:  # in execution order, because a second hop builds on the first
         if search.lead.source in hits:
             _follow(scored, search)
     return scored
 
 
 def question_names(question: str) -> dict[str, str]:
-    """The names that stand in the question: key → as written."""
+    """The names in the question: key → as written."""
     return {name_key(name.text): name.text for name in find_names(question)}
 
 
@@ -244,11 +246,11 @@ def _direct(
     pages: Mapping[str, PassageTerms],
     hops: HopSettings,
 ) -> dict[str, float]:
-    """What each passage is worth by itself, also those that the search for the question did not return."""
+    """The direct score of each passage, including those that the search for the question did not return."""
     first = ran[0]
     near = {passage: float(first.vector @ hit.vector) for passage, hit in hits.items()}
-    # Both are stretched over what the first search returned, so that no scale of scores has to be agreed on. Of a
-    # passage it left out only the nearness is known, which is most of its score but not all.
+    # Both are normalised over the first search's results, so that no absolute score scale is needed. For passages it
+    # did not return only the similarity is known, which is most of the score but not all.
     nearness = _stretch([near[hit.passage.id] for hit in first.hits])
     scored = _stretch([hit.scores["fused"] for hit in first.hits])
     direct = {passage: 0.7 * nearness(value) for passage, value in near.items()}
@@ -259,14 +261,14 @@ def _direct(
         for passage in holding:
             direct[passage] += hops.held * max(0.0, 1 - math.log(1 + len(holding)) / math.log(1 + hops.first))
     for passage, page in pages.items():
-        # A title in lower case counts too, unless it is one word: "love" in a question is rarely the film.
+        # A lower-case title counts too unless it is one word: "love" in a question is rarely the film.
         if page.called in named or (" " in page.called and f" {page.called} " in asked):
             direct[passage] += hops.titled
     return direct
 
 
 def _stretch(values: Sequence[float]) -> Callable[[float], float]:
-    """A scale on which the least of the values is 0 and the greatest 1; what lies outside is put at its ends."""
+    """A scale that maps the minimum to 0 and the maximum to 1, and clamps values outside."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     if high <= low:
         return lambda value: 1.0
@@ -274,7 +276,7 @@ def _stretch(values: Sequence[float]) -> Callable[[float], float]:
 
 
 def _follow(scored: ScoredPassages, search: PastSearch) -> None:
-    """Link the passages that hold the followed name to the passage it came from, where nothing better links them."""
+    """Link the passages that contain the followed name to its source passage, unless a better link exists."""
     hops, lead = scored.hops, search.lead
     holding = scored.holders(name_key(lead.name))
     path = scored.path(lead.source)
@@ -293,7 +295,7 @@ def _follow(scored: ScoredPassages, search: PastSearch) -> None:
 
 
 def rank_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings | None = None) -> list[RankedPassage]:
-    """Everything found, best first: what answers the question and what continues it, in one list."""
+    """Everything found, best first: direct answers and linked passages in one list."""
     if not ran:
         return []
     scored = score_passages(question, ran, hops or HopSettings())

@@ -1,4 +1,4 @@
-"""Make the tool calls that were decided on, side by side."""
+"""Runs the tool calls that were decided on, in parallel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Make the calls that are waiting, side by side. What a tool refuses is a result too."""
+    """Run the pending calls in parallel. A tool's refusal is a result too."""
 
     async def consult(
         name: str, kind: type[T], build_prompt: Callable[[int], Mapping[str, str]], documents: Sequence[str]
@@ -47,7 +47,7 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
         consult=consult if run.asked.has_model else None,
     )
 
-    # What the rules decided on may use any tool; what a model wants, only those it was given.
+    # Calls decided by rule may use any tool; calls by a model only those it was offered.
     ours = {call.id for event in run.events if isinstance(event, Decided) and event.by == RULES for call in event.calls}
 
     async def made(one: Call) -> ToolRan:
@@ -65,7 +65,7 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _as_decided(run: Run) -> Run:
-    """The run as it was when its last calls were decided on. They are made side by side and see nothing of each other, also
-    when only some of them are made again."""
+    """The run as it was when its last calls were decided. Parallel calls do not see each other's results, also when
+    only some are run again after a restart."""
     places = (place for place in range(len(run.events) - 1, -1, -1) if isinstance(run.events[place], Decided))
     return Run(run.id, run.events[: next(places) + 1])

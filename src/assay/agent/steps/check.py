@@ -1,4 +1,4 @@
-"""Check every claim of the draft against what it cites, through the judge of the run."""
+"""Checks every claim of the draft against its citations, through the run's judge."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.models.llm import Role
 
-TOGETHER = 6  # claims that one request checks
+TOGETHER = 6  # claims per request
 
 
 async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Every claim by string and by rule; those that the rules leave open, and more of them where the mode asks for it, by a
-    model as well. Each verdict is seen as soon as it is there."""
+    """Check every claim by string comparison and by rule. Claims that the rules leave open, and more where the mode
+    requires it, also go to a model. Each verdict is published as soon as it is known."""
     sources = context.sources(run)
     opinions = compose.opinions(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
     asks = run.asked.has_model and not context.small(
         Role.check
-    )  # what the rules leave open, a small model cannot settle
+    )  # a small model cannot settle what the rules leave open
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
     for place, claim in _before_checks(run).unchecked:
@@ -64,8 +64,8 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _before_checks(run: Run) -> Run:
-    """The run as it was before the first of these claims was checked. When checking is carried on, the same claims share a
-    request as before: the replies that are recorded are to those."""
+    """The run as it was before the first of these claims was checked. After a resume, the same claims are batched into
+    the same requests, so that recorded replies match."""
     events = run.events
     while isinstance(events[-1], ModelReplied | Checked | Failed | Resumed):
         events = events[:-1]
@@ -73,8 +73,8 @@ def _before_checks(run: Run) -> Run:
 
 
 async def _check_by_model(run: Run, context: RunContext, group: Sequence[tuple[int, Claim]]) -> list[Checked]:
-    """What a model makes of these claims. Without its word the verdict of the rules stands: what they left open is not
-    delivered as it is."""
+    """The model's verdicts on these claims. Without a reply the rules' verdicts remain, and claims they left open are
+    not delivered unchanged."""
     claims = [claim for _, claim in group]
     judged, by = await context.judge.by_model(
         claims, run.evidence, context.sources(run), context.ask, mark=mark(run), documents=evidence_documents(run)

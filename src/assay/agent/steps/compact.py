@@ -1,4 +1,4 @@
-"""Summarise older results, so that the prompt fits the window of the model."""
+"""Summarises older results, so that the prompt fits the model's context window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a model whether the checked draft answers the whole question; a gap may reopen the search once."""
+"""Asks a model whether the checked draft answers the whole question; a gap may reopen the search once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Critique(BaseModel):
 
 
 def critique_due(run: Run, limits: Limits) -> bool:
-    """Once a run, where somebody took the trouble to research, and where a gap could still be searched for."""
+    """Once per run, if the question was routed to research and a gap could still be searched for."""
     return (
         run.asked.has_model
         and run.asked.mode is not Mode.quick

@@ -1,5 +1,5 @@
-"""What to search for next. Steps of the plan that are ready are searched for as planned; for what is missing after that a
-model chooses tools. A call that was made already, in these words or nearly, is not made again."""
+"""Decides what to search for next. Ready steps of the plan are searched as planned; for what is then still missing a
+model chooses tools. A call that repeats an earlier one, even in slightly different words, is skipped."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from assay.models.meter import NoReply
 WIDE, WIDTH = (
     50,
     20,
-)  # passages of the search for the question itself, which are also a sample of the words; and of others
-AT_ONCE = 6  # calls of one round, at most
+)  # passages: of the search for the question, also a sample of word frequencies; of other searches
+AT_ONCE = 6  # calls per round, at most
 
 
 def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -48,7 +48,7 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
     )
     if not calls and not run.calls:
-        calls = (Call("c1", "search", {"query": run.question, "k": WIDE}),)  # nobody answers unsearched
+        calls = (Call("c1", "search", {"query": run.question, "k": WIDE}),)  # no answer without at least one search
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
@@ -61,8 +61,7 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
 
 
 def planned_calls(run: Run) -> tuple[Call, ...]:
-    """A search for each step that is ready and was not searched for yet, side by side; and for what the search was opened
-    again for."""
+    """Parallel searches: one for each ready step not searched yet, and one for the reason the search was reopened."""
     if run.every and not run.calls:
         return (Call("c1", "search_all", {"query": run.question}),)
     wanted = [
@@ -99,7 +98,7 @@ async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoR
         }
 
     def wrong(choice: ToolChoice) -> str:
-        """The exact error of the first call that cannot be made."""
+        """The exact error of the first invalid call."""
         for name, given in choice.calls:
             tool = context.tools.get(name)
             try:
@@ -118,11 +117,11 @@ async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoR
 
 
 def _new(run: Run, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[tuple[Call, ...], tuple[str, ...]]:
-    """Those calls that are new, numbered, and the others in words."""
+    """The new calls, numbered, and descriptions of the repeated ones."""
     calls: list[Call] = []
     refused: list[str] = []
     for name, given in wanted:
-        # In the order in which the record keeps them: what a model is shown next must be the same after a restart.
+        # Arguments are sorted as in the record: the next prompt must be identical after a restart.
         call = Call(f"c{len(run.calls) + len(calls) + 1}", name, dict(sorted(given.items())))
         if len(calls) >= AT_ONCE:
             refused.append(f"{format_call(call)} was one call too many")
@@ -138,8 +137,8 @@ def already_called(run: Run, call: Call) -> bool:
 
 
 def same_call(one: Call, other: Call) -> bool:
-    """Whether two calls are the same but for the order and form of their words. How many passages are wanted does not
-    make a difference: a search that found nothing among eight finds nothing among nine."""
+    """Whether two calls are equal up to order and form of their words. The number of passages requested is ignored: a
+    search that found nothing among eight finds nothing among nine."""
     if one.tool != other.tool:
         return False
     left, right = _said(one), _said(other)
@@ -149,7 +148,7 @@ def same_call(one: Call, other: Call) -> bool:
 def _said(call: Call) -> tuple[frozenset[str], str]:
     free = {name: value for name, value in call.arguments.items() if name != "k"}
     query = str(free.pop("query", ""))
-    terms = frozenset(content_terms(query)) - {"s"} or frozenset({fold_case(query)})  # "the site's" says "of the site"
+    terms = frozenset(content_terms(query)) - {"s"} or frozenset({fold_case(query)})  # "the site's" is "of the site"
     return terms, json.dumps(_plain(free), sort_keys=True)
 
 
@@ -158,7 +157,7 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Scalar | list[str]]:
 
 
 async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """First the question in its own words; then the most promising names; or say why nothing is worth trying."""
+    """First the question verbatim, then the most promising names; otherwise the reason why nothing is worth trying."""
     again = prompt_window.reopening_request(run)
     if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
         yield Decided(build_calls(run, [Lead(again, "", context.hops.width)]), "what the search was opened again for")
@@ -167,7 +166,7 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.rounds and not done:
         yield Decided(
             (), "nothing new", stop=StopReason.nothing_new
-        )  # every call was refused: there is nothing to go on
+        )  # every call was refused: there are no results to continue from
         return
     following = rules.next_searches(run.question, done, context.hops)
     why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.why

@@ -1,4 +1,4 @@
-"""Deliver the answer, or hold it for review."""
+"""Delivers the answer, or queues it for review."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.core.types import Answer
 
 
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The answer; and, should anything in it not hold after all, none."""
+    """Yield the answer, or `Failed` if anything in it fails the final check."""
     answer = compose.answer(run, context.document, context.titles(run), context.unreadable(), context.judge)
     if wrong := compose.find_faults(answer, run, context.document, context.judge):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
@@ -28,12 +28,12 @@ async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def release(run: Run, context: RunContext, answer: Answer) -> Answered | AwaitingReview:
-    """The answer; or, where a person has to look at it first and has not approved exactly this, its waiting for them."""
+    """The answer, or a review request if the answer needs one and exactly this version is not approved."""
     reasons = context.oversees(run, answer)
     if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
         return Answered(answer)
     decided, waited = run.decided, sum(isinstance(event, AwaitingReview) for event in run.events)
-    seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer that waited last
+    seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer last queued for review
     if decided and decided.decision is Decision.approve and decided.seal == seal and context.cleared(seal):
         return Answered(answer, seal)
     return AwaitingReview(

@@ -1,4 +1,4 @@
-"""Write the draft, from the evidence alone: by a model where there is one and a budget for it, otherwise as quotations."""
+"""Writes the draft from the evidence alone: by a model if there is one and budget for it, otherwise as quotations."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from assay.evidence import weigh
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
-LONG, SHORT = 12_000, 1_200  # tokens of evidence that a writer is shown; a small model is lost in more
+LONG, SHORT = 12_000, 1_200  # tokens of evidence shown to the writer; more confuses a small model
 
 
 async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What would be said, from the evidence alone; extracted if there is no model or no budget."""
+    """The draft, from the evidence alone; extractive if there is no model or no budget."""
     if run.route is Route.direct:
         yield await _draft_direct(run, context)
         return
@@ -68,7 +68,8 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def fallback_due(run: Run) -> bool:
-    """Whether nothing that a model wrote has held, though there is evidence: then the answer is quoted, if it can be."""
+    """Whether all of a model's claims failed although there is evidence: then the answer falls back to quotations, if
+    possible."""
     draft = run.draft
     if draft is None or not run.asked.has_model or draft.by == RULES or not draft.blocks or not run.evidence:
         return False
@@ -76,7 +77,7 @@ def fallback_due(run: Run) -> bool:
 
 
 async def _draft_direct(run: Run, context: RunContext) -> Drafted:
-    """An answer that is not from the documents, and will say so."""
+    """An answer that is not from the documents, labelled as such."""
     reply = await context.ask(
         Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
     )
@@ -84,7 +85,7 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
 
 
 async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
-    """The sentences that answer, as they stand; or none, and the ones that came nearest."""
+    """The sentences that answer, verbatim; if there are none, the closest ones."""
     done = await past_searches(run, context)
     ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]

@@ -1,4 +1,4 @@
-"""Put the words of a reviewer in the place of the draft's."""
+"""Replaces the draft's text with a reviewer's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.core.types import Claim
 
 
 async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """A reviewer's words in the place of the draft's; they are checked like any other."""
+    """Replace the draft's text with a reviewer's; it is checked like any other."""
     reviewed = run.reviews[-1]
     for each in run.edits_due:
         claim = run.written.get(each.place)

@@ -1,4 +1,5 @@
-"""Weighing what came back: once per passage, several to a request, requests side by side, each result seen as it comes."""
+"""Weighs the results: each passage once, several per request, requests in parallel, each assessment published as it
+arrives."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from assay.evidence.assess import BatchLimits, Weighed, Weights
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
-SET = 300  # passages of a question about a whole set that are weighed, at most
+SET = 300  # passages weighed for a question about a whole set, at most
 
 
 def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -34,7 +35,7 @@ def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Evidence from the passages that are new: what sift.py has left of them, in requests that share a window."""
+    """Evidence from the new passages that sift.py left, batched into requests that fit one context window."""
     waiting = {found.passage.id for found in run.unweighed}
     sent = sorted(_before_weighing(run).unweighed, key=lambda found: (found.rank, -found.score, found.passage.id))
     if len(sent) > SET:
@@ -56,8 +57,8 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
 
 
 def _before_weighing(run: Run) -> Run:
-    """The run as it was before the first of these passages was weighed. When weighing is carried on, the same passages share
-    a request as before: the replies that are recorded are to those."""
+    """The run as it was before the first of these passages was weighed. After a resume, the same passages are batched
+    into the same requests, so that recorded replies match."""
     events = run.events
     while isinstance(last := events[-1], ModelReplied | Failed | Resumed) or _weighs(last):
         events = events[:-1]
@@ -69,12 +70,12 @@ def _weighs(event: Event) -> bool:
 
 
 def _width(context: RunContext) -> BatchLimits:
-    """Several passages to a request save most of the cost, but small models mix them up."""
+    """Batching limits: several passages per request save most of the cost, but small models mix them up."""
     return replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
 
 
 def _room(context: RunContext) -> int:
-    """Tokens of passages that one request may hold in the smallest of the windows that weigh."""
+    """Tokens of passages that fit one request in the smallest context window among the weighing models."""
     assert context.meter is not None
     return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
 
@@ -113,7 +114,7 @@ async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> 
             prompt_window.subquestions(run),
             [(each, titles.get(each.doc_id, "")) for each in shown.values()],
         )
-    except Exception as error:  # somebody else's code: whatever it raises, the run can be resumed when it is mended
+    except Exception as error:  # a custom assessor may raise anything; the run can be resumed after a fix
         raise ModelError(f"The assessor failed ({type(error).__name__}: {error}).") from error
     return _gathered(assess.read(list(weights), shown, run.question, context.cutoff), "assessor")
 
@@ -123,7 +124,7 @@ def _gathered(weighed: Weighed, by: str) -> Gathered:
 
 
 async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Weigh what has come back: quote what bears on the question, pass over the rest."""
+    """Weigh the results by rule: quote what is relevant to the question, skip the rest."""
     ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
     evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
     kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}

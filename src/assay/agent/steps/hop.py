@@ -1,4 +1,4 @@
-"""Follow names in what was found, by rule: searching is cheap and costs no model. See docs/decisions/0008-cost.md."""
+"""Follows names in the results by rule: searching is cheap and needs no model. See docs/decisions/0008-cost.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.core.run import Run
 
 
 def hop_due(run: Run) -> bool:
-    """Whether the names in what was found are still to be followed: once after each decision that brought something."""
+    """Whether names in the results are still to be followed: once after each decision that found something."""
     if run.every or run.stopped is not None:
         return False
     for event in reversed(run.events):
@@ -24,7 +24,7 @@ def hop_due(run: Run) -> bool:
 
 
 async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Searches that the names in the best passages suggest; none is a decision too."""
+    """Searches suggested by names in the best passages. An empty set is recorded as a decision too."""
     following = leads.next_searches(run.question, await past_searches(run, context), context.hops)
     why = "; ".join(lead.reason for lead in following.leads) or following.why
     yield Decided(build_calls(run, following.leads), why, hops=True)

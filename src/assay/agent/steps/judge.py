@@ -1,4 +1,4 @@
-"""Judge the evidence after each round: is it enough, what is missing, and what did each step of the plan find?"""
+"""Judges the evidence after each round: is it enough, what is missing, and what did each step of the plan find?"""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """After each round. With no evidence there is nothing to ask a model about; a look-up that found nothing becomes
-    research, and one that found something is enough."""
+    """Judge after each round. Without evidence no model is asked; a look-up without results becomes research, and one
+    with results is enough."""
     strong = [each for each in run.evidence if each.score >= context.cutoff]
     if not strong:
         if run.route is Route.lookup and run.asked.route is None:
@@ -63,7 +63,7 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Judged(False, (run.question,), "nothing relevant was found")
         return
     if run.route is Route.lookup:
-        searched = run.rounds > 0  # what earlier turns found is no search
+        searched = run.rounds > 0  # recalled results do not count as a search
         yield Judged(
             searched, (), "a look-up takes what one search finds" if searched else "nothing was searched for yet"
         )
@@ -94,7 +94,7 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _before_judgement(run: Run) -> Run:
-    """The run without what a judgement that was broken off has bound already: it is shown what it was shown then."""
+    """The run without bindings from an interrupted judgement, so that the prompt is the same as before."""
     events = run.events
     while isinstance(events[-1], StepAnswered):
         events = events[:-1]
@@ -116,7 +116,7 @@ def _form() -> str:
 
 
 def schema(run: Run) -> dict[str, Any]:
-    """The reply's form, with the steps and keys that there are."""
+    """The reply's JSON schema, restricted to existing steps and keys."""
     made = json.loads(_form())
     found = made["$defs"]["Found"]["properties"]
     found["step"] = {"type": "string", "enum": [step.id for step in (run.plan.steps if run.plan else ())] or ["s1"]}
@@ -126,7 +126,7 @@ def schema(run: Run) -> dict[str, Any]:
 
 
 def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Answers of steps that can be believed: the step is there and open, and the value stands in the evidence it names."""
+    """The step answers that can be trusted: the step exists and is open, and the value occurs in the evidence it names."""
     steps = {step.id for step in (run.plan.steps if run.plan else ())} - run.bound.keys()
     known = {each.key: each for each in run.evidence}
     good: dict[str, tuple[str, str, tuple[str, ...]]] = {}
@@ -140,6 +140,6 @@ def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, .
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Which words of the question does the evidence not speak of yet?"""
+    """The words of the question that the evidence does not cover yet."""
     missing = extract.missing_words(run.question, run.evidence, titles=context.titles(run))
     yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")

@@ -1,4 +1,4 @@
-"""Ask the person at the checkpoints they chose."""
+"""Pauses the run to ask the person at the checkpoints they chose."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
 
 
 def pause_due(run: Run) -> Checkpoint | None:
-    """Where the person wants to be asked, if that is here. Each checkpoint stops a run once."""
+    """The checkpoint to pause at now, if any. Each checkpoint pauses a run at most once."""
     wanted = frozenset(run.asked.checkpoints) - run.pauses
     if run.plan is None:
         return Checkpoint.reading if reading_due(run) else None

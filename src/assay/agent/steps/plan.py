@@ -1,4 +1,5 @@
-"""The question as steps: a DAG whose later steps use what earlier ones found. A model proposes; what is no DAG is made one."""
+"""Plans a question as a DAG of steps, where later steps use the results of earlier ones. A model proposes; invalid
+graphs are repaired."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
-MOST = 6  # steps of a plan
-PLANS = 3  # plans of a run, at most: it adapts, and does not dither
+MOST = 6  # steps per plan
+PLANS = 3  # plans per run, at most
 
 Short = Annotated[str, Field(max_length=300)]
 
@@ -40,7 +41,7 @@ class Planning(BaseModel):
 
 
 async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """One step where one search is to do; otherwise the model's steps, or those the rules can tell."""
+    """One step for a look-up; otherwise the model's steps, or those derived by rule."""
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question))
     elif run.route is Route.lookup or run.every:
@@ -72,8 +73,8 @@ def _build_prompt(run: Run, context: RunContext, room: int) -> dict[str, str]:
 
 
 def build_plan(proposed: Planning) -> Plan:
-    """The steps in an order in which each comes after what it needs. What cannot be is left out rather than argued about:
-    needs of steps that are not there or go round in a circle, steps that ask the same, places that nothing fills."""
+    """The steps in topological order. Whatever is invalid is dropped: dependencies on unknown steps or in a cycle,
+    duplicate steps, placeholders that nothing fills."""
     wanted = {step.id: step for step in reversed(proposed.steps)}
     ordered: list[Proposed] = []
     while wanted:
@@ -95,7 +96,7 @@ def build_plan(proposed: Planning) -> Plan:
 
 
 def replan_due(run: Run) -> bool:
-    """Whether the plan is to be made anew: retrieval surprised, and there is a plan left to make."""
+    """Whether to replan: retrieval returned something unexpected, and the number of plans is below its limit."""
     plans: Sequence[Event] = [event for event in run.events if isinstance(event, Planned)]
     judged = run.judged
     return (
@@ -113,7 +114,7 @@ def _planned_since(run: Run) -> bool:
 
 
 def plan_by_rule(question: str) -> Plan:
-    """The question as steps: one for every name in it, side by side, then the question itself, which needs them all."""
+    """A plan by rule: one parallel step per name in the question, then the question itself, which depends on all of them."""
     named = list(question_names(question).values())
     about = [
         PlanStep(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)

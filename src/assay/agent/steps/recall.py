@@ -1,5 +1,5 @@
-"""What earlier turns of a conversation have found is looked at before anything is searched for. It is weighed anew, for the new
-question, and read anew, for the person who asks now."""
+"""Recalls results of earlier turns of a conversation before searching. They are weighed again for the new question, and
+access is checked again for the person who asks now."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from assay.agent.toolbox.recall import recall as recall_tool
 from assay.core.events import Call, Decided, Event, Route
 from assay.core.run import Run
 
-MOST = 60  # passages of earlier turns that are looked at, the latest first
+MOST = 60  # passages of earlier turns considered, latest first
 
 
 def recall_due(run: Run) -> bool:
-    """Whether there is something to bring up, and nothing was searched for yet."""
+    """Whether earlier turns have results to recall and nothing was searched yet."""
     earlier = any(turn.passages for turn in run.asked.history)
     return earlier and not run.calls and run.route not in (None, Route.direct) and not run.every
 

@@ -1,5 +1,4 @@
-"""Every step by name. A step yields events and changes nothing else. Each has its own file, with what the rules do and what a
-model is asked."""
+"""All steps by name. A step only yields events. Each has its own file, with its rules and its prompt."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A turn of a conversation as a question that stands alone. A model proposes; what names something that nobody has named is not
-believed, and then, as without a model, the rules fill in what "it" and "and in 2024?" leave out."""
+"""Rewrites a turn of a conversation as a self-contained question. A model proposes; a proposal that names anything not
+mentioned before is rejected. Then, as without a model, rules fill in what "it" and "and in 2024?" leave out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
-SHOWN = 1200  # tokens of the conversation that a model is shown
+SHOWN = 1200  # tokens of the conversation shown to a model
 LONGEST = 400  # characters of a question
 POINTS_BACK = re.compile(
     r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|ones?|same|former|latter)\b",
@@ -49,7 +49,7 @@ class Alone(BaseModel):
 
 
 async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What is asked, as somebody would ask who has not heard the conversation."""
+    """Rewrite the turn as a question that needs no conversation to be understood."""
     asked, history = run.asked.question, run.asked.history
     if not run.asked.has_model:
         yield rephrase_by_rule(asked, history)
@@ -75,8 +75,8 @@ async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def adds_nothing(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
-    """Whether a question says no more than the turn and what came before it: it is one, it names and numbers nothing new, and
-    it drops no number and no name that was asked for."""
+    """Whether a rewritten question adds nothing to the turn and its history: it is a single question, introduces no new
+    name or number, and drops none that was asked for."""
     known = "\n".join((asked, *(f"{turn.question}\n{turn.answer}" for turn in history)))
     if not content_terms(alone) or is_suspicious(alone) or len(split_sentences(alone)) > 2:
         return False
@@ -84,7 +84,7 @@ def adds_nothing(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
 
 
 def _build_prompt(asked: str, history: Sequence[Exchange], mark: str, room: int) -> dict[str, str]:
-    """The latest turns first of all: what does not fit is the oldest."""
+    """The prompt's values; the oldest turns are dropped if space is short."""
     left = room - estimate_tokens(asked) - 40
     shown: list[str] = []
     for number, turn in reversed(list(enumerate(history, 1))):
@@ -100,8 +100,8 @@ def _build_prompt(asked: str, history: Sequence[Exchange], mark: str, room: int)
 
 
 def rephrase_by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
-    """The question with what it leaves out: the subject of the last turn in the place of a pronoun, or, where it only names
-    something else, the last question with that in its place."""
+    """The question completed by rule: a pronoun is replaced by the last turn's subject; if the turn only names
+    something else, that replaces the name in the last question."""
     last = history[-1].question if history else ""
     if not last or not depends_on_history(asked):
         return Rephrased(asked, "it stands alone")
@@ -120,14 +120,14 @@ def rephrase_by_rule(asked: str, history: Sequence[Exchange]) -> Rephrased:
 
 
 def depends_on_history(asked: str) -> bool:
-    """Whether a question needs what came before it: it carries on, or points back and names nothing itself."""
+    """Whether a question depends on earlier turns: it continues one, or refers back and names nothing itself."""
     if CARRIES_ON.search(asked):
         return True
     return POINTS_BACK.search(asked) is not None and not find_names(asked)
 
 
 def _subject(question: str) -> str:
-    """What a question is about: its last name, or else its longest run of words that carry meaning."""
+    """The subject of a question: its last name, or else its longest run of content words."""
     if names := find_names(question):
         return names[-1].text
     runs = [
@@ -138,7 +138,7 @@ def _subject(question: str) -> str:
 
 
 def _swapped(bare: str, last: str) -> str:
-    """The last question with another name in the place of its own."""
+    """The last question with its name replaced by another one."""
     own, before = find_names(bare), find_names(last)
     if len(own) != 1 or not before or len(content_terms(bare)) > len(content_terms(own[0].text)) + 1:
         return ""

@@ -1,4 +1,4 @@
-"""Write claims that did not hold anew from their evidence, hedge them, or drop them."""
+"""Rewrites failed claims from their evidence, hedges them, or drops them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from assay.core.types import Claim
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
-REVISED = 6  # claims that a model is asked to write anew; of what is more, nothing can be expected
+REVISED = 6  # claims a model is asked to rewrite; with more failures, rewriting is not worth it
 
 
 async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What did not hold is written anew from its evidence, hedged, or dropped; then it is checked again, for the last time."""
+    """Rewrite failed claims from their evidence, hedge them, or drop them. Each is then checked one last time."""
     for number, (place, claim) in enumerate(run.unsupported):
         yield await _revise_claim(run, context, place, claim, asks=len(run.revised) + number < REVISED)
 

@@ -1,4 +1,4 @@
-"""How a question is dealt with: directly, by one look-up, or by research. A model proposes; the rules have the last word."""
+"""Routes a question: direct answer, single look-up, or research. A model proposes; the rules decide."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Routing(BaseModel):
 
 
 async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The person's own wish goes first; then the model's proposal, as far as the rules let it; without one, research."""
+    """The person's own choice takes precedence; then the model's proposal if the rules allow it; otherwise research."""
     asked = run.asked
     days = dates.find_date_range(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
     since, until = (days[0].since, days[0].until) if days else (None, None)
@@ -81,7 +81,8 @@ def _build_prompt(run: Run, context: RunContext) -> dict[str, str]:
 
 
 async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Route, str]:
-    """What becomes of the proposal. Nothing that the documents speak of is answered without them."""
+    """The route after applying the rules to a proposal. A question about anything in the documents is never answered
+    without them."""
     why = proposed.why.strip() or "as the model judged"
     if proposed.route == "direct":
         if not context.general:
@@ -95,7 +96,7 @@ async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Ro
 
 
 async def name_in_documents(question: str, context: RunContext) -> str:
-    """A name or a number of the question that the documents hold; nothing where it has none that they do."""
+    """A name or number of the question that occurs in the documents; empty if there is none."""
     named = [name.text for name in find_names(question)] + [w for w in question.split() if any(c.isdigit() for c in w)]
     for name in named[:3]:
         wanted = fold_case(name.strip("?!.,;:"))
@@ -106,13 +107,13 @@ async def name_in_documents(question: str, context: RunContext) -> str:
 
 
 def asks_for_all(question: str) -> bool:
-    """Whether a whole set is asked for, in so many words. "How many" alone may ask for a number that stands somewhere."""
+    """Whether the question explicitly asks for a whole set. "How many" alone may ask for a number stated somewhere."""
     return ALL.search(question) is not None
 
 
 def distinct_readings(question: str, readings: list[str]) -> tuple[str, ...]:
-    """Readings that deserve the name: whole questions that keep the question's words, add some, and differ. A question that
-    names what it is about has one reading; and one reading alone is none."""
+    """The valid readings: whole questions that keep the question's words, add some, and differ from each other. A
+    question that names its subject has only one reading, and a single reading counts as none."""
     asked = frozenset(content_terms(question))
     if find_names(question) or len(asked) > 4:
         return ()
@@ -125,8 +126,8 @@ def distinct_readings(question: str, readings: list[str]) -> tuple[str, ...]:
 
 
 def reading_due(run: Run) -> bool:
-    """Whether the person is to be asked what is meant: the question has several readings, they want to be asked, and have
-    not been."""
+    """Whether to ask the person which reading is meant: there are several, the person chose to be asked, and was not
+    asked yet."""
     asked, routed = run.asked, run.routed
     wanted = Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
     return wanted and routed is not None and bool(routed.readings) and Checkpoint.reading not in run.pauses

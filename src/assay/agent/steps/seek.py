@@ -1,4 +1,4 @@
-"""Look for support of claims that did not hold: in other evidence of the run, then by one search."""
+"""Finds support for claims that failed their check: in other evidence of the run, then by one search."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from assay.core.run import Run
 from assay.core.types import Claim
 
 RECITED = "cited anew, since other evidence says it"
-SOUGHT = 3  # claims that support is searched for
+SOUGHT = 3  # claims to search support for
 
 
 async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """For the claims that did not hold: first look whether other evidence of this run says so, then search once."""
+    """For failed claims: first look for other evidence of this run that supports them, then search once."""
     standing = unchanged_evidence(run.evidence, context.document)
     sources = context.sources(run)
     first = len(run.calls) + 1

@@ -1,5 +1,5 @@
-"""Retrieval is cheap and a model's attention is not: names in what was found are followed by rule, and of all that came
-back only what these rules think best is shown to a model. See docs/decisions/0008-cost.md."""
+"""Ranks new results by rule and passes only the best on to a model: retrieval is cheap, model calls are not. See
+docs/decisions/0008-cost.md."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from assay.core.run import Run
 
 @dataclass(frozen=True, slots=True)
 class SiftLimits:
-    """How many passages of a round are weighed, at most: the best of the run, and the best of each call that was decided on."""
+    """Most passages weighed per round: the best of the run, and the best of each call that was decided on."""
 
     of_run: int
     of_call: int
-    read: int = 8  # of a call that reads in one document
+    read: int = 8  # of a call that reads within one document
 
 
 SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), Mode.thorough: SiftLimits(16, 6)}
 
 
 def sift_due(run: Run) -> bool:
-    """Whether there is more to weigh than is worth it, and nobody has chosen yet since it came back."""
+    """Whether several results are unweighed and were not sifted since they came in."""
     if run.every or len(run.unweighed) < 2:
         return False
     last = next((event for event in reversed(run.events) if isinstance(event, Gathered | ToolRan)), None)
@@ -35,11 +35,11 @@ def sift_due(run: Run) -> bool:
 
 
 async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Pass over what is hopeless; what is left is weighed next."""
+    """Skip the unpromising passages; the rest is weighed next."""
     limits = SIFT_LIMITS[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
     ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
-    # The best of the whole run, so that a later round does not go on to what the first rightly passed over.
+    # Ranked over the whole run, so that a later round does not weigh what an earlier one rightly skipped.
     best = [each.hit.passage.id for each in ranked[: limits.of_run] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):
         most = limits.read if called in TOOLS and TOOLS[called].reads_one else limits.of_call
@@ -49,7 +49,7 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _of_this_round(run: Run) -> list[tuple[Sequence[Found], str]]:
-    """Results of the calls that were last decided on, other than by following names."""
+    """Results of the last calls decided on, except those that follow names."""
     decided = next(
         (event for event in reversed(run.events) if isinstance(event, Decided) and event.calls and not event.hops), None
     )

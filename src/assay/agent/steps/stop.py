@@ -1,4 +1,4 @@
-"""End the search and record the reason."""
+"""Ends the search and records the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.core.run import Run
 
 
 async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The search ends, and why is an event."""
+    """End the search; the reason is an event."""
     judged = run.judged
     if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
         yield Stopped(StopReason.person, "the person asked for an answer now")
@@ -36,7 +36,8 @@ async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _cut_short(run: Run) -> Stopped | None:
-    """The limit that kept a model from weighing all that was found, if one did: enough of half is not enough."""
+    """The limit that kept a model from weighing all results, if any: sufficient evidence from half the results is not
+    sufficient."""
     for event in run.current:
         if isinstance(event, Gathered) and event.fallback:
             left = "not everything that was found could be weighed"
@@ -45,6 +46,6 @@ def _cut_short(run: Run) -> Stopped | None:
 
 
 def _reason(run: Run) -> StopReason:
-    """Why nothing was left to try, as the last decision says."""
+    """Why nothing was left to try, according to the last decision."""
     decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
     return decided.stop or StopReason.nothing_new

@@ -1,4 +1,4 @@
-"""The tools there are, by name. One file a tool; all of them only read."""
+"""The registry of built-in tools, by name. One file per tool; all are read-only."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ TOOLS: dict[str, Tool] = {
     )
 }
 
-RULE_TOOLS: dict[str, Tool] = {**TOOLS, recall.name: recall}  # what the rules may use
+RULE_TOOLS: dict[str, Tool] = {**TOOLS, recall.name: recall}  # tools the rules may use
 
 
 def tools_for(
     names: Sequence[str] = (), bases: Mapping[str, str] | None = None, per_base: bool = False, own: Sequence[Tool] = ()
 ) -> dict[str, Tool]:
-    """The tools that a model may use: those named (all, where none is), and a person's own.
+    """The tools that a model may use: the named ones (all if none is named), plus custom tools.
 
     bases: the knowledge bases in scope, name → description
-    per_base: one search tool for each of them, `search_<base>`, in the place of `search`
+    per_base: one search tool per base, `search_<base>`, instead of `search`
+    own: custom tools
     """
     for name in names:
         if name not in TOOLS:

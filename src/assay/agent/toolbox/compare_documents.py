@@ -1,5 +1,5 @@
-"""`compare_documents`: what each of a few documents says in one respect, side by side. The note is never evidence; the
-passages it stands on come back as found."""
+"""`compare_documents`: what each of a few documents says on one aspect, side by side. The note is never evidence; the
+passages it is based on are returned as results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.index.filters import Eq
 from assay.prompts.fence import fence
 from assay.store.documents import Entry
 
-EACH = 4  # passages of a document
+EACH = 4  # passages per document
 
 
 class Said(BaseModel):
@@ -70,7 +70,7 @@ async def compare_documents(context: ToolContext, documents: Annotated[list[str]
 
 async def _by_model(context: ToolContext, sides: Sequence[Side], aspect: str) -> str:
     numbered = [(place, piece) for place, side in enumerate(sides, 1) for piece in side.pieces]
-    # The best passage of each document first, so that where room is short every document still has its say.
+    # Best passage of each document first, so that every document is represented when space is short.
     ranked = sorted(numbered, key=lambda pair: sides[pair[0] - 1].pieces.index(pair[1]))
 
     def build_prompt(room: int) -> Mapping[str, str]:

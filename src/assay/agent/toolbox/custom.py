@@ -1,4 +1,4 @@
-"""Tools of somebody's own: loaded by name, and let in only when a model can be told of them."""
+"""Loads custom tools by import path and validates them before a model may use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 def load_tools(places: str) -> tuple[Tool, ...]:
-    """The tools that a setting names: `package.module:name`, separated by commas."""
+    """Load the tools named in a setting: `package.module:name`, comma-separated."""
     return tuple(_loaded(place.strip()) for place in places.split(",") if place.strip())
 
 
@@ -24,7 +24,7 @@ def _loaded(place: str) -> Tool:
         raise UserError(f"{place!r} does not name a tool. Write package.module:name.")
     try:
         module = importlib.import_module(match["module"])
-    except Exception as error:  # somebody else's module may raise anything
+    except Exception as error:  # a third-party module may raise anything
         raise UserError(f"The tool {place!r} cannot be loaded: {type(error).__name__}: {error}.") from error
     found = getattr(module, match["name"], None)
     if not isinstance(found, Tool):
@@ -33,7 +33,7 @@ def _loaded(place: str) -> Tool:
 
 
 def admit_tool(tool: Tool, taken: Sequence[str], seconds: float = WAIT) -> Tool:
-    """Somebody's own tool as a run may use it: well described, under a name of its own, and kept in bounds."""
+    """Validate and wrap a custom tool: it needs a description and an unused name, and gets a time limit."""
     if not isinstance(tool, Tool):
         raise UserError(f"{tool!r} is not a tool. Put @tool from assay.agent.tool above the function.")
     if not NAME.fullmatch(tool.name):

@@ -1,4 +1,5 @@
-"""Documents as tools speak of them: by file name, with their titles cleaned. Whatever a document says of itself is data."""
+"""How tools name documents: by file name, with sanitised titles. Everything a document says about itself is untrusted
+data."""
 
 from __future__ import annotations
 
@@ -13,32 +14,32 @@ from assay.language.clean import clean_text
 from assay.language.terms import fold_case
 from assay.store.documents import Entry
 
-NAMED = 5  # candidates that an error lists
+NAMED = 5  # candidates listed in an error
 
 
 def shown(words: str, most: int = 120) -> str:
-    """Words that a document controls, fit for a line: nothing unseen, no line ends, not too long."""
+    """Sanitise document-controlled text for one line: no invisible characters, no line breaks, limited length."""
     line = " ".join(clean_text(words).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def names(entries: Sequence[Entry]) -> dict[str, str]:
-    """What each document is called, by id: its file's name, or its whole place where two have the same name."""
+    """Display names by document id: the file name, or the full path where two documents share a file name."""
     count = Counter(entry.name for entry in entries)
     return {entry.id: shown(entry.name if count[entry.name] == 1 else entry.uri, 300) for entry in entries}
 
 
 def line(entry: Entry, name: str) -> str:
-    """A document in one line."""
+    """One line describing a document."""
     about = ", ".join(part for part in (entry.kind, entry.date or "no date") if part)
     title = shown(entry.title)
     plain = (re.sub(r"[-_\s]+", " ", fold_case(each)) for each in (title, PurePath(entry.name).stem))
-    same = len(set(plain)) == 1  # the name says it already
+    same = len(set(plain)) == 1  # the title only repeats the file name
     return f"{name} ({about})" if not title or same else f"{name}: {title} ({about})"
 
 
 def document_named(context: ToolContext, source: str, entries: Sequence[Entry] | None = None) -> Entry:
-    """The one document that goes by this name. What is not there and what is not theirs look the same."""
+    """The document with this name. Raises the same error whether it does not exist or this person may not read it."""
     entries = context.sources() if entries is None else entries
     called = names(entries)
     wanted = fold_case(shown(source, 500)).strip()

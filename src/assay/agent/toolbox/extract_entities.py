@@ -1,4 +1,4 @@
-"""`extract_entities`: the names, dates or figures in what was found so far, and where each stands. Never evidence."""
+"""`extract_entities`: names, dates or figures in the results so far, with the passages they occur in. Never evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.language.terms import fold_case
 from assay.prompts.fence import fence
 
 MOST = 40
-KEYS = 4  # places that are named for each
+KEYS = 4  # passage keys listed per entity
 
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
 DATE = re.compile(
@@ -66,7 +66,8 @@ async def extract_entities(context: ToolContext, type: str) -> Result:
 
 
 def _places(found: Iterable[str], pieces: Sequence[Piece]) -> dict[str, list[str]]:
-    """Each thing with the keys of the passages it stands in; what stands in none was made up and is left out."""
+    """Map each entity to the keys of the passages that contain it. Entities found in no passage are invented and
+    dropped."""
     words = [(piece.key, f" {_flat(f'{piece.title} {piece.passage.text}')} ") for piece in pieces]
     places: dict[str, list[str]] = {}
     known: set[str] = set()
@@ -91,7 +92,7 @@ def _by_rule(type: str) -> Callable[[Sequence[Piece]], list[str]]:
 
 
 def _names(pieces: Sequence[Piece]) -> list[str]:
-    """What the rules would follow: without words that merely open a sentence."""
+    """The names that the rules would follow, excluding words capitalised only because they start a sentence."""
     found: list[str] = []
     for piece in pieces:
         hit = Hit(piece.passage, np.empty(0), {}, title=piece.title)
@@ -105,7 +106,7 @@ def _dates(pieces: Sequence[Piece]) -> list[str]:
 
 
 def _figures(pieces: Sequence[Piece]) -> list[str]:
-    """Numbers with the word or sign that follows them: 52 mg/l. Those of a date are none."""
+    """Numbers with the word or sign that follows them, such as 52 mg/l. Numbers that are part of a date are excluded."""
     found: list[str] = []
     for piece in pieces:
         text = DATE.sub(lambda date: " " * len(date[0]), piece.passage.text)

@@ -1,4 +1,4 @@
-"""What a model limits a search to, as a filter that is joined to everything that limits it already."""
+"""Builds the filter from a model's tool arguments; it is combined with all filters already in force."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from assay.index.filters import EVERYTHING, Eq, Filter, both
 from assay.index.search_filter import filter_for
 from assay.language import dates
 
-LISTED = 20  # names that an error lists
+LISTED = 20  # names listed in an error
 
 
 def build_filter(context: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
-    """Empty words limit nothing. Dates may be relative to the day of asking: "last 12 months", "this week"."""
+    """Build a filter; empty arguments add no condition. Dates may be relative to the day of asking: "last 12 months",
+    "this week"."""
     today = context.today or date.today().isoformat()
     first = dates.first_day(since, today) if since.strip() else None
     last = dates.last_day(until, today) if until.strip() else None
@@ -36,7 +37,7 @@ def _kind(context: ToolContext, type: str) -> str:
 
 
 def _base(context: ToolContext, name: str) -> str:
-    """The id of a base of this person. What is not there and what is not theirs look the same."""
+    """The id of a knowledge base. Raises the same error whether it does not exist or this person may not read it."""
     bases = {base.name.casefold(): base for base in context.scope().bases}
     found = bases.get(name.strip().casefold())
     if found is None:

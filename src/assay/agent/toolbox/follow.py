@@ -1,4 +1,4 @@
-"""`follow`: the graph hop, from a passage to the documents that its names lead to."""
+"""`follow`: a graph hop from a passage to the documents that the names in it lead to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def follow(
     query: the name and what is still open about it
     k: how many passages to read
     """
-    context.passage(passage)  # only from where this run has been
+    context.passage(passage)  # raises unless this run has found the passage
     hits = await context.retrieve(query.strip() or name, k)
     about = shown(name)
     return Result(as_found(hits), f"{describe_hits(hits)}, about {about}" if hits else f"nothing more about {about}")

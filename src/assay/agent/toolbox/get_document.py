@@ -1,4 +1,4 @@
-"""`get_document`: a document in parts, each of so many passages that it can be read at once."""
+"""`get_document`: a document in parts, each small enough to read at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from assay.agent.toolbox.documents import document_named, line, shown
 from assay.core.errors import ToolError
 from assay.core.types import Document, Hit
 
-PART = 8  # passages
-OUTLINE = 30  # headings that are shown
+PART = 8  # passages per part
+OUTLINE = 30  # headings shown
 
 
 @built_in(reads_one=True)
@@ -25,7 +25,7 @@ async def get_document(context: ToolContext, source: str, part: Annotated[int, W
     document = context.document(entry.id)
     hits = await context.passages(entry.id)
     parts = max(1, -(-len(hits) // PART))
-    if document is None or not hits:  # taken away between two looks
+    if document is None or not hits:  # deleted between the two reads
         raise ToolError(f"There is no document called {shown(source)!r}. list_sources shows what there is.")
     if part > parts:
         raise ToolError(f"{shown(entry.name)} has {parts} parts; there is no part {part}.")
@@ -38,7 +38,7 @@ async def get_document(context: ToolContext, source: str, part: Annotated[int, W
 
 
 def _outline(document: Document, hits: list[Hit]) -> str:
-    """The headings, each with the part that it stands in; the upper levels alone where there are many."""
+    """The headings, each with the part it is in; only the upper levels if there are many."""
     sections = list(document.sections)
     while len(sections) > OUTLINE and len({section.level for section in sections}) > 1:
         deepest = max(section.level for section in sections)

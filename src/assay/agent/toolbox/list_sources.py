@@ -1,4 +1,4 @@
-"""`list_sources`: which documents there are, for this person and within the limits of the search."""
+"""`list_sources`: the documents this person can read within the scope of the search."""
 
 from __future__ import annotations
 

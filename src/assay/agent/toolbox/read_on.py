@@ -1,4 +1,4 @@
-"""`read_on`: what stands next to a passage in its document."""
+"""`read_on`: the neighbouring passages of a passage in its document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.agent.tool import Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
 
-AROUND = 3  # passages
+AROUND = 3  # passages returned
 
 
 @built_in(hides_note=True, reads_one=True)

@@ -1,4 +1,4 @@
-"""`recall`: passages that earlier turns of a conversation cited. Only the rules use it; a model is never offered it."""
+"""`recall`: passages cited in earlier turns of a conversation. Only the rules use it; it is never offered to a model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from assay.agent.tool_context import ToolContext
 from assay.index.filters import EVERYTHING, matches
 from assay.index.retrieve import fetch, query_vectors
 
-KEPT = 8  # of them that are brought up
-NEAR = 0.3  # of cosine: below, they speak of something else
+KEPT = 8  # passages returned
+NEAR = 0.3  # minimum cosine similarity; below it a passage is off topic
 
 
 @tool

@@ -1,4 +1,4 @@
-"""The results so far, as the tools that write notes about them see them: only what this person may still read."""
+"""The results so far, for tools that write notes about them: only what this person may still read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
 
-SHORTEST = 40  # tokens: less of a passage is not worth showing
-FENCE = 60  # tokens that marks and labels take
+SHORTEST = 40  # tokens; shorter excerpts are not worth showing
+FENCE = 60  # tokens taken by fence marks and labels
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage with the key that people and models know it by."""
+    """A passage with the key shown to people and models."""
 
     key: str
     title: str
@@ -29,7 +29,7 @@ class Piece:
 
 
 def results(context: ToolContext) -> list[Piece]:
-    """The evidence, best first; where nothing was kept yet, whatever was found."""
+    """The evidence, best first; if nothing was kept yet, all results."""
     evidence = [(each.key, each.passage) for each in context.evidence]
     found = [(evidence_key(each.passage), each.passage) for each in context.found]
     kept = dict(evidence or found)
@@ -49,7 +49,7 @@ def documents_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
 
 
 def quoted(context: ToolContext, pieces: Sequence[Piece], labels: Sequence[str], room: int) -> str:
-    """As many passages as there is room for, in order, each between the run's marks."""
+    """As many passages as fit the token budget, in order, each fenced with the run's mark."""
     parts: list[str] = []
     for piece, label in zip(pieces, labels, strict=True):
         words = piece.passage.text
@@ -65,7 +65,7 @@ def quoted(context: ToolContext, pieces: Sequence[Piece], labels: Sequence[str],
 
 
 def sentences_about(about: str, pieces: Sequence[Piece], most: int) -> list[tuple[Piece, str]]:
-    """The sentences that speak most of it, one a passage, best first: what there is to say without a model."""
+    """The sentences most relevant to a topic, one per passage, best first. Used when there is no model."""
     rare = rarity(about, [piece.passage.text for piece in pieces])
 
     def speaks(words: str) -> float:

@@ -1,4 +1,4 @@
-"""`search`: the best passages for a few words; over everything, or as a tool of its own for one knowledge base."""
+"""`search`: the best passages for a query, over everything or as a separate tool for one knowledge base."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def search_filtered(
 
 
 def search_in(name: str, base: str, description: str) -> Tool:
-    """The same for one knowledge base, with what it is about in its manual."""
+    """A search tool restricted to one knowledge base, with the base's description in its docstring."""
 
     async def body(
         context: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
@@ -57,7 +57,7 @@ def search_in(name: str, base: str, description: str) -> Tool:
 
 
 def describe_hits(hits: list[Hit]) -> str:
-    """How many passages of how many documents; nothing where there are none."""
+    """The number of passages and documents found; empty if there are none."""
     documents = len({hit.passage.doc_id for hit in hits})
     return f"{some(len(hits), 'passage')} of {some(documents, 'document')}, best first" if hits else ""
 
@@ -67,7 +67,7 @@ def some(count: int, thing: str) -> str:
 
 
 def nothing(*, limited: bool = False, dated: bool = False) -> str:
-    """What may help where nothing was found."""
+    """Suggestions for when nothing was found."""
     if dated:
         return "nothing was found; documents without a date are left out by since and until, so try without them"
     return (

@@ -1,4 +1,4 @@
-"""`search_all`: everything that matches, for questions about a whole set, and how much of it was left."""
+"""`search_all`: every match, for questions about a whole set, with a count of what was left out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from assay.index.filters import EVERYTHING, Filter
 from assay.language.sentences import is_table_row
 from assay.language.terms import content_terms
 
-FIRST, DEEPEST = 100, 6400  # passages that each channel is asked for: at first, and at most
-# Of the best score: what scores less matches only by having all the words. At a half, all evidence for the sample's
-# questions about sets is found; at six tenths, three of nine wordings lose some.
+FIRST, DEEPEST = 100, 6400  # passages requested per channel: initially, and at most
+# Fraction of the best score. A passage below it matches only if it contains all query words. At 0.5, all evidence for
+# the sample's set questions is found; at 0.6, three of nine wordings lose some.
 HOPELESS = 0.5
 TABLES = frozenset({"csv", "xlsx"})
 
@@ -49,7 +49,7 @@ async def search_all(
 
 
 async def _exhausted(context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:
-    """What matches, best first, looked for ever deeper until a whole half of what comes back does not match any more."""
+    """All matches, best first. Search depth grows until a full half of the results no longer match."""
     wanted = frozenset(content_terms(query))
     depth = FIRST
     while True:
@@ -65,17 +65,17 @@ async def _exhausted(context: ToolContext, query: str, where: Filter) -> tuple[l
 def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     if hit.scores["fused"] >= HOPELESS * max(best, 0.0):
         return True
-    if not wanted or "lexical" not in hit.scores:  # a passage with all the words is one that the words have found
+    if not wanted or "lexical" not in hit.scores:  # a passage with all query words is always a lexical hit
         return False
     words = f"{hit.title} {hit.passage.heading} {hit.passage.text}"
-    if words.isascii() and not all(stem[:3] in words.casefold() for stem in wanted):  # ten times as fast as the stems
+    if words.isascii() and not all(stem[:3] in words.casefold() for stem in wanted):  # ten times as fast as stemming
         return False
     return wanted <= set(content_terms(words))
 
 
 async def _rows_beside(context: ToolContext, matching: list[Hit]) -> list[Hit]:
-    """The other passages of the tables that matches stand in, each with the score of the match that brought it: half a
-    table answers no question about all of it."""
+    """The other passages of the tables that matches are in, each with the score of its match: half a table cannot
+    answer a question about the whole table."""
     known = {hit.passage.id for hit in matching}
     beside: list[Hit] = []
     whole: dict[str, list[Hit]] = {}
@@ -97,7 +97,7 @@ def _is_table(hit: Hit) -> bool:
 
 
 def _same_table(hit: Hit, document: list[Hit]) -> list[Hit]:
-    """The passages around this one, as far as they are of the same table: rows below one heading."""
+    """The adjacent passages that belong to the same table: rows under one heading."""
     place = next((at for at, other in enumerate(document) if other.passage.id == hit.passage.id), None)
     if place is None:
         return []

@@ -1,4 +1,4 @@
-"""`summarise_results`: a note on what was found so far. It helps to decide and is never evidence."""
+"""`summarise_results`: a note on the results so far. It informs decisions and is never evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.agent.toolbox.results import documents_of, quoted, results, sentences
 from assay.agent.toolbox.search import some
 from assay.prompts.fence import fence
 
-SAID = 6  # sentences, without a model
+SAID = 6  # sentences in the note when there is no model
 
 
 class Summary(BaseModel):
