@@ -1,4 +1,4 @@
-"""Filters are values: a small tree that each engine compiles for itself. Never a string made from someone's words."""
+"""Filters as values: a small tree that each engine compiles for itself. Never a string built from user input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class In:
 @dataclass(frozen=True, slots=True)
 class Range:
     """`low <= field <= high`; either end may be open. A row without the field, or with a value of another type, is never
-    in the range."""
+    in the range.
+    """
 
     field: str
     low: Scalar | None = None
@@ -32,7 +33,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The field's text contains these words, whatever the case."""
+    """The field's text contains this text, ignoring case."""
 
     field: str
     text: str
@@ -66,7 +67,7 @@ def both(left: Filter, right: Filter) -> Filter:
 
 
 def matches(where: Filter, fields: Mapping[str, Scalar]) -> bool:
-    """Whether a row's fields satisfy a filter: the meaning that every engine has to agree with."""
+    """Whether a row's fields satisfy a filter. This is the reference semantics for every engine."""
     match where:
         case Eq(name, value):
             return name in fields and fields[name] == value
@@ -86,7 +87,7 @@ def matches(where: Filter, fields: Mapping[str, Scalar]) -> bool:
 
 
 def _at_least(value: Scalar | None, bound: Scalar | None) -> bool:
-    """`value >= bound`, where an open end is always far enough and text and numbers do not compare."""
+    """`value >= bound`. An open end is always satisfied; text and numbers do not compare."""
     if value is None or bound is None:
         return True
     if isinstance(value, str) != isinstance(bound, str):

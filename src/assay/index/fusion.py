@@ -1,6 +1,6 @@
-"""Channels → one ranking: pure functions on hits, no engine and no model. `retrieve.py` calls them between two searches.
+"""Fuses channels into one ranking: pure functions on hits, no engine and no model. Called by `retrieve.py`.
 
-What each part is worth, and what was tried and left out, is in docs/decisions/0003-ranking.md.
+docs/decisions/0003-ranking.md has the effect of each part, and what was tried and left out.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 
 from assay.core.types import Hit
 
-RANK_OFFSET = 60  # of reciprocal-rank fusion: how little the very first places stand out
+RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How channels become one list. The defaults were measured, and each lies on a plateau: small changes change nothing.
+    """How channels become one list. The defaults were measured, and each lies on a plateau: small changes have no effect.
 
-    by: `scores` weighs words and meaning as they are; `minmax` stretches both first; `ranks` looks at places only
-    lexical: the share of the words; the rest is meaning
-    feedback: how far the query moves towards its own best hits; 0 leaves it where it is (only with `scores`)
-    feedback_hits: how many of them, each from another document
+    by: `scores` weighs lexical and dense scores as they are; `minmax` normalises both first; `ranks` uses ranks only
+    lexical: the weight of the lexical score; the rest is the dense score's
+    feedback: how far the query vector moves towards its best hits; 0 for none (only with `scores`)
+    feedback_hits: how many hits to use, each from another document
     feedback_spread: a hit that scores this much less than the best counts 1/e as much
-    cohesion: no feedback when the best hits are less alike than the first number, all of it from the second on
+    cohesion: no feedback if the best hits are less similar than the first number, full feedback from the second on
     """
 
     by: Literal["scores", "minmax", "ranks"] = "scores"
@@ -38,17 +38,17 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Every hit of every channel once, ordered by passage id, with what each channel says about it."""
+    """Every hit of every channel once, ordered by passage id, with its score in each channel."""
 
     hits: tuple[Hit, ...]
-    vectors: np.ndarray  # one unit row a hit
-    cosine: np.ndarray  # known for all: hits carry their vectors
-    lexical: np.ndarray  # 0 where the words did not find it
-    found: Mapping[str, np.ndarray]  # which hits each channel found
+    vectors: np.ndarray  # one unit row per hit
+    cosine: np.ndarray  # known for all hits, because they carry their vectors
+    lexical: np.ndarray  # 0 if the lexical channel did not find it
+    found: Mapping[str, np.ndarray]  # per channel, which hits it found
 
 
 def fuse(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray, ranking: Ranking) -> list[Hit]:
-    """One list, best first, each passage once; ties break on passage id. Score channel `fused` is added."""
+    """One list, best first, each passage once; ties break on passage id. Adds the score channel `fused`."""
     pool = pooled(channels, query_vector)
     if not pool.hits:
         return []
@@ -63,12 +63,12 @@ def fuse(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray, rankin
             scores = ranking.lexical * words + (1 - ranking.lexical) * meaning
         case "ranks":
             scores = reciprocal(pool.lexical, pool.found["lexical"]) + reciprocal(pool.cosine, pool.found["dense"])
-    order = np.argsort(-scores, kind="stable")  # the pool is ordered by id, so ties are
+    order = np.argsort(-scores, kind="stable")  # the pool is ordered by id, so ties break on id
     return [_scored(pool, int(place), float(scores[place])) for place in order]
 
 
 def pooled(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray) -> Pool:
-    """The channels' hits side by side."""
+    """The hits of all channels as a pool."""
     by_id = {hit.passage.id: hit for hits in channels.values() for hit in hits}
     hits = tuple(by_id[id] for id in sorted(by_id))
     place = {hit.passage.id: at for at, hit in enumerate(hits)}
@@ -83,10 +83,10 @@ def pooled(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray) -> P
 
 
 def blend(pool: Pool, share: float) -> np.ndarray:
-    """Words against the best that words did for this query; meaning as it is.
+    """Lexical scores relative to the query's best lexical score, blended with unscaled cosines.
 
-    Cosine is not stretched: how near the nearest passage is says how far meaning is to be trusted, and stretching
-    throws that away. A passage that the words did not find scores nothing for them, not the least that was found.
+    Cosine is not normalised: the absolute similarity of the nearest passage says how far the dense channel can be trusted.
+    A passage that the lexical channel did not find scores 0 there, not the lowest score found.
     """
     best = float(pool.lexical.max(initial=0.0))
     words = pool.lexical / best if best > 0 else pool.lexical
@@ -94,10 +94,10 @@ def blend(pool: Pool, share: float) -> np.ndarray:
 
 
 def refined(pool: Pool, scores: np.ndarray, query_vector: np.ndarray, ranking: Ranking) -> np.ndarray:
-    """The query moved towards its best hits (Rocchio), as far as these belong together; a unit vector.
+    """The query vector moved towards its best hits (Rocchio), weighted by their cohesion; a unit vector.
 
-    Hits on one subject confirm each other, and their middle says it better than the query. Hits that have nothing in
-    common but the query (the two ends of a multi-hop question) have no middle worth going to.
+    Hits on one subject confirm each other, and their centroid describes it better than the query. Hits with nothing in
+    common but the query (the two ends of a multi-hop question) have no useful centroid.
     """
     best = _first_of_each_document(pool, scores, ranking.feedback_hits)
     strength = ranking.feedback * _cohesion(pool, best, ranking.cohesion)
@@ -108,7 +108,7 @@ def refined(pool: Pool, scores: np.ndarray, query_vector: np.ndarray, ranking: R
 
 
 def stretched(scores: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """From 0 for the last that was found to 1 for the first; 0 for what was not found."""
+    """Min-max normalised: from 0 for the last hit found to 1 for the first; 0 for hits not found."""
     if not found.any():
         return np.zeros_like(scores)
     low, high = scores[found].min(), scores[found].max()
@@ -116,7 +116,7 @@ def stretched(scores: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 
 def reciprocal(scores: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """1 / (60 + place) for what was found, 0 for the rest."""
+    """1 / (60 + rank) for hits found, 0 for the rest."""
     places = np.empty(len(scores))
     places[np.argsort(-np.where(found, scores, -np.inf), kind="stable")] = np.arange(1, len(scores) + 1)
     return np.where(found, 1.0 / (RANK_OFFSET + places), 0.0)
@@ -125,17 +125,19 @@ def reciprocal(scores: np.ndarray, found: np.ndarray) -> np.ndarray:
 def diverse(hits: Sequence[Hit], k: int, amount: float) -> list[Hit]:
     """The k hits that maximal marginal relevance picks, in its order.
 
-    amount: 0 keeps the order; towards 1 a hit that resembles one already picked counts ever less
+    amount: 0 keeps the order; towards 1, similarity to hits already picked counts more against a hit
     """
     if amount <= 0 or len(hits) <= 1:
         return list(hits[:k])
     vectors = np.stack([hit.vector for hit in hits])
     worth = (1 - amount) * _relevance(hits)
-    alike = np.zeros(len(hits))  # to the nearest already picked
+    alike = np.zeros(len(hits))  # similarity to the nearest hit already picked
     left = np.ones(len(hits), bool)
     picked: list[int] = []
     while len(picked) < min(k, len(hits)):
-        place = int(np.argmax(np.where(left, worth - amount * alike, -np.inf)))  # the first of equals: the better one
+        place = int(
+            np.argmax(np.where(left, worth - amount * alike, -np.inf))
+        )  # the first of equal values: the better hit
         picked.append(place)
         left[place] = False
         alike = np.maximum(alike, vectors @ vectors[place])
@@ -143,7 +145,7 @@ def diverse(hits: Sequence[Hit], k: int, amount: float) -> list[Hit]:
 
 
 def capped(hits: Sequence[Hit], most: int) -> list[Hit]:
-    """In the same order, at most so many of one document; 0 is no cap."""
+    """In the same order, at most `most` hits per document; 0 is no limit."""
     counts: dict[str, int] = {}
     kept: list[Hit] = []
     for hit in hits:
@@ -162,7 +164,7 @@ def _scored(pool: Pool, place: int, score: float) -> Hit:
 
 
 def _first_of_each_document(pool: Pool, scores: np.ndarray, most: int) -> list[int]:
-    # Passages of one document overlap: five of them are one opinion, not five.
+    # Passages of one document overlap, so several of them are not independent evidence.
     places: dict[str, int] = {}
     for place in np.argsort(-scores, kind="stable"):
         if len(places) >= most:
@@ -172,7 +174,7 @@ def _first_of_each_document(pool: Pool, scores: np.ndarray, most: int) -> list[i
 
 
 def _cohesion(pool: Pool, places: Sequence[int], bounds: tuple[float, float]) -> float:
-    """0 to 1: how alike these hits are, measured by how alike they are to the query."""
+    """0 to 1: how similar these hits are to each other, relative to their similarity to the query."""
     if len(places) < 2:
         return 0.0
     near = pool.vectors[places]
@@ -184,7 +186,7 @@ def _cohesion(pool: Pool, places: Sequence[int], bounds: tuple[float, float]) ->
 
 
 def _relevance(hits: Sequence[Hit]) -> np.ndarray:
-    """1 for the best, 0 for the last; by the score that the hits were last ordered by, else by place."""
+    """1 for the best hit, 0 for the last; by the score that the hits were last ordered by, else by rank."""
     places = np.linspace(1.0, 0.0, len(hits))
     for channel in ("rerank", "fused"):
         if all(channel in hit.scores for hit in hits):

@@ -1,4 +1,4 @@
-"""The writer lease: one process at a time fills a knowledge base. A file lock, so the system frees it when a writer dies."""
+"""The writer lease: one process at a time fills a knowledge base. A file lock, which the system frees if the writer dies."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ log = logging.getLogger(__name__)
 
 
 def lease_path(workspace: Path, base_id: str) -> Path:
-    """The lock file of a knowledge base. Backup and erase hold it too, while nothing may be added."""
+    """The lock file of a knowledge base. Backup and erase take it too, so that nothing is added meanwhile."""
     return workspace / f".{base_id}.lock"
 
 
 @asynccontextmanager
 async def file_lease(path: Path, patience: float, notice: float = 5.0) -> AsyncIterator[None]:
-    """Hold the lock in `path`. UserError when another process has not released it after `patience` seconds."""
+    """Hold the lock in `path`. UserError if another process has not released it after `patience` seconds."""
     from filelock import FileLock, Timeout
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock, began, warned = FileLock(path), time.monotonic(), False  # its own object: a shared one would be re-entrant
+    lock, began, warned = FileLock(path), time.monotonic(), False  # a new object: a shared one would be re-entrant
     while True:
         try:
-            lock.acquire(blocking=False)  # never blocks, so it may run on the event loop and can be cancelled
+            lock.acquire(blocking=False)  # non-blocking, so it may run on the event loop and be cancelled
             break
         except Timeout:
             waited = time.monotonic() - began

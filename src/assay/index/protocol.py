@@ -20,15 +20,15 @@ NO_INDEX = "This knowledge base has no search index yet. Add documents to it fir
 
 class Index(Protocol):
     async def upsert(self, rows: Sequence[Row]) -> None:
-        """Add rows, replacing those with the same passage id. On return they survive a crash."""
+        """Add rows, replacing those with the same passage id. Durable on return."""
         ...
 
     async def delete(self, where: Filter) -> int:
-        """Remove the rows that match and return their number. They are not found any more; `purge` removes their text."""
+        """Remove the matching rows and return their number. Searches no longer find them; `purge` removes their text."""
         ...
 
     async def relabel(self, document: str, label: str) -> int:
-        """Put another access label on the rows of a document and return their number."""
+        """Set the access label of a document's rows and return their number."""
         ...
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
@@ -36,21 +36,21 @@ class Index(Protocol):
         ...
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
-        """The k best rows by BM25 over lead and text, best first; the query is words, never syntax. Channel `lexical`."""
+        """The k best rows by BM25 over lead and text, best first; the query is plain words, never syntax. Channel `lexical`."""
         ...
 
     async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
-        """Rows by passage id, in the order asked for; those that are missing or filtered out are left out."""
+        """Rows by passage id, in the order of `ids`; missing or filtered ones are left out."""
         ...
 
     async def count(self, where: Filter) -> int: ...
 
     async def optimise(self) -> None:
-        """Fold new rows into the search structures and remove old versions, with the text of deleted rows."""
+        """Merge new rows into the search structures and remove old versions, with the text of deleted rows."""
         ...
 
     async def purge(self) -> tuple[str, ...]:
-        """Optimise, then name what may still hold text of deleted or replaced rows. Empty when nothing does."""
+        """Optimise, then list the files that may still contain text of deleted or replaced rows. Empty if there are none."""
         ...
 
 
@@ -64,18 +64,18 @@ class IndexEngine(Protocol):
     async def open(self, base_id: str, dim: int, *, create: bool = False) -> Index:
         """The base's index of vectors of `dim` numbers.
 
-        create: make it where there is none; otherwise that is a UserError
-        raises: StoreError where it is damaged, or its vectors have another length
+        create: create it if it does not exist; otherwise that is a UserError
+        raises: StoreError if it is damaged, or its vectors have another length
         """
         ...
 
     async def drop(self, base_id: str) -> None:
-        """Remove the base's index and all its text, intact or damaged. Nothing happens where there is none."""
+        """Remove the base's index and all its text, intact or damaged. Does nothing if there is none."""
         ...
 
     def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
-        """Be the only writer of a base, in this process and others. UserError after `patience` seconds of waiting.
+        """Become the only writer of a base, across processes. UserError after `patience` seconds of waiting.
 
-        A filling of a base, which is many writes, holds it. Reading, and a single write, need no lease.
+        An ingestion, which is many writes, holds it. Reads and single writes need no lease.
         """
         ...

@@ -1,7 +1,7 @@
 """One search: channels → fusion → rerank → diversity → cap per document. The only place where channels meet.
 
-The access filter is joined in here, and what comes back is held against the store once more: an index that lags behind can
-hide a document, never show one.
+The access filter is added here, and the hits are checked against the store again: a stale index can
+hide a document, but never expose one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from assay.store.database import Store
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What a search looks through. `vectors` remembers the queries of one run."""
+    """What a search uses. `vectors` caches the query vectors of one run."""
 
     store: Store
     indexes: Mapping[str, Index]  # by knowledge base
@@ -42,14 +42,14 @@ class SearchContext:
 async def retrieve(
     search_context: SearchContext, query: str, k: int, scope: Scope, where: Filter = EVERYTHING
 ) -> list[Hit]:
-    """The k best passages for a query among those that this person may read."""
+    """The k best passages for a query among those that the scope may read."""
     if not query.strip() or not scope.bases:
         return []
     vector = (await query_vectors(search_context, [query]))[0]
     allowed = both(where, readable(scope))
     indexes = [search_context.indexes[base.id] for base in scope.bases if base.id in search_context.indexes]
     depth = max(search_context.pool, k)
-    # Words first: an engine may look for them on threads of its own while this one multiplies vectors.
+    # Lexical first: an engine may run it on its own threads while this thread multiplies vectors.
     lexical, dense = await asyncio.gather(
         _channel([partial(index.lexical, query, depth, allowed) for index in indexes], "lexical", depth),
         _channel([partial(index.dense, vector, depth, allowed) for index in indexes], "dense", depth),
@@ -66,7 +66,7 @@ async def retrieve(
 
 
 async def query_vectors(search_context: SearchContext, queries: Sequence[str]) -> list[np.ndarray]:
-    """Vectors of queries, each embedded once in a run."""
+    """Vectors of queries, each embedded once per run."""
     new = [query for query in dict.fromkeys(queries) if query not in search_context.vectors]
     if new:
         search_context.vectors.update(zip(new, await search_context.embedder.queries(new), strict=True))
@@ -82,20 +82,20 @@ async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name:
 
 
 def readable(scope: Scope) -> Filter:
-    """The access filter: a knowledge base and a label that this person may read."""
+    """The access filter: the knowledge bases and labels that the scope may read."""
     return both(In("base", tuple(base.id for base in scope.bases)), In("label", tuple(sorted(scope.labels))))
 
 
 def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> list[Hit]:
-    """Those hits whose document the store says may be read, now."""
+    """The hits whose document may be read according to the current state of the store."""
     titles = documents.titles(store, (hit.passage.doc_id for hit in hits), scope)
     pairs = ((hit, titles.get(hit.passage.doc_id)) for hit in hits)
-    # Nearly always the index knows the same title, and two hundred copies would cost more than asking the store.
+    # The index nearly always has the same title, and two hundred copies would cost more than the query to the store.
     return [hit if hit.title == title else replace(hit, title=title) for hit, title in pairs if title is not None]
 
 
 async def fetch(search_context: SearchContext, ids: Sequence[str], scope: Scope) -> list[Hit]:
-    """Passages by id, for this person; those that are gone or not theirs are left out."""
+    """Passages by id; those that are gone or that the scope may not read are left out."""
     found = await asyncio.gather(
         *(
             search_context.indexes[base.id].fetch(ids, readable(scope))

@@ -1,4 +1,4 @@
-"""What a person limited a search to, as a filter. Pure."""
+"""The filter of a search's limits (sources, types, dates). Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "ht
 
 
 def parse_document_types(names: Sequence[str]) -> tuple[str, ...]:
-    """Types of documents as people name them, as the index knows them."""
+    """Document types as people name them, in the index's names."""
     plain = [name.lower().lstrip(".") for name in names]
     kinds = tuple(ALIASES.get(name, name) for name in plain)
     if strange := [kind for kind in kinds if kind not in KINDS]:
@@ -22,7 +22,7 @@ def parse_document_types(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def filter_for(where: SearchFilters) -> Filter:
-    """Every limit holds at once; several sources or types are alternatives. Bases are a matter of the scope."""
+    """All limits combined with AND; several sources or types are alternatives. Bases belong to the scope instead."""
     parts: list[Filter] = []
     if where.sources:
         parts.append(
@@ -39,11 +39,11 @@ def filter_for(where: SearchFilters) -> Filter:
 
 
 def _dated(where: SearchFilters) -> tuple[Filter, ...]:
-    """A date is as precise as its document: "2024" may well be after March 2024, so it is not left out."""
+    """A date is as precise as its document: "2024" may be after March 2024, so it is kept."""
     since = (Or((Range("date", where.since), *_vague(where.since))),) if where.since else ()
     return since + ((Range("date", None, where.until),) if where.until else ())
 
 
 def _vague(since: str) -> tuple[Filter, ...]:
-    """Dates less precise than `since` that may still fall after it: the same year, or the same month, without a day."""
+    """Dates less precise than `since` that may still fall after it: the same year, or the same month without a day."""
     return tuple(Eq("date", since[:length]) for length in (4, 7) if length < len(since))

@@ -1,4 +1,4 @@
-"""Dates as people say them ("the last 12 months", "May 2023", "this week"), turned into a span of days. Pure."""
+"""Parses dates as people write them ("the last 12 months", "May 2023", "this week") into a range of days. Pure."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ DAY = re.compile(r"\b(today|yesterday)\b", re.I)
 
 
 def find_date_range(text: str, today: str) -> tuple[DateRange, str] | None:
-    """The span that a question names relative to the day of asking, and the words that named it. "Today" is none: most who
-    say it mean nowadays."""
+    """The range that a question names relative to the day of asking, and the words that named it. "Today" is ignored: it mostly
+    means nowadays.
+    """
     day = date.fromisoformat(today)
     if match := LAST.search(text):
         many = bool(match[1] or match[3])
@@ -81,12 +82,12 @@ def _begin(unit: str, day: date) -> date:
 
 
 def first_day(words: str, today: str) -> str:
-    """The first day that `words` speak of: for `--since`."""
+    """The first day of the range that `words` name: for `--since`."""
     return _parse(words, today)[0]
 
 
 def last_day(words: str, today: str) -> str:
-    """The last day that `words` speak of: for `--until`."""
+    """The last day of the range that `words` name: for `--until`."""
     return _parse(words, today)[1]
 
 

@@ -14,8 +14,9 @@ from assay.language.clean import clean_text
 
 @dataclass(frozen=True, slots=True)
 class InjectionSign:
-    """One kind of text that addresses a model instead of a reader. `order`: it is a command beyond doubt, so the sentence
-    states nothing. The pattern is tried only where one of the `hints` occurs, because every retrieved passage is checked."""
+    """One kind of text that addresses a model instead of a reader. `order`: it is certainly a command, so the sentence
+    states nothing. The pattern is tried only if one of the `hints` occurs, because every retrieved passage is checked.
+    """
 
     why: str
     hints: tuple[str, ...]
@@ -33,12 +34,12 @@ _CHANGES = (
     r"|replace|substitute|swap|rearrange|reorder|shuffle|scramble|reverse|misspell|encode|encrypt|translate|remove|delete"
     r"|omit|drop|introduce|group|use|employ|apply|begin|start|open|end|finish|close|conclude|write|provide|limit|restrict)"
 )
-_OPENS = r"(?:^|[.!?:;\n\"”]\s*|\b(?:please|must|always)\s+)"  # where an order begins
-_NO_ORDER = (  # words that open a sentence which is no order
+_OPENS = r"(?:^|[.!?:;\n\"”]\s*|\b(?:please|must|always)\s+)"  # where a command begins
+_NO_ORDER = (  # words that open a sentence which is not a command
     r"(?!(?:i|we|he|she|it|they|you|the|this|that|these|those|there|your|our|my|if|when|as|no|not|a|an|thanks?|looking|any|all"
     r"|is|are|was|were|what|which|who|how|why|do|does|did|has|have|on|in|at|for|with|and|but|or|so)\b)"
 )
-_ON = r"(?:[^.!?\n]|[.!?](?!\s)){0,160}"  # the rest of the sentence; the points of an address do not end it
+_ON = r"(?:[^.!?\n]|[.!?](?!\s)){0,160}"  # the rest of the sentence; the dots of an address do not end it
 SIGNS: tuple[InjectionSign, ...] = (
     _sign(
         "tells its reader to set aside what it was told",
@@ -55,7 +56,7 @@ SIGNS: tuple[InjectionSign, ...] = (
         r"\b(?:instruct|prompt|rule|direction|guideline|polic|constraint|restriction|everything (?:above|before))\w*",
         r"\bsystem (?:message|instruction)s?\b",
         r"\bnew (?:instruction|task|directive)s?\s*:",
-        # the same order in other languages
+        # the same command in other languages
         r"\bignorier\w*\b.{0,40}\b(?:anweisung|vorgabe|befehl|regel)\w*",
         r"\b(?:ignor|oubli)(?:e|es|ez|er)\b.{0,40}\b(?:instruction|consigne|règle|regle)s?\b",
         r"\b(?:ignor|olvid)(?:a|e|en|ad|ar)\b.{0,40}\b(?:instruccion|regla|orden)\w*",
@@ -152,7 +153,7 @@ def is_suspicious(words: str) -> bool:
 
 
 def is_command(words: str) -> bool:
-    """Whether a sentence commands a model beyond doubt: it then states nothing and answers no question."""
+    """Whether a sentence is certainly a command to a model: it then states nothing and answers no question."""
     return any(sign.order for sign in _find_signs(words))
 
 

@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|``\s?([^`'\n]{
 def find_names(text: str, *, joined: bool = False) -> list[Name]:
     """Names in the order of the text: runs of capitalised words, and quoted titles.
 
-    A word that opens a sentence counts unless it is an ordinary word; days and months are no names. `joined` also allows
+    A word that opens a sentence counts unless it is an ordinary word; days and months are not names. `joined` also allows
     "and", "in" and the like inside a name ("Pride and Prejudice"), for lookups that can afford a wrong guess.
     """
     found = [

@@ -1,6 +1,6 @@
-"""Prompts are files: one .md each, here. `render` fills one in, and fails on what is missing and on what is left over.
+"""Prompts: one .md file each, in this folder. `render` fills one in, and fails on missing and on superfluous values.
 
-Above a line `---` stands what a model is told as its task, below it what it is shown. Nothing here speaks to a model.
+The part above a line `---` is the task (system message), the part below it the matter. Nothing here calls a model.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _PARTED = re.compile(r"^---[ \t]*\n", re.MULTILINE)
 
 
 def render(name: str, **values: str) -> str:
-    """The prompt called `name` with every `{{place}}` filled in."""
+    """The prompt `name` with every `{{place}}` filled in."""
     return fill(template(name), values)
 
 
 def halves(name: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """The prompt called `name` filled in, parted into task and matter; what a value says never parts it."""
+    """The prompt `name` filled in, split into task and matter. A `---` inside a value never splits it."""
     fill(template(name), values)
     task, matter = parted(template(name))
     return _filled(task, values), _filled(matter, values)
@@ -28,7 +28,7 @@ def halves(name: str, values: Mapping[str, str]) -> tuple[str, str]:
 
 @cache
 def template(name: str) -> str:
-    """The prompt called `name` as it stands in its file."""
+    """The unfilled template of the prompt `name`."""
     file = resources.files(__name__) / f"{name}.md"
     if not re.fullmatch(r"[a-z_]+", name) or not file.is_file():
         raise LookupError(f"there is no prompt called {name!r}")
@@ -36,13 +36,13 @@ def template(name: str) -> str:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """A template's task and matter; all is matter where no line parts them."""
+    """A template's task and matter; without a separator line, all of it is matter."""
     line = _PARTED.search(text)
     return (text[: line.start()], text[line.end() :]) if line else ("", text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Each place gets its value once; what a value says is never taken for a place."""
+    """Replaces each placeholder once; placeholders inside a value are not replaced."""
     wanted = set(PLACE.findall(text))
     if missing := sorted(wanted - values.keys()):
         raise ValueError(f"no value for {', '.join(missing)}")

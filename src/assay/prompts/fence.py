@@ -1,4 +1,4 @@
-"""Fences untrusted text in prompts: documents are data, and reach a model only between two marks that they cannot know."""
+"""Fences untrusted text in prompts: documents are data, and reach a model only between two marks that they cannot predict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def fence_mark(run: str) -> str:
 def fence(mark: str, label: str, words: str) -> str:
     """Untrusted text as a model sees it: labelled and between marks. Inside there are no lookalikes of the marks, no invisible
     characters and no control tokens of chat templates. Text of documents, file names, descriptions, tools and models
-    enters a prompt only through this function."""
+    enters a prompt only through this function.
+    """
     inside = _neutralise(words, mark)
     above = " ".join(_neutralise(label, mark).split())
     return f"⟦{mark} quoted: {above}⟧\n{inside}\n⟦end {mark}⟧"

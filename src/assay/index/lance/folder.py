@@ -1,4 +1,4 @@
-"""The folder in which Lance tables lie: their names, making and opening them, the writers' lock, and the way to disk."""
+"""The folder of the Lance tables: table names, creation, opening, the writer lock, and flushing to disk."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
 
 
 def table_name(base_id: str) -> str:
-    """A table's name: the id itself where every file system can bear it, or its digest. The two can never meet."""
+    """A table's name: the id itself if it is valid on every file system, else its digest. The two forms never collide."""
     if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", base_id):
         return "base_" + base_id
     return "digest_" + hashlib.sha256(base_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def tables(folder: Path, name: str) -> list[Path]:
-    """A table's folder carries its birth in its name: one that is dropped and made again is another table, and whoever
-    still has the old one open cannot take the new one's rows for the old ones."""
+    """The folders of a table. Its creation is part of the folder name: a table that is dropped and recreated has another
+    folder, so a reader that still has the old one open cannot take the new rows for the old ones.
+    """
     return sorted(folder.glob(f"{name}.*.lance"))
 
 
 def has_index(folder: Path, base_id: str) -> bool:
-    """Whether there is an index at all, whole or damaged."""
+    """Whether the base has an index, intact or damaged."""
     return bool(tables(folder, table_name(base_id)))
 
 
 async def create_table(folder: Path, name: str, dim: int) -> None:
-    """Make a table elsewhere and move it into place, so that nobody can open half of one."""
+    """Create a table in a temporary folder and rename it into place, so that a partial table can never be opened."""
     unfinished = folder / f"{name}.new"
     shutil.rmtree(unfinished, ignore_errors=True)
     table = await (await _connect(unfinished)).create_table("table", schema=schema(dim))
@@ -71,7 +72,7 @@ async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
 
 
 async def drop_tables(folder: Path, base_id: str, *, lock_timeout: float = 60.0) -> None:
-    """Remove a knowledge base's index and everything in it from the disk, damaged or not."""
+    """Delete a knowledge base's index from the disk with all its content, intact or damaged."""
     name = table_name(base_id)
     async with file_lease(folder / f"{name}.lock", lock_timeout):
         for path in tables(folder, name):
@@ -80,10 +81,10 @@ async def drop_tables(folder: Path, base_id: str, *, lock_timeout: float = 60.0)
 
 
 async def build_indices(table: AsyncTable) -> None:
-    """Build, from what the table holds now, the indices for words and for the two fields that searches filter by.
+    """Build the full-text index and the indices of the two fields that searches filter by, from the current rows.
 
-    An empty table has them too: rows not yet folded in are searched with the tokeniser of the index, and without any
-    index Lance would neither stem nor fold. The key of a merge, `id`, has none: Lance is reported to lose updates over that.
+    An empty table has them too: rows not yet indexed are searched with the tokenizer of the index, and without an
+    index Lance would neither stem nor fold. The merge key `id` has none: Lance is reported to lose updates with one.
     """
     from lancedb.index import FTS, Bitmap, BTree
 
@@ -93,7 +94,7 @@ async def build_indices(table: AsyncTable) -> None:
 
 
 def flush(folder: Path, since: float) -> None:
-    """Push what was written since then to the disk itself: Lance leaves that to the system, which may lose power."""
+    """Flush (fsync) what was written since `since`: Lance leaves that to the system, which may lose power."""
     for place in (folder / "data", folder / "_deletions", folder / "_versions"):
         if not place.is_dir():
             continue
@@ -116,6 +117,6 @@ def damaged(folder: Path, error: Exception) -> StoreError:
 
 
 async def _connect(folder: Path) -> Any:
-    lancedb = await asyncio.to_thread(load_lancedb)  # takes its time, the first time
-    # Every read looks for a newer version first: another process may have written, and the look costs 0.1 ms.
+    lancedb = await asyncio.to_thread(load_lancedb)  # slow the first time
+    # Every read checks for a newer version first, since another process may have written; the check costs 0.1 ms.
     return await lancedb.connect_async(folder, read_consistency_interval=timedelta(0))

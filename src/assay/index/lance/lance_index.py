@@ -1,8 +1,8 @@
 """The embedded index: one Lance table per knowledge base, in a folder, without a server.
 
-BM25 and filters are Lance's. Dense search is exact, in memory, up to `exact_limit` rows, and Lance's approximate index
-above it. Texts are in memory up to `text_limit` bytes and read when they are found above it. Reading never locks; writing
-holds one lock across processes.
+Lance does BM25 and filters. Dense search is exact and in memory up to `exact_limit` rows; above that it uses Lance's
+approximate index. Texts are in memory up to `text_limit` bytes; above that they are read per hit. Reads take no lock; writes
+take one lock across processes.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EXACT_LIMIT = 500_000  # rows; 384 dimensions of that many are 770 MB
+EXACT_LIMIT = 500_000  # rows; at 384 dimensions, 770 MB
 TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
-AT_ONCE = 4_000_000  # numbers that are multiplied, in a millisecond, sooner than by another thread on a busy machine
-QUERY_WORDS = 512  # a longer query is cut: nobody means the five-hundredth word
-REMEMBERED = 10_000  # passages kept as objects after they were found; some 15 MB
+AT_ONCE = (
+    4_000_000  # numbers; multiplying fewer (a millisecond) is faster here than in another thread on a busy machine
+)
+QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
+REMEMBERED = 10_000  # passages cached as objects after they were found; some 15 MB
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class LanceIndex:
     folder: Path
     name: str
     dim: int
-    table: AsyncTable  # named after the base and its own birth: a table that is rebuilt is another table
+    table: AsyncTable  # its name has the base and its creation: a rebuilt table is another table
     exact_limit: int = EXACT_LIMIT
     lock_timeout: float = 60.0
     text_limit: int = TEXT_LIMIT
@@ -83,7 +85,7 @@ class LanceIndex:
     async def delete(self, where: Filter) -> int:
         async with file_lease(self._lock, self.lock_timeout):
             began = time.time()
-            self._marker.touch()  # before, so that a crash in between cannot make optimise forget the old text
+            self._marker.touch()  # first, so that after a crash in between, optimise still removes the old text
             result = await self._written(lambda: self.table.delete(compile(where)))
             await asyncio.to_thread(flush, self._path, began)
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
@@ -107,7 +109,7 @@ class LanceIndex:
                 await self._written(self._part_fragments)
             await self._written(self._tidy)
             if erase or not await self._fts():
-                # Folding rows in leaves the words of deleted rows in the index; only building it afresh does not.
+                # Merging rows into the index keeps the words of deleted rows in it; only a rebuild removes them.
                 await self._written(lambda: build_indices(self.table))
             await self._approximate()
             await self._written(self._tidy)
@@ -118,7 +120,7 @@ class LanceIndex:
         return tuple(self.unpurged())
 
     def unpurged(self) -> list[str]:
-        """Files that may hold text of deleted or replaced rows: lists of deleted rows, and versions before the newest."""
+        """Files that may contain text of deleted or replaced rows: deletion files, and versions before the newest."""
         manifests = sorted((self._path / "_versions").glob("*.manifest"), key=lambda path: path.stat().st_mtime_ns)
         marker = [self._marker] if self._marker.exists() else []
         return [path.name for path in (*marker, *(self._path / "_deletions").glob("*"), *manifests[:-1])]
@@ -154,7 +156,7 @@ class LanceIndex:
         test = None if where == EVERYTHING else compile(where)
         return await self._read(lambda: self.table.count_rows(test))
 
-    # ── how ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _path(self) -> Path:
@@ -166,7 +168,7 @@ class LanceIndex:
 
     @property
     def _marker(self) -> Path:
-        """Stands while rows have been deleted or replaced and their words may still lie on the disk."""
+        """The marker file: exists while text of deleted or replaced rows may still be on the disk."""
         return self.folder / f"{self.name}.erase"
 
     def _owes_erasure(self) -> bool:
@@ -189,7 +191,7 @@ class LanceIndex:
             tries -= 1
             if (len(kept) == len(nearest) and versions(self._path) == now.versions) or not tries:
                 break
-            # A writer has moved or deleted rows since the snapshot: look again.
+            # A writer has moved or deleted rows since the snapshot: retry.
         found = [stored[near.row_id] for near in kept]
         return to_hits(found, [near.vector for near in kept], "dense", [near.score for near in kept])
 
@@ -201,14 +203,14 @@ class LanceIndex:
             masks = now.snapshot.masks(where)
             if not any(mask.wanted for mask in masks):
                 return []
-            # What keeps every row need not be asked for, and mostly the access filter does.
+            # A filter that accepts every row can be omitted; the access filter usually does.
             all_of_it = all(mask.wanted == each.living for mask, each in zip(masks, now.snapshot.blocks, strict=True))
             asked = EVERYTHING if all_of_it else where
             row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
             near = now.snapshot.located(row_ids)
             if versions(self._path) == now.versions and len(near) == len(row_ids):
                 return await self._worded(row_ids, scores, near, k)
-            # A writer was quicker: what was true of the view may not be true of what was searched.
+            # A writer was faster: the view may not match the version that was searched.
         row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
         return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
 
@@ -222,8 +224,9 @@ class LanceIndex:
         return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [scores[i] for i in order])
 
     async def _stored(self, texts: Mapping[int, bytes | None]) -> dict[int, StoredPassage]:
-        """What the rows say: made from their texts where these are in memory, else read. What was made is kept for a
-        while, for a row id stands for the same row for good."""
+        """The passages of the rows: built from their texts if these are in memory, else read. They are cached, since a row id
+        always refers to the same row.
+        """
         known = {row_id: stored for row_id in texts if (stored := self._read_before.get(row_id)) is not None}
         late = {row_id: text for row_id, text in texts.items() if row_id not in known}
         fresh = {row_id: unpacked(text) for row_id, text in late.items() if text is not None}
@@ -237,19 +240,19 @@ class LanceIndex:
         return known | fresh
 
     async def _fresh(self) -> TableView:
-        """The table as it is now, whoever wrote last."""
+        """The current state of the table, including writes by other processes."""
         if self._view is not None and self._view.versions == versions(self._path):
             return self._view
         loop = asyncio.get_running_loop()
         async with self._loading.setdefault(loop, asyncio.Lock()):
             for attempt in range(20):
-                await asyncio.sleep(0.01 * attempt)  # a writer that is always ahead gets ahead less often
+                await asyncio.sleep(0.01 * attempt)  # back off, so that a busy writer does not win every time
                 now, names = self._view, versions(self._path)
                 if now is not None and now.versions == names:
                     return now
                 old = now.snapshot if now is not None else None
                 loaded = await view(self.table, names, old, self.dim, self.exact_limit, self.text_limit)
-                # Reads follow a writer: what was read is one version only if the version is still the same.
+                # Reads follow writers, so what was read is one version only if the version is still the same.
                 if versions(self._path) == names:
                     known, self._view = self._read_before, loaded
                     living = loaded.snapshot.living(list(known)) if loaded.snapshot is not None else ()
@@ -265,23 +268,24 @@ class LanceIndex:
         if await self.table.count_rows() <= self.exact_limit:
             return
         if any(list(index.columns) == ["vector"] for index in await self.table.list_indices()):
-            return  # optimise folds new rows in
+            return  # optimise indexes the new rows
         await self._written(lambda: self.table.create_index("vector", config=IvfPq(distance_type="cosine")))
 
     async def _part_fragments(self) -> None:
-        """Write one row again. Lance leaves a lone fragment with few deletions as it is, but always joins two small ones,
-        and joining drops what was deleted."""
+        """Rewrite one row. Lance leaves a single fragment with few deletions unchanged, but always merges two small ones,
+        and merging drops deleted rows.
+        """
         some = await self.table.query().limit(1).to_arrow()
         if some.num_rows:
             await self.table.merge_insert("id").when_matched_update_all().execute(some)
 
     async def _tidy(self) -> None:
-        """Join small files, fold new rows into the indices, drop old versions and what killed writers left behind."""
-        await asyncio.sleep(0.005)  # a version has to be older than the millisecond below
+        """Compact small files, index new rows, and remove old versions and the leftovers of killed writers."""
+        await asyncio.sleep(0.005)  # the versions must be older than the millisecond below
         await self.table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
 
     async def _read(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Read; and read again if a writer has tidied away the version, or rebuilt the table, that was being read."""
+        """Read, and retry if a writer has removed the version, or rebuilt the table, during the read."""
         for tries_left in (3, 2, 1, 0):
             try:
                 await self._still_there()
@@ -320,7 +324,7 @@ async def open_index(
     lock_timeout: float = 60.0,
     text_limit: int = TEXT_LIMIT,
 ) -> LanceIndex:
-    """Open the index of a knowledge base; make it first where `create` says so."""
+    """Open the index of a knowledge base; with `create`, create it first if it does not exist."""
     name = table_name(base_id)
     if not tables(folder, name):
         if not create:

@@ -1,7 +1,7 @@
-"""Loading lancedb without the part that talks to remote catalogues: it is never used here, and costs a second each start.
+"""Imports lancedb without its client for remote catalogues, which is never used here and costs a second per start.
 
-lancedb imports its REST client (hundreds of generated models) at the top. Placeholders stand in for it while lancedb is
-loaded and are gone afterwards. Should lancedb ever need the real thing to load, it gets it.
+lancedb imports its REST client (hundreds of generated models) at the top. Placeholder modules replace it during the import
+and are removed afterwards. If lancedb should ever need the real client to load, it gets it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Placeholder(ModuleType):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.__path__ = []  # which makes it a package
+        self.__path__ = []  # makes it a package
 
     def __getattr__(self, name: str) -> type:
         if name.startswith("__"):
@@ -31,7 +31,7 @@ class _Placeholder(ModuleType):
 
 
 class _Finder:
-    """Finds the placeholders, and nothing else."""
+    """A meta path finder for the placeholders only."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -47,7 +47,7 @@ class _Finder:
 
 
 def load_lancedb() -> ModuleType:
-    """lancedb, loaded the quick way unless somebody has loaded it (or its client) already."""
+    """lancedb, imported with placeholders unless it, or its client, is already imported."""
     if "lancedb" in sys.modules or any(name in sys.modules for name in REMOTE):
         return importlib.import_module("lancedb")
     finder = _Finder()

@@ -1,8 +1,7 @@
-"""Exact dense search in memory: the vectors of a table, with the filterable fields and, where there is room, the texts
-beside them. Pure; `lance_read.py` loads.
+"""Exact dense search in memory over a table's vectors, filterable fields and, if they fit, texts. Pure; `read.py` loads them.
 
-A snapshot is a few immutable blocks. A new version of the table shares the blocks of the last one, with dead rows masked
-out, and adds a block for the new rows; so following a writer costs what changed, not what there is.
+A snapshot is a few immutable blocks. The snapshot of a newer version shares the blocks of the last one, with deleted rows
+masked out, and adds a block for the new rows, so an update costs what changed, not the size of the table.
 """
 
 from __future__ import annotations
@@ -16,32 +15,32 @@ import numpy as np
 from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range, matches
 
-SPARSE = 0.25  # below this share of wanted rows, gathering them is cheaper than multiplying them all
-NARROW = 1e-5  # wider than the rounding of a float32 product, so that no tie is missed
-MASKS = 32  # filters remembered with a snapshot; everybody's access filter is among them
+SPARSE = 0.25  # below this share of matching rows, gathering them is cheaper than multiplying all
+NARROW = 1e-5  # wider than the rounding error of a float32 product, so that no tie is missed
+MASKS = 32  # filters cached per snapshot, including the access filters
 
 
 @dataclass(frozen=True, slots=True)
 class FieldColumn:
-    """One field of every row as codes into its distinct values; −1 where a row does not have the field."""
+    """One field of every row as codes into its distinct values; −1 if a row does not have the field."""
 
     codes: np.ndarray
     values: tuple[Scalar, ...]
-    lookup: Mapping[tuple[type, Scalar], int]  # by type too: True, 1 and 1.0 are equal but do not read the same
+    lookup: Mapping[tuple[type, Scalar], int]  # keyed by type too: True, 1 and 1.0 are equal but print differently
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorBlock:
-    """Rows in the order of their row ids. `alive` says which still belong to the table."""
+    """Rows ordered by row id. `alive` says which of them still belong to the table."""
 
     row_ids: np.ndarray
     ids: np.ndarray
     vectors: np.ndarray
-    scale: np.ndarray  # 1 / length of each vector; 0 where the length is 0
+    scale: np.ndarray  # 1 / length of each vector; 0 if the length is 0
     columns: Mapping[str, FieldColumn]
     alive: np.ndarray
-    texts: np.ndarray | None = None  # of each living row as bytes; None where they are too many to be kept
-    text_bytes: int = 0  # of them all, those that died since included
+    texts: np.ndarray | None = None  # of each living row, as bytes; None if they exceed the limit
+    text_bytes: int = 0  # of all texts, including those of rows deleted since
 
     @property
     def living(self) -> int:
@@ -49,7 +48,7 @@ class VectorBlock:
 
 
 class RowMask(NamedTuple):
-    """Which rows of a block are alive and satisfy a filter, and how many that are."""
+    """Which rows of a block are alive and satisfy a filter, and how many."""
 
     kept: np.ndarray
     wanted: int
@@ -63,7 +62,7 @@ class LocatedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A version of a table in memory."""
+    """One version of a table in memory."""
 
     version: int
     blocks: tuple[VectorBlock, ...] = ()
@@ -82,8 +81,9 @@ class Snapshot:
         return sum(each.text_bytes for each in self.blocks)
 
     def masks(self, where: Filter) -> tuple[RowMask, ...]:
-        """The rows of each block that satisfy a filter. Filters come back with every search, so they are remembered;
-        filters that are equal mean the same, whatever the types of their numbers."""
+        """The rows of each block that satisfy a filter. Cached, because the same filters come with every search; filters
+        that are equal have the same meaning, even if their numbers differ in type.
+        """
         known = self._masks.get(where)
         if known is None:
             known = tuple(_mask(each, where) for each in self.blocks)
@@ -96,7 +96,7 @@ class Snapshot:
         return Snapshot(self.version, tuple(replace(each, texts=None, text_bytes=0) for each in self.blocks))
 
     def living(self, row_ids: Sequence[int]) -> list[int]:
-        """Those of these rows that are alive here."""
+        """Those of these rows that are alive in this snapshot."""
         wanted = np.asarray(row_ids, np.uint64)
         kept = np.zeros(len(wanted), bool)
         for block in self.blocks:
@@ -104,7 +104,7 @@ class Snapshot:
         return wanted[kept].tolist()
 
     def located(self, row_ids: Sequence[int]) -> dict[int, LocatedRow]:
-        """What is known here of each of these rows that is alive."""
+        """The known data of those of these rows that are alive."""
         wanted = np.asarray(row_ids, np.uint64)
         found: dict[int, LocatedRow] = {}
         for block in self.blocks:
@@ -136,7 +136,7 @@ def block(
     columns: Mapping[str, FieldColumn],
     texts: np.ndarray | None = None,
 ) -> VectorBlock:
-    """A block of living rows, put in the order of their row ids."""
+    """A block of living rows, sorted by row id."""
     if len(row_ids) > 1 and np.any(row_ids[1:] < row_ids[:-1]):
         order = np.argsort(row_ids)
         row_ids, ids, vectors = row_ids[order], ids[order], vectors[order]
@@ -149,26 +149,26 @@ def block(
 
 
 def advance(old: Snapshot, version: int, living: np.ndarray, fresh: VectorBlock | None) -> Snapshot:
-    """The snapshot of a newer version: `living` are all its row ids in order, `fresh` the rows `old` did not have."""
+    """The snapshot of a newer version: `living` are all its row ids in order, `fresh` the rows that `old` did not have."""
     blocks = [_survivors(each, np.isin(each.row_ids, living, assume_unique=True)) for each in old.blocks]
     blocks = [each for each in blocks if each.living]
     if fresh is not None and len(fresh.row_ids):
         blocks.append(fresh)
-    # Merging neighbours of like size keeps their number logarithmic and copies each row only so many times.
+    # Merging neighbours of similar size keeps the number of blocks logarithmic and bounds how often each row is copied.
     while len(blocks) > 1 and len(blocks[-1].row_ids) * 2 >= len(blocks[-2].row_ids):
         blocks[-2:] = [_merged(blocks[-2], blocks[-1])]
     return Snapshot(version, tuple(blocks))
 
 
 def missing(old: Snapshot, living: np.ndarray) -> np.ndarray:
-    """The living row ids that a snapshot does not hold yet."""
+    """The living row ids that a snapshot does not contain yet."""
     for each in old.blocks:
         living = living[~np.isin(living, each.row_ids, assume_unique=True)]
     return living
 
 
 def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> list[Neighbour]:
-    """The k rows nearest by cosine, best first, ties in the order of passage ids."""
+    """The k rows nearest by cosine, best first; ties break on passage id."""
     pairs = zip(snapshot.blocks, snapshot.masks(where), strict=True)
     found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.wanted and k > 0]
     if len(found) == 1:
@@ -177,7 +177,7 @@ def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> lis
 
 
 def holds(where: Filter, block: VectorBlock) -> np.ndarray:
-    """Which rows of a block satisfy a filter. Each distinct value is put to `filters.matches` itself."""
+    """Which rows of a block satisfy a filter. Each distinct value is evaluated by `filters.matches` itself."""
     size = len(block.row_ids)
     match where:
         case And(parts):
@@ -198,7 +198,7 @@ def holds(where: Filter, block: VectorBlock) -> np.ndarray:
 
 
 def accepts(where: Filter, fields: Mapping[str, Scalar]) -> bool:
-    """`matches`, where values that cannot be compared are simply out of range."""
+    """`matches`, with values that cannot be compared counted as out of range."""
     try:
         return matches(where, fields)
     except TypeError:
@@ -206,7 +206,7 @@ def accepts(where: Filter, fields: Mapping[str, Scalar]) -> bool:
 
 
 def _verdicts(where: Eq | In | Range | Contains, col: FieldColumn) -> np.ndarray:
-    """The filter's verdict on each distinct value, and last, where code −1 points, on the absence of one."""
+    """The filter's result for each distinct value, and at the end, where code −1 points, for a missing one."""
     if isinstance(where, Eq | In):
         verdicts = np.zeros(len(col.values) + 1, bool)
         for value in (where.value,) if isinstance(where, Eq) else where.values:
@@ -232,7 +232,7 @@ def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> li
         scores = np.vecdot(block.vectors[rows], unit) * block.scale[rows]
     else:
         rows = None
-        # Not `@`: BLAS would spread it over threads that, on a busy machine, wait for each other (0.7 → 16 ms at 10k rows).
+        # Not `@`: BLAS would use threads that wait for each other on a busy machine (0.7 → 16 ms at 10k rows).
         scores = np.vecdot(block.vectors, unit)
         scores *= block.scale
         if wanted < len(kept):
@@ -240,7 +240,7 @@ def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> li
     least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < wanted else np.float32(-2)
     close = np.flatnonzero(scores >= least - NARROW)
     rows = close if rows is None else rows[close]
-    # Rounded differently at different places of the matrix, equal vectors would not tie: score the few again, exactly.
+    # Rounding depends on the position in the matrix, so equal vectors might not tie: score the few candidates again, exactly.
     exactly = _cosines(block.vectors, rows, query.astype(np.float64), length).tolist()
     ids: list[str] = block.ids[rows].tolist()
     order = sorted(range(len(rows)), key=lambda i: (-exactly[i], ids[i]))[:k]
@@ -263,7 +263,7 @@ def _cosines(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray, length: f
 
 
 def _survivors(block: VectorBlock, alive: np.ndarray) -> VectorBlock:
-    """The block with fewer rows alive, and without the texts of the dead."""
+    """The block with fewer rows alive, and without the texts of deleted rows."""
     texts = block.texts
     if texts is not None and not alive.all():
         texts = texts.copy()
@@ -272,7 +272,7 @@ def _survivors(block: VectorBlock, alive: np.ndarray) -> VectorBlock:
 
 
 def _merged(left: VectorBlock, right: VectorBlock) -> VectorBlock:
-    """One block of what is alive in two. Rows stay in order because a table only ever adds higher row ids."""
+    """One block of the living rows of two. The order is kept because a table only ever adds higher row ids."""
     keep, more = left.alive, right.alive
     columns = {
         name: _joined(left.columns.get(name), right.columns.get(name), keep, more)
@@ -293,7 +293,7 @@ def _joined(left: FieldColumn | None, right: FieldColumn | None, keep: np.ndarra
     second = np.full(np.count_nonzero(more), -1, np.int32)
     if right:
         codes = [lookup.setdefault(key, len(lookup)) for key in right.lookup]
-        second = np.array([*codes, -1], np.int32)[right.codes[more]]  # the last stands for code −1
+        second = np.array([*codes, -1], np.int32)[right.codes[more]]  # the last entry maps code −1
     return _column(np.concatenate([first, second]), lookup)
 
 

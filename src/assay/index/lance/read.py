@@ -1,4 +1,4 @@
-"""What is asked of a Lance table, as functions of the table; and the view of it that is kept in memory."""
+"""Queries on a Lance table, as functions of the table; and the view of it that is kept in memory."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableView:
-    """A version of a table as far as it is in memory.
+    """One version of a table, as far as it is in memory.
 
-    versions: the names of the table's version files; as long as they are the same, so is the table
-    snapshot: none where the table is too large for one
-    folded: whether every row is in the word index, so that a search need not look for others
+    versions: the names of the table's version files; while they are unchanged, so is the table
+    snapshot: None if the table is too large
+    folded: whether every row is in the full-text index, so that a search can skip the unindexed rows
     """
 
     versions: frozenset[str]
@@ -37,8 +37,9 @@ class TableView:
 
 
 def versions(table: Path) -> frozenset[str]:
-    """The version files of a table. Every change adds one under a name that was never used before, and the newest is never
-    removed; listing them takes a fraction of the time of asking Lance."""
+    """The version files of a table. Every change adds one under a new name, and the newest is never removed. Listing them is
+    much faster than asking Lance.
+    """
     with os.scandir(table / "_versions") as entries:
         return frozenset(entry.name for entry in entries if entry.name.endswith(".manifest"))
 
@@ -46,7 +47,7 @@ def versions(table: Path) -> frozenset[str]:
 async def view(
     table: AsyncTable, names: frozenset[str], old: matrix.Snapshot | None, dim: int, exact_limit: int, text_limit: int
 ) -> TableView:
-    """The table as it is now, at the cost of what changed since `old`."""
+    """The current view of the table, at the cost of what changed since `old`."""
     words = await word_index(table)
     folded = words is not None and words.num_unindexed_rows == 0
     if await table.count_rows() > exact_limit:
@@ -82,14 +83,14 @@ async def _follow(table: AsyncTable, version: int, old: matrix.Snapshot, dim: in
 
 
 def in_row_order(rows: pa.Table, texts: pa.Table) -> np.ndarray:
-    """The texts in the order of the rows: two readings of a table need not come in the same order."""
+    """The texts in the order of the rows: two scans of a table may return different orders."""
     wanted, have = rows["_rowid"].to_numpy(), texts["_rowid"].to_numpy()
     order = np.argsort(have)
     return packed(texts)[order[np.searchsorted(have, wanted, sorter=order)]]
 
 
 async def _all_texts(table: AsyncTable, limit: int) -> pa.Table | None:
-    """The texts of all rows, or none as soon as they turn out to be more than `limit` bytes."""
+    """The texts of all rows, or None as soon as they exceed `limit` bytes."""
     import pyarrow as pa
 
     if limit <= 0:
@@ -108,11 +109,11 @@ async def _all_texts(table: AsyncTable, limit: int) -> pa.Table | None:
 async def best_by_words(
     table: AsyncTable, words: str, k: int, where: Filter, *, folded: bool
 ) -> tuple[list[int], list[float]]:
-    """The row ids and scores of the k best rows and of all that tie with the last of them, in no order."""
+    """The row ids and scores of the k best rows and of all that tie with the last of them, unordered."""
     limit = k + 8
     while True:
         row_ids, scores = await _match(table, words, limit, where, folded)
-        # Lance breaks ties as it pleases: read on until the k-th score has no tie beyond what was read.
+        # Lance breaks ties arbitrarily: read more until the k-th score has no tie beyond what was read.
         if len(scores) < limit or scores.min() < np.sort(scores)[-k] or limit > 64 * k:
             return row_ids.tolist(), scores.tolist()
         limit *= 4
@@ -127,7 +128,7 @@ async def _match(
     if where != EVERYTHING:
         search = search.where(compile(where))
     if folded:
-        search = search.fast_search()  # does not look for rows outside the index, which takes a third of the time
+        search = search.fast_search()  # skips rows outside the index; looking for them takes a third of the time
     batches = await _batches(search.select(["_score", "_rowid"]).with_row_id(), limit)
     row_ids, scores = ([batch[name].to_numpy() for batch in batches] for name in ("_rowid", "_score"))
     if not batches:
@@ -136,8 +137,9 @@ async def _match(
 
 
 async def _batches(search: Any, limit: int) -> list[pa.RecordBatch]:
-    """What a search finds, at most `limit` rows. `to_arrow` would first ask for the table's schema, in search of columns
-    that ours has not got, and take 0.6 ms of 1.7 for it. So the query beneath is asked, where there is one."""
+    """The result of a search, at most `limit` rows. `to_arrow` would first fetch the table's schema, to look for columns that
+    ours does not have, which takes 0.6 of 1.7 ms; so the inner query is used if there is one.
+    """
     inner = getattr(search, "_inner", None)
     if inner is None:
         return (await search.to_arrow()).to_batches()
@@ -145,13 +147,13 @@ async def _batches(search: Any, limit: int) -> list[pa.RecordBatch]:
     async for batch in await inner.execute():
         batches.append(batch)
         limit -= batch.num_rows
-        if limit <= 0:  # to be told that there is no more would be another wait
+        if limit <= 0:  # learning that there is no more would cost another wait
             break
     return batches
 
 
 async def approximate_neighbours(table: AsyncTable, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
-    """Lance's own nearest rows, for tables that are too large for memory."""
+    """Lance's approximate nearest rows, for tables that are too large for memory."""
     search = table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(20).nprobes(40)
     if where != EVERYTHING:
         search = search.where(compile(where))

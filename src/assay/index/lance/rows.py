@@ -1,4 +1,4 @@
-"""How a row lies in a Lance table: the schema, rows → Arrow, Arrow → hits and blocks. Pure."""
+"""The row format of a Lance table: the schema, rows → Arrow, Arrow → hits and blocks. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.index.lance.sql import COLUMNS, exact, folded, has_column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_parse = json.JSONDecoder().raw_decode  # stops where the JSON ends
+_parse = json.JSONDecoder().raw_decode  # stops at the end of the JSON
 
 PAYLOAD = ["body", "about"]
 IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
@@ -30,10 +30,10 @@ def schema(dim: int) -> pa.Schema:
         [
             pa.field("id", pa.string(), nullable=False),
             pa.field("body", pa.string(), nullable=False),  # lead + newline + text
-            # JSON of all the rest that a hit says. Lance reads two columns of a hundred rows three times as fast as
-            # seventeen, and only what is filtered by needs a column of its own.
+            # JSON of the other attributes of a hit. Lance reads two columns of a hundred rows three times as fast as
+            # seventeen, and only filterable fields need their own column.
             pa.field("about", pa.string(), nullable=False),
-            pa.field("extra", pa.string(), nullable=False),  # JSON of the fields that have no column
+            pa.field("extra", pa.string(), nullable=False),  # JSON of the fields without a column
             pa.field("exact", pa.string(), nullable=False),
             pa.field("folded", pa.string(), nullable=False),
             *(pa.field(f"f_{name}", pa.string()) for name in COLUMNS),
@@ -43,7 +43,7 @@ def schema(dim: int) -> pa.Schema:
 
 
 def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
-    """Rows as Arrow. Of rows with the same passage id the last one counts: a merge would insert them all."""
+    """Rows as Arrow. Of rows with the same passage id only the last is kept: a merge would insert all of them."""
     import pyarrow as pa
 
     rows = list({row.passage.id: row for row in rows}.values())
@@ -66,7 +66,7 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
 
 
 def with_label(table: pa.Table, label: str) -> pa.Table:
-    """The same rows under another label, in every place where a row says it."""
+    """The same rows with another label, in every column that contains it."""
     import pyarrow as pa
 
     abouts = [json.loads(about) for about in table["about"].to_pylist()]
@@ -85,7 +85,7 @@ def with_label(table: pa.Table, label: str) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """What a hit says about a row, without its vector."""
+    """A hit's data from its row, without the vector."""
 
     passage: Passage
     title: str
@@ -98,7 +98,7 @@ def to_stored(table: pa.Table) -> list[StoredPassage]:
 
 
 def packed(table: pa.Table) -> np.ndarray:
-    """The payload of each row as one run of bytes: a fraction of what the objects made from it would take."""
+    """The payload of each row as one byte string, which takes a fraction of the memory of the objects."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -117,7 +117,7 @@ def unpacked(payload: bytes) -> StoredPassage:
 def to_hits(
     stored: Sequence[StoredPassage], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
 ) -> list[Hit]:
-    """Hits in the order given, with the channel's scores where there is a channel."""
+    """Hits in the given order, with the channel's scores if there is a channel."""
     return [
         Hit(each.passage, vectors[i], {channel: scores[i]} if channel else {}, i + 1, each.title, each.fields)
         for i, each in enumerate(stored)
@@ -189,7 +189,7 @@ def _dictionary(values: pa.ChunkedArray) -> matrix.FieldColumn:
 
 
 def _laid_over(texts: matrix.FieldColumn, others: matrix.FieldColumn) -> matrix.FieldColumn:
-    """A well-known field of which some rows hold a number: one column of both."""
+    """A well-known field with numbers in some rows: one column of both."""
     values: list[Scalar | None] = [
         others.values[other] if other >= 0 else texts.values[text] if text >= 0 else None
         for text, other in zip(texts.codes, others.codes, strict=True)

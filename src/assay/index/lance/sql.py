@@ -1,9 +1,9 @@
-"""Filter → SQL for Lance, and the encoding of fields that the SQL reads. Pure; `filters.matches` gives the meaning.
+"""Filter → SQL for Lance, and the encoding of the fields that the SQL reads. Pure; `filters.matches` defines the semantics.
 
-The well-known fields are columns of their own. Any other field, and any value that is not text, lives in `exact`, a
-string of `key value` pairs; `folded` holds every field case-folded, because SQL's lower() is not Python's casefold().
-Both are cut apart by Unicode noncharacters, and noncharacters inside keys and values are written as three others, so
-that no key or value can reach across a boundary.
+The well-known fields have their own columns. Any other field, and any value that is not text, is in `exact`, a
+string of `key value` pairs; `folded` has every field case-folded, because SQL's lower() is not Python's casefold().
+Unicode noncharacters delimit both, and noncharacters inside keys and values are escaped by three others, so
+that no key or value can cross a delimiter.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range
 
 COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
-MAX_DEPTH = 16  # Lance's parser gives up between 20 and 40 levels
+MAX_DEPTH = 16  # Lance's parser fails between 20 and 40 levels
 
 _END, _MID = "\ufdd0", "\ufdd1"
 _ESCAPES = {0xFDD0 + i: "\ufdd2" + chr(0xFDE0 + (i >> 4)) + chr(0xFDE0 + (i & 15)) for i in range(32)}
 
 
 def compile(where: Filter) -> str:
-    """SQL that is true of exactly the rows that `filters.matches` accepts; of others it is false or null, which is as good
-    because no NOT stands above a leaf."""
+    """SQL that is true for exactly the rows that `filters.matches` accepts. For others it is false or null, which is equivalent
+    because NOT is only applied to leaves.
+    """
     return _compile(where, wanted=True, depth=0)
 
 
@@ -34,7 +35,7 @@ def exact(fields: Mapping[str, Scalar]) -> str:
 
 
 def folded(fields: Mapping[str, Scalar]) -> str:
-    """Every field as case-folded text, which is what `Contains` looks at."""
+    """Every field as case-folded text, which `Contains` searches."""
     return _pairs({name: str(value).casefold().translate(_ESCAPES) for name, value in fields.items()})
 
 
@@ -43,7 +44,7 @@ def has_column(name: str, value: Scalar) -> bool:
 
 
 def literal(text: str) -> str:
-    """A SQL string. A doubled quote is the only escape there is: Lance takes backslashes as they are."""
+    """A SQL string literal. A doubled quote is the only escape: Lance takes backslashes literally."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -52,7 +53,7 @@ def _compile(where: Filter, *, wanted: bool, depth: int) -> str:
         raise UserError(f"This filter is nested more than {MAX_DEPTH} levels deep; write it flatter.")
     match where:
         case And(parts) | Or(parts):
-            # De Morgan, so that NOT stands only before a leaf: nesting is what the parser can bear least.
+            # De Morgan, so that NOT is only applied to leaves: the parser's nesting limit is low.
             every = isinstance(where, And) == wanted
             compiled = [_compile(part, wanted=wanted, depth=depth + 1) for part in parts]
             return _join("AND" if every else "OR", compiled) if compiled else _truth(every)
@@ -103,7 +104,7 @@ def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
 
 
 def _between_texts(name: str, low: str | None, high: str | None) -> str:
-    # A lone surrogate cannot be stored, so a bound that holds one is moved to the next thing that can.
+    # A lone surrogate cannot be stored, so a bound that contains one is moved to the next storable value.
     low_bound = None if low is None else _cut(low)
     high_bound, below = (None, "<=") if high is None else (_cut(high), "<=" if _storable(high) else "<")
     if name in COLUMNS:
@@ -125,7 +126,7 @@ def _bounded(value: str, present: str, low: str | None, high: str | None, below:
 
 
 def _part(column: str, start: str) -> str:
-    """What stands between `start` and the next boundary; empty where there is no such field."""
+    """The text between `start` and the next delimiter; empty if the field is missing."""
     return f"split_part(split_part({column}, {literal(_END + start)}, 2), {literal(_END)}, 1)"
 
 
@@ -134,7 +135,7 @@ def _has(start: str) -> str:
 
 
 def _join(word: str, parts: Sequence[str]) -> str:
-    """Joined as a balanced tree: a thousand parts in a row would be a thousand levels for the planner."""
+    """Joined as a balanced tree: a chain of a thousand parts would be a thousand levels for the planner."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -166,7 +167,7 @@ def _storable(value: Scalar) -> bool:
     if isinstance(value, str):
         return not any("\ud800" <= char <= "\udfff" for char in value) if not value.isascii() else True
     try:
-        return float(value) == value  # false of NaN, and of integers that a float would round
+        return float(value) == value  # false for NaN, and for integers that a float would round
     except OverflowError:
         return False
 

@@ -1,4 +1,4 @@
-"""Indexes in the memory of this process: for tests and small experiments. They are gone when the process ends."""
+"""Indexes in the memory of this process, for tests and small experiments. They are lost when the process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.index.lease import file_lease, lease_path
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.protocol import NO_INDEX
 
-_INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base, so that all who open a workspace share them
+_INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; shared by all who open the workspace
 
 
 @dataclass(frozen=True, slots=True)

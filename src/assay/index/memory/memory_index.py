@@ -1,4 +1,4 @@
-"""An index in a dictionary: for tests, and the reference for what the other engines must do. Slow and simple."""
+"""An index in a dictionary: for tests, and as the reference for other engines. Slow and simple."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _stemmer() -> Callable[[str], str]:
 
 
 def _bm25(query: set[str], texts: dict[str, list[str]]) -> dict[str, float]:
-    """BM25 of every text that holds a word of the query."""
+    """BM25 of every text that contains a word of the query."""
     mean = sum(map(len, texts.values())) / max(len(texts), 1)
     counts = {id: Counter(found) for id, found in texts.items()}
     rarity = {word: sum(word in count for count in counts.values()) for word in query}
