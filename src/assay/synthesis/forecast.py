@@ -1,6 +1,6 @@
-"""What a synthesis will take, before it starts: questions, searches, requests, tokens, money, time; stage by stage. Pure.
+"""Forecast of a synthesis: questions, searches, requests, tokens, money and time, by stage. Pure.
 
-An estimate. The figures below say what one request of each stage is like; `bench synthesis` sets them beside real runs.
+An estimate from the average figures below; `bench synthesis` compares them with real runs.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from assay.synthesis.relating import pairs
 from assay.synthesis.stages import answers, insights
 from assay.synthesis.writing import rewrite, themes
 
-# Tokens, as they are on average.
-CHARACTERS = 4  # of a token
-TASK = 280  # that say what is to be done, in every request, and the marks around quotations
-HEAD = 900  # of a document's beginning, at most
+# Average tokens.
+CHARACTERS = 4  # per token
+TASK = 280  # instructions and fences in every request
+HEAD = 900  # maximum for the beginning of a document
 ABSTRACT = 150
-PASSAGE = 220  # that is weighed, with its title
-WEIGHED = 70  # of what is said about it: score, quotation, note
-QUOTED = 70  # of a quotation, with its key
-COUPLE = 400  # of a pair of insights with the quotations of both
-SENTENCE = 50  # of an insight, a claim or a reason, as it is written
-ASKED = 30  # of a question
+PASSAGE = 220  # a passage to assess, with its title
+WEIGHED = 70  # the reply about it: score, quotation, note
+QUOTED = 70  # a quotation, with its key
+COUPLE = 400  # a pair of insights with the quotations of both
+SENTENCE = 50  # an insight, a claim or a reason, as written
+ASKED = 30  # a question
 
-# How often things are so: shares.
-INCOMPLETE = 0.7  # of documents that do not show title, authors and year by themselves
-MERGED = 0.1  # of questions that say the same as others
-THIN = 0.15  # of documents that are asked about once more
-KEPT = 0.85  # of the passages weighed, that bear on the question
-APART = 0.95  # documents that speak for each quotation of a question: some give two
-OPEN = 0.25  # of claims that the rules leave open, so that a large model is asked
-REVISED = 0.05  # of claims that are written anew, by a large model
-TWICE = 0.5  # of what was asked for, that is asked for or checked once more
+# Shares.
+INCOMPLETE = 0.7  # documents without title, authors and year from ingestion
+MERGED = 0.1  # questions that are merged as duplicates
+THIN = 0.15  # documents that get follow-up questions
+KEPT = 0.85  # assessed passages that are relevant to the question
+APART = 0.95  # documents per quotation of a question: some contribute two
+OPEN = 0.25  # claims that the rules leave open, so that a large model is asked
+REVISED = 0.05  # claims that a large model rewrites
+TWICE = 0.5  # work that is requested or checked a second time
 
-COMPARATIVE = 4  # questions from all abstracts together
-COMPARED = 20  # abstracts that are shown together
-PAIRED = 0.8  # pairs for each insight
-BATCH = 9  # passages that are weighed in one request; of a small model one
-TOLD, TOLD_BY_SMALL = 25, 4  # things that are told in one request, in a window of common size
-ROUNDS = 5  # requests of a short run of the agent, with its weighing
-SEARCH = 0.25  # seconds of a search over all documents, reranked
-RULED = 0.15  # seconds by rule for each document and each question: reading, pairing, checking
+COMPARATIVE = 4  # comparative questions
+COMPARED = 20  # abstracts per comparative request
+PAIRED = 0.8  # pairs per insight
+BATCH = 9  # passages per assessment request; one for a small model
+TOLD, TOLD_BY_SMALL = 25, 4  # items per narrative request, in a window of common size
+ROUNDS = 5  # requests of a short agent run, including assessment
+SEARCH = 0.25  # seconds per search over all documents, with reranking
+RULED = 0.15  # seconds of rule-based work per document and question: reading, pairing, checking
 
-MOST_CALLS, MOST_SECONDS, MOST_MONEY = 150, 600.0, 0.50  # above any of these a forecast is large
+MOST_CALLS, MOST_SECONDS, MOST_MONEY = 150, 600.0, 0.50  # a forecast above any of these is large
 
 
 @dataclass(frozen=True, slots=True)
 class StageForecast:
-    """What one stage asks of models."""
+    """The model usage of one stage."""
 
     stage: str
     calls: int
@@ -63,7 +63,7 @@ class StageForecast:
 
 @dataclass(frozen=True, slots=True)
 class SynthesisForecast:
-    """What a synthesis is likely to take. Without a model there are no parts, and no calls, tokens or money."""
+    """What a synthesis is likely to take. Without a model there are no parts, calls, tokens or money."""
 
     documents: int
     questions: int
@@ -71,11 +71,11 @@ class SynthesisForecast:
     calls: int
     tokens_in: int
     tokens_out: int
-    money: float | None  # USD; None where nobody knows the price
+    money: float | None  # USD; None if the price is unknown
     seconds: float
     parts: tuple[StageForecast, ...] = ()
-    foreseen: WorkEstimate | None = None  # the same as ranges, put right by what earlier ones took
-    notes: tuple[str, ...] = ()  # the ranges in words, how good forecasts were, what of today's ceilings is in the way
+    foreseen: WorkEstimate | None = None  # the same as ranges, corrected by earlier runs
+    notes: tuple[str, ...] = ()  # ranges as text, accuracy of earlier forecasts, limits it may reach today
 
 
 def forecast(
@@ -87,8 +87,8 @@ def forecast(
     price: Callable[[int, int], float | None],
     speed: Speed,
 ) -> SynthesisForecast:
-    """`lengths` are the characters of each document; `price` says what tokens in and out cost. More of anything that is
-    asked for never makes it less."""
+    """Forecast a synthesis. `lengths` are the characters of each document; `price` gives the price of tokens in and
+    out. The result is monotonic: asking for more never lowers it."""
     documents, questions = len(lengths), _questions(brief, len(lengths))
     parts = tuple(part for part in _parts(brief, lengths, questions, small) if part.calls) if has_model else ()
     tokens_in, tokens_out = sum(part.tokens_in for part in parts), sum(part.tokens_out for part in parts)
@@ -107,13 +107,14 @@ def forecast(
 
 
 def is_large(found: SynthesisForecast) -> bool:
-    """Whether a person should be asked first. What goes by rule costs nothing but time, and can be stopped."""
+    """Whether to ask the user first. Work by rule costs only time and can be interrupted, so it never counts as
+    large."""
     dear = found.money is not None and found.money > MOST_MONEY
     return found.calls > 0 and (found.calls > MOST_CALLS or found.seconds > MOST_SECONDS or dear)
 
 
 def in_words(found: SynthesisForecast) -> str:
-    """The forecast in a line; every figure is rounded, since it is a guess."""
+    """The forecast in one line. Figures are rounded, since they are estimates."""
     asked = f"about {counted(rounded(found.questions), 'question')}"
     looked = counted(rounded(found.searches), "search", "searches")
     model = "" if found.calls else "no model, "
@@ -134,7 +135,7 @@ def charge(money: float | None) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """A stretch of time as somebody would say it."""
+    """A duration in words."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
@@ -145,7 +146,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def rounded(number: int) -> int:
-    """Two figures: more would say that more is known."""
+    """Round to two significant digits: more would suggest false precision."""
     step = 10 ** max(0, len(str(number)) - 2)
     return round(number / step) * step
 
@@ -157,11 +158,11 @@ def _questions(brief: Brief, documents: int) -> int:
 
 
 def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) -> list[StageForecast]:
-    """Every stage, in the order of the pipeline. A small model is shown one thing at a time, and not asked to check."""
+    """Every stage in pipeline order. A small model gets one item per request and does not verify."""
     documents, deep = len(lengths), brief.pipeline is Pipeline.synthesis
     head = sum(min(HEAD, ceil(length / CHARACTERS)) for length in lengths) / max(1, documents)
     evidence = ceil(questions * brief.top * KEPT)
-    told = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights, or quotations
+    told = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights or, in a summary, quotations
     checked, revised = (0, 0) if small else (ceil(told * OPEN / TOGETHER), ceil(told * REVISED))
     return [
         _part("describe", ceil(documents * INCOMPLETE), each=(head, 60)),
@@ -179,16 +180,16 @@ def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) ->
 def _weighing(brief: Brief, questions: int, small: bool) -> tuple[StageForecast, ...]:
     if brief.approach is Approach.agent:
         return (_part("research", questions * ROUNDS, each=(2 * PASSAGE, WEIGHED)),)
-    shown = brief.top * (answers.SCORED if brief.reranker == "llm" else 1)  # for one question
+    shown = brief.top * (answers.SCORED if brief.reranker == "llm" else 1)  # per question
     calls = questions * ceil(shown / (1 if small else BATCH))
     return (_part("weigh", calls, questions * shown, (PASSAGE, WEIGHED)),)
 
 
 def _relating(drawn: int, documents: int, small: bool) -> tuple[StageForecast, ...]:
-    """What only the deep pipeline does. Pairs grow with the documents, not with their square."""
+    """The stages that only the deep pipeline has. Pairs grow linearly with the documents."""
     couples = min(documents * (documents - 1) // 2, documents * pairs.PARTNERS // 2)
     compared = min(ceil(drawn * PAIRED), couples * pairs.OF_DOCUMENTS)
-    own = documents * ceil(drawn / max(1, documents) / insights.TOGETHER)  # a request is about one document
+    own = documents * ceil(drawn / max(1, documents) / insights.TOGETHER)  # a request covers one document
     themed = ceil(documents / themes.MOST) + 1 if documents > themes.ALONE else 0
     parts = max(1, themed)
     return (
@@ -199,7 +200,7 @@ def _relating(drawn: int, documents: int, small: bool) -> tuple[StageForecast, .
 
 
 def _translating(brief: Brief, claims: int, small: bool) -> tuple[StageForecast, ...]:
-    """What a large model has written for another audience it checks as well."""
+    """Translations. A large model also verifies what it has written."""
     wanted = len(set(brief.audiences) - {EXPERT})
     groups = ceil(claims / (rewrite.FEW if small else rewrite.TOGETHER)) * wanted
     retold = _part("translate", groups, claims * wanted, (SENTENCE, SENTENCE))
@@ -210,7 +211,7 @@ def _translating(brief: Brief, claims: int, small: bool) -> tuple[StageForecast,
 
 
 def _part(stage: str, calls: int, items: int = 0, each: tuple[float, float] = (0, 0)) -> StageForecast:
-    """`each` are the tokens in and out of one item; where no items are named, of one request."""
+    """`each` is the tokens in and out per item or, without items, per request."""
     if not calls:
         return StageForecast(stage, 0, 0, 0)
     many = items or calls

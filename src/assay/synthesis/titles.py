@@ -45,7 +45,7 @@ def replace_labels(
     """
     cited = [known[key] for key in claim.cites if key in known]
     own = {each.quote.doc_id for each in cited}
-    there = frozenset(LABEL.findall(" ".join(each.passage.text for each in cited)))  # vitamin D3 is no document
+    there = frozenset(LABEL.findall(" ".join(each.passage.text for each in cited)))  # "vitamin D3" is no document label
     named: dict[str, None] = {}
     wrong: list[str] = []
 

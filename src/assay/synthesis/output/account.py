@@ -1,4 +1,4 @@
-"""The account of a synthesis, computed from its events: what a page, a file and a program are made of. Pure."""
+"""The account of a synthesis, computed from its events: the input of page, file and API. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ OF_WHAT = {
 
 
 def account(run: Run, document: Callable[[str], Document | None]) -> Account:
-    """All that a delivered synthesis has come to. A relation is only printed while both documents say what is quoted."""
+    """The account of a delivered synthesis. A relation is included only while both documents still contain its
+    quotations."""
     document = cache(document)
     answer = run.answer
     assert answer is not None, "a synthesis that is not delivered has no account"
@@ -67,7 +68,7 @@ def is_quoted_on_both_sides(relation: Relation, document: Callable[[str], Docume
 
 
 def notes(run: Run) -> tuple[str, ...]:
-    """What a reader should know of how this came about: that there was no model, or where one could not be asked."""
+    """Notes for the reader on how the account was made: that there was no model, or where one could not be used."""
     brief = state.brief(run)
     said: list[str] = []
     if not run.asked.has_model:

@@ -1,6 +1,6 @@
-"""The relation map as a picture: documents on a circle, relations as curves between them, each with its quotations. Pure.
+"""The relation map as SVG: documents on a circle, relations as curves between them, each with its quotations. Pure.
 
-Type is told by colour and by dashes. The picture needs nothing else, in a page or as a file of its own.
+The type is shown by colour and dashes. The SVG is self-contained, embedded in a page or as a file.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from assay.synthesis.output.footnotes import Footnotes, footnotes, printable
 from assay.synthesis.output.templating import asset, html_environment
 
 MARGIN = 16.0
-ROW = 26.0  # of the legend
-KEY = 13.0  # letters of the legend
-BUNDLE = 150.0  # how far apart all curves between two documents may lie
-BETWEEN = 36.0  # and each from the next
+ROW = 26.0  # height of a legend row
+KEY = 13.0  # font size of the legend
+BUNDLE = 150.0  # maximum spread of all curves between two documents
+BETWEEN = 36.0  # maximum distance between two adjacent curves
 ALONE = "no relation found"
 LEAST_WIDTH = 560.0
 
 
 @dataclass(frozen=True, slots=True)
 class MapEdge:
-    """A relation as a curve; its number is the one that it has in the lists."""
+    """A relation as a curve, with the same number as in the lists."""
 
     number: int
     relation: Relation
@@ -46,7 +46,7 @@ class LegendEntry:
 
 
 def svg(account: Account) -> Markup:
-    """The map of an account as one picture. Every relation is an edge of its own, and every document is there."""
+    """The map of an account as one SVG, with an edge for every relation and a node for every document."""
     notes = footnotes(account)
     circle = place_on_circle(map_labels(account, notes))
     left, top, right, bottom = circle.bounds()
@@ -72,7 +72,8 @@ def svg(account: Account) -> Markup:
 
 
 def map_labels(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
-    """Documents theme by theme, each theme led by its name; by label within. A document is there once, themed or not."""
+    """Documents by theme, each theme preceded by its name, by label within a theme. Every document occurs once, with
+    or without a theme."""
     named: list[MapLabel] = []
     left = dict.fromkeys(account.brief.documents)
     for theme in account.themes if len(account.themes) > 1 else ():
@@ -89,7 +90,7 @@ def _named(doc: str, notes: Footnotes) -> MapLabel:
 
 
 def _arcs(account: Account, circle: Circle) -> list[str]:
-    """The path of an arc for each theme, from its first document to its last."""
+    """An arc path for each theme, from its first document to its last."""
     arcs: list[str] = []
     heads = [place for place, spot in enumerate(circle.spots) if not spot.named.doc_id]
     themed = {doc for theme in account.themes for doc in theme.documents}
@@ -106,7 +107,7 @@ def _arcs(account: Account, circle: Circle) -> list[str]:
 
 
 def _edges(account: Account, circle: Circle) -> list[MapEdge]:
-    """Curves between documents, apart from each other where there are several; contradictions lie on top."""
+    """Curves between documents, spread out if there are several; contradictions are drawn on top."""
     nodes = {spot.named.doc_id: spot.node for spot in circle.spots if spot.named.doc_id}
     order = list(nodes)
     numbered = [(n, each) for n, each in enumerate(account.relations, 1) if _pair(each) <= nodes.keys()]
@@ -126,7 +127,7 @@ def _pair(relation: Relation) -> frozenset[str]:
 
 
 def _curve(start: Point, end: Point, place: int, several: int) -> str:
-    """A curve that bends towards the middle; the `place`-th of several between the same two documents."""
+    """A curve that bends towards the centre; the `place`-th of `several` between the same two documents."""
     (ax, ay), (bx, by) = start, end
     length = hypot(bx - ax, by - ay) or 1.0
     step = min(BETWEEN, BUNDLE / max(1, several - 1))
@@ -137,7 +138,7 @@ def _curve(start: Point, end: Point, place: int, several: int) -> str:
 
 
 def _legend(account: Account, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
-    """What each kind of line means and how many there are, set in rows; and the height of it all."""
+    """The legend: the meaning and number of each kind of line, set in rows; and its height."""
     counted = Counter(each.type for each in account.relations)
     related = {doc for each in account.relations for doc in _pair(each)}
     alone = sum(doc not in related for doc in account.brief.documents)

@@ -1,4 +1,4 @@
-"""Where documents and their names stand on the map: on a circle, theme by theme, so that no name lies on another. Pure."""
+"""Layout of the map: documents on a circle, grouped by theme, with names that do not overlap. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import combinations, count
 from math import ceil, cos, degrees, hypot, pi, radians, sin
 
-FEW = 14  # places up to which names stand upright, in lines; above that they are turned outwards
-LARGE, SMALL = 14.0, 12.0  # letters of upright and of turned names
+FEW = 14  # up to this many nodes, names are upright and wrapped; above, they are rotated outwards
+LARGE, SMALL = 14.0, 12.0  # font sizes of upright and of rotated names
 LEADING = 17.0
-WIDE, LONG = 185.0, 250.0  # the room of a line of an upright name, and of a turned one
+WIDE, LONG = 185.0, 250.0  # line widths of an upright and of a rotated name
 LINES = 3
-NODE, DOT = 17.0, 6.5  # how large a node is among few and among many
-APART = 17.0  # from one turned name to the next
-GAP = 8.0  # from a node to its name
+NODE, DOT = 17.0, 6.5  # node radius among few and among many
+APART = 17.0  # distance between two rotated names
+GAP = 8.0  # distance from a node to its name
 NARROW = frozenset("ijlftrI.,:;'’|!()[] -·")
 BROAD = frozenset("mwMW@%&…—")
 TOP = -pi / 2
@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class MapLabel:
-    """What is to have a place: a document's label and title; or, without a document, the name of a theme."""
+    """An entry to place: a document's label and title or, without a document, the name of a theme."""
 
     doc_id: str
     label: str
@@ -34,7 +34,7 @@ class MapLabel:
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """A place on the circle: the node, and its name in lines that begin at `at`, turned by `turn` degrees."""
+    """A node on the circle, and its name in lines that begin at `at`, rotated by `turn` degrees."""
 
     named: MapLabel
     angle: float
@@ -47,11 +47,11 @@ class MapNode:
 
     @property
     def label_in_line(self) -> bool:
-        """Whether the one line of the name begins with the label."""
+        """Whether the single line of the name begins with the label."""
         return bool(self.named.label) and self.lines[0].startswith(f"{self.named.label} ")
 
     def corners(self) -> tuple[Point, ...]:
-        """The corners of the name's box as it lies on the map."""
+        """The corners of the bounding box of the name."""
         wide = max(width(line, self.size) for line in self.lines)
         left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[self.anchor]
         top, bottom = -self.size * 0.85, (len(self.lines) - 1) * LEADING + self.size * 0.3
@@ -62,7 +62,7 @@ class MapNode:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """All places, the circle's radius, and how large its nodes are."""
+    """All nodes, the radius of the circle, and the size of its nodes."""
 
     spots: tuple[MapNode, ...]
     radius: float
@@ -81,7 +81,7 @@ class Circle:
 
 
 def place_on_circle(places: Sequence[MapLabel]) -> Circle:
-    """The places in the order given, clockwise from the top. No name lies on another, however many there are."""
+    """Place the labels in the given order, clockwise from the top. Names do not overlap, however many there are."""
     if len(places) > FEW:
         return _turned(places)
     return next(
@@ -92,13 +92,13 @@ def place_on_circle(places: Sequence[MapLabel]) -> Circle:
 
 
 def overlapping(spots: Sequence[MapNode]) -> list[tuple[MapNode, MapNode]]:
-    """Pairs of names that lie on each other."""
+    """Pairs of names that overlap."""
     boxes = [(spot, spot.corners()) for spot in spots]
     return [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if overlap(first, second)]
 
 
 def overlap(first: Sequence[Point], second: Sequence[Point]) -> bool:
-    """Whether two rectangles, each turned as it may be, share any ground: no side of either parts them."""
+    """Whether two rectangles, possibly rotated, overlap: no side of either separates them."""
     for box in (first, second):
         for (ax, ay), (bx, by) in ((box[0], box[1]), (box[1], box[2])):
             length = hypot(bx - ax, by - ay) or 1.0
@@ -110,7 +110,7 @@ def overlap(first: Sequence[Point], second: Sequence[Point]) -> bool:
 
 
 def width(words: str, size: float) -> float:
-    """About how wide words are, rather too wide than too narrow: which font will be used is not known."""
+    """Approximate width of words. Rather too wide than too narrow, since the font is not known."""
     return size * sum(_advance(sign) for sign in words)
 
 
@@ -127,17 +127,17 @@ def _advance(sign: str) -> float:
 
 
 def cut(words: str, size: float, room: float) -> str:
-    """Words that fit into the room, with an ellipsis where some were cut off."""
+    """Cut words to the width, with an ellipsis if any were cut."""
     if width(words, size) <= room:
         return words
     while words and width(words + "…", size) > room:
         words = words[:-1]
-    whole = words.rpartition(" ")[0]  # rather a word less than half a word, where the word is not a long one
+    whole = words.rpartition(" ")[0]  # prefer cutting at a word boundary, unless that loses too much
     return (whole if len(whole) > 0.6 * len(words) else words).rstrip(" ,;:.-–—") + "…"
 
 
 def wrap(words: str, size: float, room: float, lines: int) -> tuple[str, ...]:
-    """Words in at most so many lines."""
+    """Wrap words into at most `lines` lines."""
     made: list[str] = []
     rest = words.split()
     while rest and len(made) < lines - 1:
@@ -154,7 +154,7 @@ def _angles(places: int) -> list[float]:
 
 
 def _upright(places: Sequence[MapLabel], radius: float) -> Circle:
-    """Names beside their nodes, above the topmost one and below the lowest."""
+    """Names beside their nodes; above the topmost node and below the lowest."""
     spots: list[MapNode] = []
     for named, angle in zip(places, _angles(len(places)), strict=True):
         x, y = radius * cos(angle), radius * sin(angle)
@@ -173,14 +173,14 @@ def _upright(places: Sequence[MapLabel], radius: float) -> Circle:
 
 
 def _turned(places: Sequence[MapLabel]) -> Circle:
-    """Names turned outwards like spokes; on the left side they are turned round, so that none stands on its head."""
+    """Names rotated outwards like spokes; flipped on the left side, so that none is upside down."""
     radius = max(280.0, ceil(len(places) * APART / (2 * pi)))
     spots: list[MapNode] = []
     for named, angle in zip(places, _angles(len(places)), strict=True):
         begins = radius + DOT + GAP
         left = cos(angle) < -1e-9
         turn = degrees(angle) + (180.0 if left else 0.0)
-        shift = SMALL * 0.35  # letters stand on their line; the spoke goes through their middle
+        shift = SMALL * 0.35  # text is placed by its baseline; the spoke goes through its middle
         sx, sy = -sin(radians(turn)) * shift, cos(radians(turn)) * shift
         at = (begins * cos(angle) + sx, begins * sin(angle) + sy)
         words = cut(f"{named.label} {named.name}".strip(), SMALL, LONG)

@@ -1,4 +1,5 @@
-"""What the page and the Markdown file of an account both say: sentences, rows and figures, without markup. Pure."""
+"""The content shared by the page and the Markdown file of an account: sentences, rows and figures, without markup.
+Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from assay.core.account import (
 from assay.core.types import Block, Claim, Shape
 from assay.synthesis.output.footnotes import Footnotes, printable
 
-MANY = 12  # documents above which a question that one document alone answers has no row in the comparison
+MANY = 12  # above this many documents, a question that only one of them answers gets no row in the comparison
 QUESTION_KINDS = {
     QuestionKind.theme: "broad theme",
     QuestionKind.workings: "inner workings",
@@ -37,7 +38,7 @@ TIES = (
     RelationType.improvement,
     RelationType.complement,
     RelationType.parallel,
-)  # in the order of a legend
+)  # in legend order
 APPROACHES = {
     Approach.search: "one diverse search for each question",
     Approach.agent: "a short run of the agent for each question",
@@ -48,7 +49,7 @@ MADE = "made of the document's own sentences, since it has no abstract"
 NO_RELATIONS = "No relation between documents was found that quotations on both sides bear out."
 NO_OTHERS = "No other relation between documents was found that quotations on both sides bear out."
 NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
-PRINTED = (  # what templates use of this module by name
+PRINTED = (  # names of this module that templates use
     "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability readability_in_short is_prose "
     "has_kept omitted_claims byline"
 ).split()
@@ -56,7 +57,7 @@ PRINTED = (  # what templates use of this module by name
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a document says to a question: an insight, or its best quotation where nothing was drawn from it."""
+    """What a document says about a question: an insight, or its best quotation if there is no insight."""
 
     words: str
     quoted: bool
@@ -65,10 +66,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTable:
-    """Questions × documents, comparative questions first. `left` counts questions that one document alone answers."""
+    """Questions × documents, comparative questions first. `left` counts the omitted questions that only one document
+    answers."""
 
     rows: tuple[tuple[Question, Mapping[str, Cell]], ...]
-    documents: list[str]  # that have a cell in some row
+    documents: list[str]  # with a cell in some row
     left: int = 0
 
     @property
@@ -85,7 +87,7 @@ class ComparisonTable:
 
 @dataclass(frozen=True, slots=True)
 class CoverageTable:
-    """The ledger with its column heads and figures. A summary draws no insights and no relations."""
+    """Coverage by document, with column heads and figures. A summary has no insights and no relations."""
 
     heads: list[str]
     rows: list[tuple[Coverage, list[int]]]
@@ -121,7 +123,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def texts(account: Account) -> tuple[tuple[str, Translation | None], ...]:
-    """Audiences in the order asked for; the expert text has no translation and is always there."""
+    """The audiences in requested order. The expert text has no translation and is always included."""
     made = {each.audience: each for each in account.translations}
     wanted = [each for each in account.brief.audiences if each == EXPERT or each in made]
     rest = [each for each in (EXPERT, *made) if each not in wanted]
@@ -129,19 +131,19 @@ def texts(account: Account) -> tuple[tuple[str, Translation | None], ...]:
 
 
 def narrative_remarks(notes: Footnotes) -> list[str]:
-    """What has to be said beside the claims. Where contradictions have a part of their own they are not said twice."""
+    """Remarks beside the claims. Contradictions are left out if they have a section of their own."""
     account = notes.account
     deep = account.brief.pipeline is Pipeline.synthesis
     return remarks(replace(account.narrative, conflicts=()) if deep else account.narrative, notes.cited)
 
 
 def contradictions(account: Account) -> list[tuple[int, Relation]]:
-    """Contradictions with their places among all relations: a relation has one number wherever it is shown."""
+    """Contradictions with their positions among all relations, so that a relation has the same number everywhere."""
     return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is RelationType.contradiction]
 
 
 def other_relations(account: Account) -> dict[RelationType, list[tuple[int, Relation]]]:
-    """All other relations by type, in the order of the types in a legend."""
+    """All other relations by type, in legend order."""
     numbered = list(enumerate(account.relations, 1))
     kinds = {tie: [(n, each) for n, each in numbered if each.type is tie] for tie in TIES}
     return {tie: own for tie, own in kinds.items() if own and tie is not RelationType.contradiction}
@@ -175,13 +177,13 @@ def coverage(account: Account) -> CoverageTable:
 
 
 def type_counts(account: Account) -> dict[str, int]:
-    """How many relations there are of each type; as diagnosed, else as counted."""
+    """The number of relations of each type: from the diagnostics, otherwise counted."""
     counted = account.diagnostics.types or Counter(str(each.type) for each in account.relations)
     return {str(tie): counted.get(str(tie), 0) for tie in TIES}
 
 
 def method(account: Account) -> list[tuple[str, str]]:
-    """How it was made and what it cost, as terms and what they are."""
+    """How the account was made and what it cost, as terms and descriptions."""
     brief, usage = account.brief, account.usage
     by = Counter(printable(each.by) or "rules" for each in account.relations)
     chosen = (
@@ -240,5 +242,5 @@ def omitted_claims(account: Account, text: Translation) -> list[Claim]:
 
 
 def byline(portrait: Portrait) -> str:
-    """`A. Author, B. Author · 2024`, as far as it is known."""
+    """`A. Author, B. Author · 2024`, as far as known."""
     return " · ".join(filter(None, (", ".join(map(printable, portrait.authors)), printable(portrait.year))))

@@ -1,5 +1,5 @@
-"""What the shape of a synthesis says about the work behind it: how relations are spread over their types, read in plain
-words, and what other rerankers would have chosen. Computed from the events; nothing is decided by it. Pure."""
+"""Diagnostics of a synthesis, computed from its events: the distribution of relation types with an interpretation,
+and what other rerankers would have selected. They affect no decision. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from assay.core.events import RULES
 from assay.core.run import Run
 from assay.synthesis import state
 
-FEW = 3  # relations: the mix of fewer says nothing
-ALIKE = 0.9  # of the relations, that are complementary or parallel: the questions brought out no difference
-TORN = 0.3  # of the relations, that are contradictions
+FEW = 3  # with fewer relations, the distribution means nothing
+ALIKE = 0.9  # share of complementary and parallel relations from which the questions brought out no difference
+TORN = 0.3  # share of contradictions that is reported as high
 
 
 def diagnostics(run: Run) -> Diagnostics:
@@ -27,7 +27,7 @@ def diagnostics(run: Run) -> Diagnostics:
 
 
 def _reading(run: Run, counts: Counter[RelationType]) -> str:
-    """What the distribution of types means, for somebody who may ask again."""
+    """What the distribution of types means, for a user who may ask again."""
     total = counts.total()
     by_rule = all(event.by == RULES for event in state.related_blocks(run).values())
     if state.brief(run).pipeline is Pipeline.summary:
@@ -76,8 +76,8 @@ def _several(count: int, what: str) -> str:
 
 
 def rerankers(run: Run) -> tuple[RerankerComparison, ...]:
-    """The reranker in use, and how far each of those that were compared with it chose the same passages, over the questions
-    for which they were asked; nothing where none was asked."""
+    """The reranker in use, and how far each compared one selected the same passages, over the questions for which
+    they were compared; empty if none was."""
     compared = [event for event in state.chosen_passages(run).values() if event.others]
     in_use, chosen, shared = Counter[str](), Counter[str](), Counter[str]()
     for event in compared:

@@ -1,4 +1,4 @@
-"""Numbers for what an account cites, in the order in which a reader meets it. The page and the Markdown share them. Pure."""
+"""Numbers the citations of an account in reading order. The page and the Markdown file share the numbers. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from assay.core.account import Account, Insight, Portrait, Question, Relation, R
 from assay.core.types import Claim, Evidence, Quote
 from assay.language.clean import clean_text
 
-UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # no file and no XML may hold them
-NEXT = 3  # characters between a sentence and the next one
+UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # invalid in files and in XML
+NEXT = 3  # maximum characters between adjacent sentences
 UNNAMED = "(no title)"
 
-Cited = Mapping[tuple[str, int], Citation]  # by key and by where the words stand, as `answer.render` has it
+Cited = Mapping[tuple[str, int], Citation]  # by evidence key and start offset, as in `answer.render`
 
 
 @dataclass(frozen=True, slots=True)
 class Footnotes:
-    """An account with everything that its words point to at hand: every number resolves to words of a document."""
+    """An account with its citations resolved: every number refers to words of a document."""
 
     account: Account
     labels: Mapping[str, str]
@@ -31,7 +31,7 @@ class Footnotes:
     cited: Cited
 
     def of_claim(self, claim: Claim) -> list[Citation]:
-        """What a claim cites: its own words where it is a quotation, else the words of its evidence."""
+        """The citations of a claim: its own words if it is a quotation, otherwise the words of its evidence."""
         starts = ((key, claim.quote or self.evidence[key].quote) for key in claim.cites if key in self.evidence)
         return self._found((key, quote.start) for key, quote in starts)
 
@@ -49,17 +49,17 @@ class Footnotes:
         return printable(portrait.title) or UNNAMED if portrait else UNNAMED
 
     def where(self, citation: Citation) -> str:
-        """`page 3 · Methods › Sampling`, as far as it is known. The page is the one on which the passage begins."""
+        """`page 3 · Methods › Sampling`, as far as known. The page is the one on which the passage begins."""
         page = f"passage from page {citation.page}" if citation.page else ""
         heading = printable(self.evidence[citation.key].passage.heading) if citation.key in self.evidence else ""
-        below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is said beside it
+        below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is printed beside it
         return " · ".join(part for part in (page, below) if part)
 
     def where_of_side(self, side: RelationSide) -> str:
         return " · ".join(filter(None, map(self.where, self.of_side(side))))
 
     def questions_of(self, relation: Relation) -> list[str]:
-        """The questions that the two insights of a relation answer, each once."""
+        """The questions that the two insights of a relation answer, without duplicates."""
         both = (self.question_of(side.insight) for side in (relation.left, relation.right))
         return list(dict.fromkeys(filter(None, both)))
 
@@ -74,7 +74,7 @@ class Footnotes:
 
 
 def in_order(citations: Iterable[Citation]) -> list[Citation]:
-    """Each citation once, by number."""
+    """The citations by number, without duplicates."""
     return sorted({each.number: each for each in citations}.values(), key=lambda each: each.number)
 
 
@@ -93,7 +93,7 @@ def footnotes(account: Account) -> Footnotes:
 
 
 def abstract(portrait: Portrait) -> str:
-    """What a document says of itself, in one paragraph; an ellipsis where something between its sentences is left out."""
+    """The abstract of a document as one paragraph, with an ellipsis where its sentences are not adjacent."""
     said = ""
     end = 0
     for quote in portrait.abstract:
@@ -103,16 +103,16 @@ def abstract(portrait: Portrait) -> str:
 
 
 def printable(words: str) -> str:
-    """Words on one line, without what cannot be seen or written: what is shown can be trusted to be what stands there."""
+    """Words on one line, without invisible or unencodable characters, so that the displayed text is the actual text."""
     return UNENCODABLE.sub("\ufffd", one_line(clean_text(words)))
 
 
 def _numbered(
     account: Account, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
 ) -> dict[tuple[str, int], Citation]:
-    """The account first, then the spine, relations and insights, and at last what was found and has not been told."""
+    """Number the citations: first the narrative, then the spine, relations and insights, at last unused evidence."""
     found: dict[tuple[str, int], Citation] = {}
-    spans: dict[Quote, Citation] = {}  # the same words at the same place have one number, whichever evidence holds them
+    spans: dict[Quote, Citation] = {}  # equal spans share one number, whichever evidence contains them
     for key, quote in _in_order(account, evidence):
         if key not in evidence:
             continue

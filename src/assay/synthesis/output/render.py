@@ -1,6 +1,6 @@
-"""An account as a page that needs nothing else, and as a Markdown file with the same content. Pure.
+"""Renders an account as a self-contained HTML page, and as a Markdown file with the same content. Pure.
 
-No request leaves the page, and nothing in it runs but its own script. What documents and models say is text in both.
+The page sends no request and runs only its own script. Text of documents and models is escaped in both formats.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from assay.synthesis.output.footnotes import Footnotes, abstract, footnotes, in_
 from assay.synthesis.output.templating import asset, html_environment, markdown_environment
 
 AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
-TABLE_DOCUMENTS = 6  # documents up to which the comparison is a table in Markdown; a wider one cannot be read
-OPEN_QUESTIONS, OPEN_RELATIONS = 12, 30  # up to which the lists on the page are open
+TABLE_DOCUMENTS = 6  # up to this many documents, the comparison is a table in Markdown; a wider one is unreadable
+OPEN_QUESTIONS, OPEN_RELATIONS = 12, 30  # up to this many entries, the lists on the page are expanded
 MAP_LEAD = (
     "Each line is a relation that quotations of both documents bear out. Point at a line, or reach it with the tab key, "
     "to read both; follow it to the list below."
@@ -29,7 +29,7 @@ MAP_LEAD = (
 
 
 def html(account: Account) -> str:
-    """The page. It reads the same without its script."""
+    """The page. It is complete without its script."""
     values = _values(account)
     deep = account.brief.pipeline is Pipeline.synthesis
     template = html_environment().get_template("page.html")
@@ -50,7 +50,7 @@ def markdown(account: Account) -> str:
 
 
 def policy() -> str:
-    """The Content-Security-Policy: the page may show itself, and run its own script and no other."""
+    """The Content-Security-Policy: only the page itself and its own script."""
     digest = b64encode(sha256(asset("page.js").encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
@@ -59,7 +59,7 @@ def policy() -> str:
 
 
 def _values(account: Account) -> dict[str, Any]:
-    """What both templates print."""
+    """The values that both templates use."""
     notes = footnotes(account)
     values = {
         "account": account,
@@ -94,7 +94,7 @@ def _values(account: Account) -> dict[str, Any]:
 
 
 def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str, str]:
-    """The sections that have something in them, in order: id → heading."""
+    """The non-empty sections in order: id → heading."""
     account, found = notes.account, notes.account.diagnostics
     deep = values["is_deep"]
     return {

@@ -1,5 +1,5 @@
-"""The Jinja2 environments of the page, the map and the Markdown file. Every value that a template prints is cleaned of what
-cannot be seen and escaped for its format; only what is `Markup` already, our own files and macros, is printed as it stands."""
+"""The Jinja2 environments of the page, the map and the Markdown file. Every printed value is stripped of invisible
+characters and escaped for its format. Only `Markup` (our own files and macros) is printed unescaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from markupsafe import Markup
 from assay.answer.render import MARKDOWN
 from assay.synthesis.output.footnotes import printable
 
-LINE_START = re.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")  # what would make a list or a heading of a line
+LINE_START = re.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")  # would start a list or a heading
 
 
 @cache
@@ -53,7 +53,7 @@ def _escape_markdown(value: Any) -> Any:
 
 
 def md(words: str) -> str:
-    """Words that format nothing, wherever on a line they stand."""
+    """Escape words so that they format nothing, anywhere on a line."""
     safe = MARKDOWN.sub(r"\\\1", printable(words))
     start = LINE_START.match(safe)
     return f"{safe[: start.end() - 1]}\\{safe[start.end() - 1 :]}" if start else safe

@@ -1,4 +1,5 @@
-"""What a narrative has to tell, cut into parts that fit a request, and held against what was told. Pure."""
+"""The items that a narrative has to cover, split into parts that fit a request, and checked against its claims.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from assay.synthesis import state, titles
 from assay.synthesis.writing import spine_by_rule, themes
 from assay.synthesis.writing.material import Material, is_repeatable
 
-ITEMS = 40  # that one request tells, however large the window
-AN_ITEM = 512  # tokens of window for each; the reply needs some of them too
-QUOTED = 80  # tokens of a quotation beside the insight that it bears out
+ITEMS = 40  # maximum items per request, however large the window
+AN_ITEM = 512  # tokens of context window per item, including its share of the reply
+QUOTED = 80  # tokens of a quotation shown with the insight it supports
 
 
 @dataclass(frozen=True, slots=True)
 class NarrativeItem:
-    """One thing to tell: an insight, or a piece of evidence. `claim` is what stands in for it where nobody tells it."""
+    """An insight or a piece of evidence to cover. `claim` replaces it if no written claim covers it."""
 
     doc_id: str
     keys: tuple[str, ...]
@@ -35,8 +36,8 @@ class NarrativeItem:
 
 
 def items(run: Run, of: Material) -> tuple[NarrativeItem, ...]:
-    """All that is told, in the order of telling. Synthesis: every insight, theme by theme and document by document. Summary:
-    the evidence of every question, each piece once."""
+    """All items in narrative order. Synthesis: every insight, by theme and document. Summary: the evidence of every
+    question, without duplicates."""
     if state.brief(run).pipeline is Pipeline.synthesis:
         spun = state.spine(run)
         split_into_parts = [theme.documents for theme in spun.themes] if spun else [tuple(of.insights)]
@@ -57,13 +58,13 @@ def items(run: Run, of: Material) -> tuple[NarrativeItem, ...]:
 
 
 def split_into_parts(told: Sequence[NarrativeItem], window: int, most: int = 0) -> list[tuple[NarrativeItem, ...]]:
-    """Items that share a request: of one theme, few enough to be told with care, and short enough to fit. All are in one."""
+    """Split items into requests: of one theme, limited in number and length. Every item is in exactly one part."""
     most = most or max(2, min(ITEMS, window // AN_ITEM))
     room = max(200, window // 2 - 400)
     found: list[tuple[NarrativeItem, ...]] = []
     for theme in dict.fromkeys(item.theme for item in told):
         own = [item for item in told if item.theme == theme]
-        even = -(-len(own) // -(-len(own) // most))  # as many in the last part as in the others
+        even = -(-len(own) // -(-len(own) // most))  # parts of equal size
         part: list[NarrativeItem] = []
         for item in own:
             if part and (len(part) >= even or sum(each.cost for each in part) + item.cost > room):
@@ -74,12 +75,12 @@ def split_into_parts(told: Sequence[NarrativeItem], window: int, most: int = 0) 
     return found
 
 
-# --- held against what was told -------------------------------------------------------------------------------------
+# --- coverage -------------------------------------------------------------------------------------------------------
 
 
 def missing_items(run: Run, told: Sequence[NarrativeItem], said: Sequence[Claim]) -> tuple[NarrativeItem, ...]:
-    """What no claim uses. Synthesis: every insight whose evidence nobody cites. Summary: the best piece of every question,
-    and of every document, that nobody cites."""
+    """The items that no claim covers. Synthesis: every insight whose evidence is not cited. Summary: the best
+    piece of each question without a cited piece, and one item of each document that is not cited."""
     cited = {key for claim in said for key in claim.cites}
     if state.brief(run).pipeline is Pipeline.synthesis:
         spans = {claim.quote for claim in said if claim.quote}
@@ -101,8 +102,8 @@ def missing_items(run: Run, told: Sequence[NarrativeItem], said: Sequence[Claim]
 def documents_without_own_claim(
     of: Material, told: Sequence[NarrativeItem], said: Sequence[Claim]
 ) -> tuple[NarrativeItem, ...]:
-    """The first item of each document that no claim speaks of alone: if what it says beside others does not hold, it would
-    not appear at all."""
+    """The first item of each document that has no claim of its own. Without one, the document would disappear if the
+    claims that it shares with others turn out to be unsupported."""
     alone = {docs[0] for claim in said if len(docs := of.of(claim.cites)) == 1}
     found: dict[str, NarrativeItem] = {}
     for item in told:
@@ -112,9 +113,9 @@ def documents_without_own_claim(
 
 
 def insert_item(paragraphs: Sequence[Block], item: NarrativeItem, of: Material) -> tuple[Block, ...]:
-    """The paragraphs with what stands in for an item: after the last claim of its document, or else at the end."""
+    """Insert the claim of an item after the last claim about its document, or at the end."""
     said = (claim for block in paragraphs for claim in block.claims if claim.words == item.claim.words)
-    if any(item.doc_id in of.of(claim.cites) for claim in said):  # what two documents say alike, each of them says
+    if any(item.doc_id in of.of(claim.cites) for claim in said):  # a statement that two documents share counts for both
         return tuple(paragraphs)
     for place in range(len(paragraphs) - 1, -1, -1):
         block = paragraphs[place]
@@ -127,7 +128,8 @@ def insert_item(paragraphs: Sequence[Block], item: NarrativeItem, of: Material) 
 
 
 def replace_labels_in_blocks(blocks: Iterable[Block], of: Material) -> tuple[Block, ...]:
-    """Paragraphs as a person reads them: no headings, titles in the place of labels, and nothing that cites nothing."""
+    """Paragraphs for readers: without headings, with titles in place of labels, and without claims that cite
+    nothing."""
     documents = of.documents
     found: list[Block] = []
     for block in blocks:
@@ -140,12 +142,12 @@ def replace_labels_in_blocks(blocks: Iterable[Block], of: Material) -> tuple[Blo
     return tuple(found)
 
 
-# --- both sides -----------------------------------------------------------------------------------------------------
+# --- conflicts ------------------------------------------------------------------------------------------------------
 
 
 def conflicts(of: Material) -> tuple[tuple[Conflict, tuple[NarrativeItem, NarrativeItem]], ...]:
-    """Every contradiction between documents, with both sides as they can be told by quotation."""
-    found: dict[frozenset[str], tuple[Conflict, tuple[NarrativeItem, NarrativeItem]]] = {}  # by the words on both sides
+    """Every contradiction between documents, with both sides as quotations."""
+    found: dict[frozenset[str], tuple[Conflict, tuple[NarrativeItem, NarrativeItem]]] = {}  # by both quotations
     for each in of.relations:
         ends = (each.left, each.right)
         if each.type is not RelationType.contradiction or not all(end.key in of.known for end in ends):

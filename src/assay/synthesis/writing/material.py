@@ -1,5 +1,5 @@
-"""What spine and narrative are made of, computed once for a stage: what each document says, by whom it is called what. Pure
-but for the documents, which are looked up to see that the evidence still stands."""
+"""The input of spine and narrative, computed once per stage: insights by document, names, relations, evidence. Pure
+except for document lookups, which check that the evidence is still valid."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from assay.synthesis import state, titles
 @dataclass(frozen=True, slots=True)
 class Material:
     labels: Mapping[str, str]  # document → D1, D2, …
-    called: Mapping[str, str]  # document → its title in short
-    insights: Mapping[str, tuple[Insight, ...]]  # by document, the most telling first
+    called: Mapping[str, str]  # document → its short title
+    insights: Mapping[str, tuple[Insight, ...]]  # by document, the best first
     relations: tuple[Relation, ...]
-    evidence: tuple[Evidence, ...]  # that still stands
+    evidence: tuple[Evidence, ...]  # still valid
     known: Mapping[str, Evidence]  # the same, by key
     sources: Sources
 
@@ -37,16 +37,17 @@ class Material:
         return {label: doc for doc, label in self.labels.items()}
 
     def said(self, doc: str) -> str:
-        """All that the insights say of a document."""
+        """All insights of a document as one text."""
         return "\n".join(insight.claim.words for insight in self.insights.get(doc, ()))
 
     def of(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """The documents that these keys are of."""
+        """The documents that these evidence keys belong to."""
         return tuple(dict.fromkeys(self.known[key].quote.doc_id for key in keys if key in self.known))
 
 
 def gather_material(run: Run, context: RunContext) -> Material:
-    """The insights are those whose evidence stands. First what a document says to the questions that it gave rise to."""
+    """The material of a run, with the insights whose evidence is still valid. Insights on a document's own questions
+    rank first."""
     evidence = unchanged_evidence(run.evidence, cache(context.document))
     known = {each.key: each for each in evidence}
     sources = context.sources(run)
@@ -74,12 +75,12 @@ def gather_material(run: Run, context: RunContext) -> Material:
 
 
 def is_repeatable(claim: Claim) -> bool:
-    """Whether words may be repeated: those that a document addresses to a model are not about anything."""
+    """Whether the words may be repeated: not if they are addressed to a model."""
     return not is_suspicious(claim.words)
 
 
 def render_relations(of: Material, docs: Sequence[str], mark: str, room: int) -> str:
-    """How these documents stand to each other, a line for each relation that fits; nothing if there is none."""
+    """The relations of these documents, one line for each that fits; empty if there are none."""
     lines: list[str] = []
     left = room - 30
     for each in of.relations:
@@ -96,12 +97,12 @@ def render_relations(of: Material, docs: Sequence[str], mark: str, room: int) ->
 
 
 def with_related(of: Material, docs: Sequence[str]) -> set[str]:
-    """These documents, and those that a request about them may speak of because they are related."""
+    """These documents and the related ones that a request about them may mention."""
     ends = [(each.left.doc_id, each.right.doc_id) for each in of.relations]
     return {*docs, *(doc for pair in ends if set(pair) & set(docs) for doc in pair)}
 
 
 def window(run: Run) -> int:
-    """The smallest window of those who write, as it was found when the run began."""
+    """The smallest context window of the writing models, as recorded at the start of the run."""
     seats: list[RoleModel] = [seat for seat in run.asked.seats if seat.role == Role.write.value]
     return min((seat.window for seat in seats), default=0) or 8192

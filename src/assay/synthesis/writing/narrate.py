@@ -1,4 +1,5 @@
-"""A part of the narrative by a model: what it is shown, the form of its reply, and the paragraphs read from it. Pure."""
+"""One part of the narrative by a model: the prompt, the schema of the reply, and the paragraphs parsed from it.
+Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from assay.synthesis.writing.material import Material, render_relations
 
 
 def schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The form of a reply: paragraphs of claims, in which nothing can be cited but what was shown."""
+    """JSON schema of the reply: paragraphs of claims that can cite only what was shown."""
     words = {"type": "string", "maxLength": claims.LONGEST}
     claim = {"text": words, "cites": _list({"type": "string", "enum": list(keys)}, drafting.CITES)}
     block = {"claims": _list(_object(claim), drafting.CLAIMS)}
@@ -43,8 +44,8 @@ def _list(items: Mapping[str, Any], most: int) -> dict[str, Any]:
 def build_prompt(
     of: Material, part: Sequence[NarrativeItem], spine: Sequence[Claim], wanted: str, mark: str, room: int
 ) -> dict[str, str]:
-    """The values of the prompt `narrate`, in at most `room` tokens: every item is shown, shorter where there are many; spine
-    and relations have what they need, and never more than a part of it."""
+    """The values of the prompt `narrate`, in at most `room` tokens. Every item is shown, shortened if there are
+    many. Spine and relations get what they need, up to a fixed share."""
     docs = list(dict.fromkeys(item.doc_id for item in part))
     told = fence(mark, "spine", fit_to_tokens(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
     told = told if spine else ""
@@ -66,7 +67,7 @@ def build_prompt(
 
 
 def _shown(item: NarrativeItem, of: Material, mark: str, room: int) -> str:
-    """An item as a writer sees it: the insight, and beside it the words that bear it out, if there is room."""
+    """An item in the prompt: the insight, with the quotation that supports it if there is room."""
     keys = " · ".join(f"key {key}" for key in item.keys)
     label = f"{keys} · {of.labels.get(item.doc_id, '')} · {fit_to_tokens(of.called.get(item.doc_id, ''), 20)}"
     left = room - estimate_tokens(fence(mark, label, "")) - 2
@@ -79,7 +80,7 @@ def _shown(item: NarrativeItem, of: Material, mark: str, room: int) -> str:
 
 
 def _labelled(claim: Claim, of: Material) -> str:
-    """A sentence of the spine as a model reads it: with labels in the place of titles."""
+    """A sentence of the spine for the prompt, with labels in place of titles."""
     words = " ".join(claim.words.split())
     for doc in of.of(claim.cites):
         words = words.replace(f"“{of.called.get(doc, '')}”", of.labels.get(doc, ""))
@@ -87,11 +88,11 @@ def _labelled(claim: Claim, of: Material) -> str:
 
 
 def read(reply: drafting.Writing, part: Sequence[NarrativeItem], question: str, of: Material, by: str) -> Drafted:
-    """The paragraphs of a part: claims that cite what was shown, with titles in the place of labels."""
+    """The paragraphs of a part: claims that cite what was shown, with titles in place of labels."""
     keys = {key for item in part for key in item.keys}
     evidence = [each for each in of.evidence if each.key in keys]
     sources = Sources({doc: f"{of.labels.get(doc, '')} {name}" for doc, name in of.called.items()}, of.sources.dates)
-    bare = [  # without headings; a paragraph that is too long is two
+    bare = [  # without headings; long paragraphs are split
         drafting.Part(claims=list(claims))
         for each in reply.blocks
         for claims in state.batches(each.claims, drafting.CLAIMS)

@@ -1,5 +1,5 @@
-"""How hard a text is to read, by the formulas of Flesch and Kincaid, so that a translation can be held against the expert
-text. For English: of another language the words and sentences are right and the two scores mean little. Pure."""
+"""Readability by the formulas of Flesch and Kincaid, to compare a translation with the expert text. The scores are
+made for English; for other languages only the counts of words and sentences are meaningful. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case
 
 WORD = re.compile(r"[^\W_]+(?:['’.\-–][^\W_]+)*")
-PART = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d")  # what of a word is spoken by itself; of a number each figure
+PART = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d")  # separately pronounced parts of a word; each digit of a number
 VOWELS = re.compile(r"[aeiouy]+")
 
-# Written and not spoken: the e at the end of a word, of most forms in -es and -ed, and before an ending.
+# Silent letters: the e at the end of a word, of most forms in -es and -ed, and before a suffix.
 SILENT = re.compile(
     r"(?<=[^aeiouy])e$(?<![^aeiouyrl]le)|(?<=q)ues?$|(?<=[^aeiouysxzcg])es$(?<!ches)(?<!shes)(?<![^aeiouyrl]les)"
     r"|(?<=[^aeiouytd])ed$(?<![^aeiouyrl]led)|(?<=[^aeiouyl])e(?=(?:ly|ful|fully|less|ness|ments?)$)|(?<=ic)a(?=lly$)"
     r"|(?<=^som)e(?=[^aeiouy])|(?<=^ever)y(?=[^aeiouy])|(?<=^(?:ther|wher))e(?=[fb])"
 )
-# Written together and spoken apart.
+# Adjacent vowels that are pronounced separately.
 APART = re.compile(
     r"(?<![ctsgl])ia(?!ge)|(?:pl|rel|all|^l|^g)ia|[ct]iat|iu|(?<![ctsgxlnh])io(?!u?r)|ior(?=i)|iet|(?<![ct])ien(?!d)|scien"
     r"|(?<![qg])ua|(?<!q)uo|flui|(?<![pgc])eo|^geo|nucle(?=[iu])|(?<!s)crea(?!tu|m|k|s)|idea|area|linea|reali[tsz]|^reac(?!h)"
@@ -28,8 +28,8 @@ APART = re.compile(
 
 
 def readability(words: str) -> Readability:
-    """Words, words a sentence, reading ease (100 easy, 0 hard) and school grade; nothing but noughts for a text without
-    words."""
+    """Number of words, words per sentence, reading ease (100 easy, 0 hard) and school grade; all zero for a text
+    without words."""
     count = len(WORD.findall(words))
     if not count:
         return Readability(0, 0.0, 0.0, 0.0)
@@ -41,8 +41,8 @@ def readability(words: str) -> Readability:
 
 
 def syllables(word: str) -> int:
-    """How many syllables an English word has, by rule. A figure counts as one, and so does each letter of a word that
-    has no vowels."""
+    """The number of syllables of an English word, by rule. A digit counts as one, and so does each letter of a word
+    without vowels."""
     return max(1, sum(map(_spoken, PART.findall(word))))
 
 

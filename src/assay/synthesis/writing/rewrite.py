@@ -1,6 +1,6 @@
-"""Retelling claims for another reader: what a model is shown, the form of its reply, and what of it holds. Pure.
+"""Rewrites claims for another audience: the prompt, the schema of the reply, and which sentences are supported. Pure.
 
-What a sentence must follow from are the claims it tells, which were verified; where it does not, they stand in their own words.
+A sentence must follow from the verified claims it covers. Otherwise these claims are kept in their own words.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from assay.prompts.fence import fence
 from assay.synthesis import state
 from assay.synthesis import titles as naming
 
-TOGETHER, FEW = 8, 4  # claims that one request retells; of a small model
+TOGETHER, FEW = 8, 4  # claims per request; for a small model
 SHOWN, LITTLE = 1200, 500  # tokens of those claims
-SENTENCES = 3  # for each claim, at most
-DESCRIBED = 300  # characters of a reader's description
+SENTENCES = 3  # maximum sentences per claim
+DESCRIBED = 300  # characters of the description of an audience
 ANALOGY = 300  # characters
 WISHES = {
     PLAIN: "has no background. Keep the order of the argument. Short sentences of one thought each, in the active voice "
@@ -41,14 +41,14 @@ WISHES = {
     EXECUTIVE: "has to decide. Say briefly what matters for a decision. Claims may be merged, and those that make no "
     "difference left out. No analogy.",
 }
-# What leaves a statement open. "May" that is a month has a capital.
+# Words that express uncertainty. "May" with a capital is the month.
 OPEN = re.compile(
     r"\b(?:[Ss]uggest\w*|may|might|could|[Pp]erhaps|[Pp]ossibl[ey]|[Ss]eems?|[Aa]ppears? to|[Ll]ikely|[Hh]ints?)\b"
 )
 COMPARES = re.compile(
     r"\b(?:like|as if|as though|imagine|think of|picture|similar to|much as|just as|resembles?)\b", re.I
 )
-BEGINS = frozenset(map(stem_word, "imagine think picture consider suppose much".split()))  # as analogies do
+BEGINS = frozenset(map(stem_word, "imagine think picture consider suppose much".split()))  # typical for analogies
 
 
 class _StrictReply(BaseModel):
@@ -67,20 +67,20 @@ class TranslationReply(_StrictReply):
     analogy: str = ""
 
 
-# --- what is retold -------------------------------------------------------------------------------------------------
+# --- input ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedNarrative:
-    """The narrative as it passed: its claims by place, and each with what it cites as something to hold a sentence against."""
+    """The verified narrative: its claims by position, each as a source against which sentences are checked."""
 
     blocks: tuple[tuple[int, ...], ...]
     claims: Mapping[int, Claim]
-    documents: Mapping[int, tuple[str, ...]]  # that a claim cites
+    documents: Mapping[int, tuple[str, ...]]  # documents that a claim cites
     pieces: Mapping[int, Evidence]
-    commands: tuple[Evidence, ...]  # evidence that tells a model what to say
-    ordinary: frozenset[str]  # stems that the documents write in small letters: no names, if they open a sentence
-    titles: Mapping[str, tuple[str, ...]]  # what a document is called; the first is how it is told of
+    commands: tuple[Evidence, ...]  # evidence that contains instructions to a model
+    ordinary: frozenset[str]  # stems that the documents write in lower case: not names, even at the start of a sentence
+    titles: Mapping[str, tuple[str, ...]]  # the names of a document; the first is the one to use
     labels: Mapping[str, str]
     conflicts: tuple[Conflict, ...]
 
@@ -90,7 +90,7 @@ class VerifiedNarrative:
 
 
 def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
-    """What is told to the expert. An opinion is labelled as one there, and is not retold."""
+    """The narrative for the expert audience. Opinions are labelled there and are not rewritten."""
     blocks = run.draft.blocks if run.draft else ()
     opinions = compose.opinions(run)
     good = {
@@ -126,8 +126,8 @@ def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
 
 
 def _piece(place: int, claim: Claim, cited: Sequence[Evidence], titles: Mapping[str, tuple[str, ...]]) -> Evidence:
-    """A claim that was verified, with the quotations it rests on, as one source: plain words are not the documents' own, so
-    the claim's count too. The titles of its documents stand above it, as they do everywhere."""
+    """A verified claim with its quotations as one source. The claim's words count too, because plain words may not
+    occur in the documents. The titles of its documents are prefixed, as everywhere."""
     words = claim.words.strip()
     body = "\n\n".join(dict.fromkeys((words, *(each.quote.text for each in cited))))
     names = [name for each in cited for name in titles[each.quote.doc_id]]
@@ -143,7 +143,7 @@ def _key(place: int) -> str:
 
 
 def groups(told: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, ...]]:
-    """Claims that share a request: of one block, few, and not too long. Always cut the same way."""
+    """Claims that share a request: of one block, limited in number and length. The split is deterministic."""
     most, room = (FEW, LITTLE) if small else (TOGETHER, SHOWN)
     for block in told.blocks:
         group: list[int] = []
@@ -158,11 +158,11 @@ def groups(told: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, ...]]
         yield tuple(group)
 
 
-# --- what the model is shown ----------------------------------------------------------------------------------------
+# --- prompt ---------------------------------------------------------------------------------------------------------
 
 
 def schema(count: int, *, spares: bool) -> dict[str, Any]:
-    """The form of a reply about `count` claims, in which no other can be told."""
+    """JSON schema of a reply about `count` claims; no other claim can be referenced."""
     number = {"type": "integer", "enum": list(range(1, count + 1))}
     numbers = {"type": "array", "items": number, "minItems": 1, "maxItems": count}
     sentence = {
@@ -183,8 +183,8 @@ def schema(count: int, *, spares: bool) -> dict[str, Any]:
 def build_prompt(
     told: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
 ) -> dict[str, str]:
-    """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, each on a line of its own. Who the
-    reader is, a person has written: it is shown between marks, and no more of it than says so."""
+    """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, one per line. The
+    description of the audience is user input, so it is fenced and limited to `DESCRIBED` characters."""
     said = " ".join(clean_text(audience).split())[:DESCRIBED]
     reader = WISHES.get(audience) or "\n" + fence(mark, "who the reader is", said)
     note = f"\n{note}" if note else ""
@@ -199,8 +199,8 @@ def build_prompt(
 
 
 def _labelled(told: VerifiedNarrative, group: Sequence[int]) -> dict[str, str]:
-    """Label → title, of the documents behind these claims. A label that the claims themselves have (a vitamin is called D3) is
-    not used."""
+    """Label → title of the documents behind these claims. Labels that occur in the claims themselves are not used
+    (vitamin D3)."""
     words = " ".join(told.pieces[place].passage.text for place in group)
     docs = dict.fromkeys(doc for place in group for doc in told.documents[place])
     titles = {told.labels[doc]: told.titles[doc][0] for doc in docs if doc in told.labels and told.titles[doc]}
@@ -212,14 +212,14 @@ def _from(told: VerifiedNarrative, place: int, shown: Mapping[str, str]) -> str:
     return f" ({', '.join(own)})" if own else ""
 
 
-# --- what it wrote --------------------------------------------------------------------------------------------------
+# --- reply ----------------------------------------------------------------------------------------------------------
 
-Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the places of those that it tells
+Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the positions of the claims it covers
 
 
 def read(reply: TranslationReply, told: VerifiedNarrative, group: Sequence[int]) -> tuple[Tried, ...]:
-    """The sentences, each citing the claims it tells. One that tells none is gone, and no claim is credited to a sentence that
-    has not a word of it. Where a label stands, the document's title is written."""
+    """The sentences, each citing the claims it covers. A sentence that covers none is dropped, and a claim counts as
+    covered only if the sentence shares a word with it. Labels are replaced by titles."""
     titles = _labelled(told, group)
     found: dict[str, Tried] = {}
     for sentence in reply.sentences[: SENTENCES * len(group)]:
@@ -234,7 +234,7 @@ def read(reply: TranslationReply, told: VerifiedNarrative, group: Sequence[int])
 
 
 def _in_titles(words: str, titles: Mapping[str, str]) -> str:
-    """Titles in the place of labels, all in one go: a title may hold what looks like the label of another document."""
+    """Replace all labels by titles in one pass, since a title may contain what looks like another document's label."""
     plain = re.sub(r"\b[Dd]ocument (?=D[1-9])", "", words)
     return re.sub(
         r"[“\"]?\b(D[1-9]\d*)\b[”\"]?",
@@ -244,7 +244,7 @@ def _in_titles(words: str, titles: Mapping[str, str]) -> str:
 
 
 def _claims_in(words: str, named: Sequence[int], told: VerifiedNarrative) -> tuple[int, ...]:
-    """Of the claims that a sentence is said to tell, those it has a word of that the others do not have."""
+    """Of the claims that a sentence refers to, those with which it shares a word that the others lack."""
     terms = {place: frozenset(content_terms(told.claims[place].words)) for place in named}
     there = frozenset(content_terms(words))
     found: list[int] = []
@@ -256,8 +256,8 @@ def _claims_in(words: str, named: Sequence[int], told: VerifiedNarrative) -> tup
 
 
 def judge_by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
-    """The sentence with its verdict: the same grounding as of any claim, in what was verified; and what a claim leaves open
-    stays open."""
+    """The sentence with its verdict: grounded in the verified claims like any claim, and it must not drop their
+    uncertainty."""
     claim, places = tried
     first = re.match(r"[^\W\d_]+", claim.text)
     opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in told.ordinary
@@ -273,8 +273,9 @@ def judge_by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
 def settle_group(
     ruled: Sequence[Tried], told: VerifiedNarrative, group: Sequence[int], *, spares: bool
 ) -> tuple[TranslatedSentence, ...]:
-    """What is told of a group: the sentences that hold, and the own words of each claim that none of them tells. Who is spared
-    some is spared those that nobody tried to tell. A document that the claims name is named where it is first told of."""
+    """The translation of a group: the supported sentences, and the original words of each claim that they do not
+    cover. With `spares`, claims that no sentence tried to cover are omitted. A document that the claims name must be
+    named where it first occurs."""
     sentences: list[TranslatedSentence] = []
     failed: dict[int, str] = {}
     named: set[str] = set()
@@ -296,20 +297,21 @@ def settle_group(
 
 
 def _titles_in(told: VerifiedNarrative, place: int) -> list[str]:
-    """The titles of its documents that a claim names."""
+    """The titles of its documents that a claim mentions."""
     titles = (title for doc in told.documents[place] for title in told.titles[doc])
     return [title for title in titles if f"“{title}”" in told.claims[place].words]
 
 
 def keep_claim(told: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
-    """The claim as the expert reads it; a quotation is seen to be one."""
+    """The claim as in the expert text; a quotation is marked as one."""
     claim = told.claims[place]
     words = f"“{claim.words.strip()}”" if claim.quote else claim.words
     return TranslatedSentence(words, (place,), claim.cites, kept=True, why=why)
 
 
 def owed_sentences(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
-    """What no reader is spared: a claim of each document, and the other side of a conflict that is told."""
+    """Claims that are never omitted: one of each document, and the other side of a conflict whose first side is
+    included."""
     more: dict[int, str] = {}
     known = {doc for place in heard for doc in told.documents[place]}
     for place, docs in told.documents.items():
@@ -328,7 +330,7 @@ def owed_sentences(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[Tran
 
 
 def analogy(words: str) -> str:
-    """A comparison that carries no fact: a sentence or two, with no name, number or date in it; otherwise nothing."""
+    """An analogy that states no fact: one or two sentences without a name, number or date; otherwise empty."""
     said = " ".join(stating.extract_citations(clean_text(words), ()).words.split())
     if not said or len(said) > ANALOGY or len(split_sentences(said)) > 2 or not COMPARES.search(said):
         return ""
@@ -337,12 +339,12 @@ def analogy(words: str) -> str:
     return "" if is_suspicious(said) else said
 
 
-# --- beside the narrative -------------------------------------------------------------------------------------------
+# --- delivery -------------------------------------------------------------------------------------------------------
 
 
 def align_with_answer(made: Translation, run: Run) -> Translation:
-    """A translation beside the narrative that was delivered: places are those of its claims, where the run counts those of
-    the draft. What tells a claim that was not delivered after all is gone."""
+    """A translation aligned with the delivered narrative: positions are changed from those of the draft to those of
+    the answer. Sentences about claims that were not delivered are dropped."""
     delivered = run.answer.claims if run.answer else ()
     at: dict[int, int] = {}
     for place, claim in sorted(run.checked.items()):

@@ -1,7 +1,7 @@
-"""What a small model may say: what one sentence of its sources says in nearly the same words. Pure.
+"""Restricts small models to sentences that nearly repeat a single sentence of their sources. Pure.
 
-Seen of one: it dates an inspection by the year of a rebuilding, and makes a cause of two facts; the rules that are made for
-larger models let some of that pass.
+Observed: a small model dates an inspection by the year of a reconstruction, or turns two facts into a cause. The
+rules for larger models let some of that pass.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from assay.answer.statements import split_statements
 from assay.core.types import Block, Claim, Evidence
 from assay.language.terms import content_terms
 
-NEARLY = 0.8  # of its words
+NEARLY = 0.8  # share of the words
 
 
 def is_close_to_a_sentence(words: str, cites: Sequence[str], evidence: Sequence[Evidence]) -> bool:
-    """Whether a single sentence of what is cited has nearly all of these words."""
+    """Whether a single sentence of the cited evidence contains nearly all of these words."""
     terms = claim_terms(words)
     sentences = (
         each.passage.text[slice(*span)]
@@ -32,7 +32,8 @@ def is_close_to_a_sentence(words: str, cites: Sequence[str], evidence: Sequence[
 
 
 def keep_close_claims(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, ...]:
-    """The blocks with only such claims; of the others the sentence that was meant is quoted, where there is one."""
+    """The blocks with only such claims. Other claims are replaced by a quotation of the sentence they are based on,
+    if there is one."""
     found = (replace(block, claims=tuple(_said(block.claims, evidence))) for block in blocks)
     return tuple(block for block in found if block.claims)
 

@@ -1,5 +1,5 @@
-"""The spine by rule: a document by its title and its most telling insight, or several by the words that they share. Each beat
-holds against what it cites. Pure."""
+"""The spine by rule: one document by its title and best insight, or several by the words they share. Each beat is
+verified against its citations. Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from assay.language.sentences import split_sentences
 from assay.synthesis.writing import themes
 from assay.synthesis.writing.material import Material
 
-FEW = 5  # documents that have a sentence each
-LEAST = 3  # sentences of a spine
-SHARED = 3  # words that stand for documents which are named together
+FEW = 5  # up to this many documents, each gets its own sentence
+LEAST = 3  # minimum sentences of a spine
+SHARED = 3  # words that represent documents named together
 LISTED = "each of these documents uses these words"
-WORDS = 240  # characters of an insight; of what is longer, its first sentence
+WORDS = 240  # maximum characters of an insight; a longer one is cut to its first sentence
 
 
 def write_by_rule(of: Material, parts: Sequence[Theme]) -> tuple[SpineSentence, ...]:
-    """The spine without a model; every document that has an insight is named. Where there would be but one sentence, or two,
-    some documents have more, so that there is something to tell."""
+    """The spine without a model. Every document with an insight is named. With fewer than three documents, some get
+    several sentences, so that the spine has at least `LEAST`."""
     if len(parts) == 1 and len(parts[0].documents) < LEAST:
         docs = parts[0].documents
         each = -(-LEAST // len(docs))
@@ -37,7 +37,8 @@ def write_by_rule(of: Material, parts: Sequence[Theme]) -> tuple[SpineSentence, 
 
 
 def name_documents(of: Material, docs: Sequence[str], few: int = FEW) -> tuple[SpineSentence, ...]:
-    """Beats that name these documents: one each for few; of more, those together that share a word."""
+    """Beats that name these documents: one each if there are few; otherwise those that share a word are named
+    together."""
     if len(docs) <= few:
         return tuple(single_document(of, doc) for doc in docs)
     found: list[SpineSentence] = []
@@ -49,7 +50,8 @@ def name_documents(of: Material, docs: Sequence[str], few: int = FEW) -> tuple[S
 
 
 def single_document(of: Material, doc: str, place: int = 0) -> SpineSentence:
-    """What one document says, under its title; or, where its title says what nobody can vouch for, its words alone."""
+    """The insight of one document, prefixed with its title; without the title if the prefixed sentence is not
+    supported."""
     insight = of.insights[doc][place]
     words = " ".join(insight.claim.words.split())
     if len(words) > WORDS:
@@ -62,9 +64,9 @@ def single_document(of: Material, doc: str, place: int = 0) -> SpineSentence:
 
 
 def _several_documents(of: Material, docs: Sequence[str]) -> SpineSentence | None:
-    """One line for as many of these documents as use the same words, the rarer elsewhere the better. It states no more than
-    that: each word stands in what is cited of each document."""
-    where: dict[str, dict[str, str]] = {}  # stem → document → the key that has it
+    """One sentence for as many of these documents as share words, preferring words that are rare elsewhere. It
+    states only that: each word occurs in the cited evidence of each document."""
+    where: dict[str, dict[str, str]] = {}  # stem → document → key of the evidence that contains it
     for doc in (doc for doc in docs if of.called.get(doc) and not is_suspicious(of.called[doc])):
         for insight in of.insights[doc]:
             for key in insight.claim.cites:
@@ -87,8 +89,8 @@ def _several_documents(of: Material, docs: Sequence[str]) -> SpineSentence | Non
 
 
 def as_claim(of: Material, beat: SpineSentence) -> Claim:
-    """A beat as the narrative has it. One that only puts a title before a quotation is that quotation: words of a document stay
-    a quotation, and go with it when it is erased."""
+    """A beat as a claim of the narrative. A beat that only prefixes a quotation with a title becomes that quotation,
+    so that a document's words stay a quotation and are erased with the document."""
     for doc in beat.documents[:1]:
         words = beat.claim.text.removeprefix(f"“{of.called.get(doc, '')}”: ")
         for claim in (insight.claim for insight in of.insights.get(doc, ())):
@@ -98,5 +100,5 @@ def as_claim(of: Material, beat: SpineSentence) -> Claim:
 
 
 def without_verdict(claim: Claim) -> Claim:
-    """The claim as a draft has it: what was found of it before is found again when the draft is checked."""
+    """The claim as in a draft: its earlier verdict is removed, since drafts are checked again."""
     return replace(claim, verdict=None, why="")

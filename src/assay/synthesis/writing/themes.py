@@ -1,4 +1,4 @@
-"""Which documents are told together, and what that is called. Groups follow what the documents say. Pure."""
+"""Groups documents into themes by the meaning of their insights, and names the themes. Pure."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from assay.prompts.fence import fence
 if TYPE_CHECKING:
     import numpy as np
 
-ALONE = 12  # documents that need no themes
-MOST = 10  # documents of a theme
-TOGETHER = 12  # themes that one request names
-WORDS = 16  # words of the overall theme
+ALONE = 12  # up to this many documents, there is one theme
+MOST = 10  # maximum documents per theme
+TOGETHER = 12  # themes named in one request
+WORDS = 16  # maximum words of the overall theme
 WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -38,8 +38,8 @@ WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
-    """Rows that belong together, at most ten each and of about the same size: halved, again and again, across the direction
-    in which they differ most, at the widest gap near the middle. The same rows always give the same groups."""
+    """Split rows into groups of similar size, at most ten each: repeatedly halved along the direction of greatest
+    variance, at the widest gap near the middle. Deterministic."""
     import numpy as np
 
     def halved(rows: list[int]) -> list[tuple[int, ...]]:
@@ -47,7 +47,7 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
             return [tuple(sorted(rows))]
         own = vectors[rows].astype(np.float64)
         _, _, axes = np.linalg.svd(own - own.mean(axis=0), full_matrices=False)
-        along = np.round((own - own.mean(axis=0)) @ axes[0], 6)  # what differs by less is no difference
+        along = np.round((own - own.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
         along = along if along[0] <= 0 else -along
         order = sorted(range(len(rows)), key=lambda place: (along[place], rows[place]))
         near = range(-(-3 * len(rows) // 10), 7 * len(rows) // 10 + 1)
@@ -62,21 +62,22 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
 # --- names by rule --------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)  # what a document says is held against each theme
+@lru_cache(maxsize=4096)  # the text of a document is compared with each theme
 def subject_stems(words: str) -> frozenset[str]:
-    """The stems of the words that say what a text is about."""
+    """The stems of the content words of a text."""
     found = (stem_word(fold_case(word)) for word in WORD.findall(words) if word.lower() not in stop_words())
     return frozenset(stem for stem in found if stem not in REPORTING_STEMS and stem not in ASKING_STEMS)
 
 
 def spell_stem(stem: str, texts: Sequence[str]) -> str:
-    """A stem as the texts mostly write it; in small letters wherever one of them does so."""
+    """A stem in its most frequent spelling; in lower case if any text writes it so."""
     forms = Counter(word for words in texts for word in WORD.findall(words) if stem_word(fold_case(word)) == stem)
     return min(forms, key=lambda form: (not form.islower(), -forms[form], form))
 
 
 def shared_words(own: Sequence[str], others: Sequence[str] = (), most: int = 2) -> tuple[str, ...]:
-    """The words that most of these documents use and few of the others do. Each text is all that one document says."""
+    """The words that most of these documents use and few of the others do. Each text is everything one document
+    says."""
     inside = Counter(stem for words in own for stem in subject_stems(words))
     outside = Counter(stem for words in others for stem in subject_stems(words))
     least = min(2, len(own))
@@ -92,7 +93,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def name_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tuple[Theme, ...]:
-    """Themes by the words that set them apart; one theme alone needs no name. No two have the same one."""
+    """Themes named by their distinctive words. A single theme needs no name. Names are unique."""
     if len(parts) == 1:
         return (Theme("", tuple(parts[0])),)
     found: list[Theme] = []
@@ -106,7 +107,8 @@ def name_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tup
 
 
 def overall_theme(words: str, said: Mapping[str, str]) -> str:
-    """The overall theme, if it states nothing that the documents do not say; otherwise the words that most of them use."""
+    """The overall theme, if it states nothing that the documents do not say; otherwise the words that most of them
+    use."""
     tidy = " ".join(clean_text(words).split()).strip("“”\"' ")
     known = "\n".join(said.values())
     terms = frozenset(content_terms(tidy))
@@ -155,10 +157,10 @@ def schema(count: int) -> dict[str, Any]:
 
 
 def build_prompt(themes: Sequence[Theme], first: Mapping[str, str], mark: str, room: int) -> dict[str, str]:
-    """The values of the prompt `themes`, in at most `room` tokens: of each theme what its documents say, a line each."""
+    """The values of the prompt `themes`, in at most `room` tokens: for each theme, one line per document."""
     left = room - 8
     shown: list[str] = []
-    for number, theme in enumerate(themes, 1):  # only words are cut, never the marks around them
+    for number, theme in enumerate(themes, 1):  # only text is cut, never the fence around it
         own = left // (len(themes) - number + 1) - estimate_tokens(fence(mark, f"T{number}", "")) - 2
         each = max(8, own // max(1, len(theme.documents)) - 2)
         lines = [fit_to_tokens(" ".join(first[doc].split()), each) for doc in theme.documents if first.get(doc)]
@@ -168,8 +170,8 @@ def build_prompt(themes: Sequence[Theme], first: Mapping[str, str], mark: str, r
 
 
 def read(reply: ThemeNames, themes: Sequence[Theme], evidence: Mapping[str, Sequence[Evidence]]) -> tuple[Theme, ...]:
-    """The themes with the names they were given, each made of words of its own documents; where it is not, or where two would
-    be called the same, the name by rule stands."""
+    """The themes with the names from the reply. A name must consist of words of its own documents and be unique;
+    otherwise the name by rule is kept."""
     given = {each.theme.strip(): each.name for each in reversed(reply.names)}
     found: list[Theme] = []
     for number, theme in enumerate(themes, 1):
