@@ -1,4 +1,4 @@
-"""Opening a workspace's state: the engine, the version check, and migrations with a backup. Names no particular database."""
+"""Opens a workspace's state: the engine, the version check, and migrations with a backup. Database-independent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.store.migrations import MIGRATIONS, Migration, now
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The state of one workspace. Clock and ids are handed in, so that a run can be repeated exactly."""
+    """The state of one workspace. Clock and id source are injected, so that a run can be repeated exactly."""
 
     engine: Engine
     now: Callable[[], str] = now
@@ -34,7 +34,7 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that takes the write lock at once, so that it cannot fail half-way for want of it."""
+        """A transaction that takes the write lock immediately, so that it cannot fail half-way waiting for it."""
         with plain_errors(), self.engine.connect() as connection:
             connection = connection.execution_options(assay_writes=True)
             with connection.begin():
@@ -46,7 +46,7 @@ class Store:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Database errors in words that say what to do."""
+    """Translate database errors into messages that say what to do."""
     try:
         yield
     except OperationalError as error:
@@ -66,12 +66,12 @@ def plain_errors() -> Iterator[None]:
         raise UserError(DAMAGED.format(words=error.orig)) from error
 
 
-STATE = "state.db"  # the file in a workspace's folder
+STATE = "state.db"  # the file in the workspace folder
 DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay restore`, or start a new workspace."
 
 
 def open_store(path: Path, *, create: bool, migrations: Mapping[int, Migration] = MIGRATIONS) -> Store:
-    """The state in `path`; made when `create` says so, migrated (after a backup) when it is older."""
+    """Open the state in `path`; create it if `create` is set, and migrate it (after a backup) if it is older."""
     if not create and not path.exists():
         raise UserError(f"There is no workspace in {path.parent}. `assay add PATH` makes one.")
     store = Store(engine_for(path))
@@ -88,7 +88,7 @@ def _tables(store: Store) -> list[str]:
 
 
 def _make(store: Store) -> None:
-    """All tables and the version, in one transaction; somebody else may be doing the same at this moment."""
+    """Create all tables and the version in one transaction; another process may be doing the same concurrently."""
     with store.write() as connection:
         if inspect(connection).has_table("facts"):
             return
@@ -98,14 +98,14 @@ def _make(store: Store) -> None:
 
 
 def open_cache(path: Path) -> Engine:
-    """The caches in `path`, made when they are not there: losing them costs time and nothing else."""
+    """Open the caches in `path`, creating them if missing: losing them only costs time."""
     try:
         engine = engine_for(path)
         schema.cache_schema.create_all(engine)
     except DatabaseError as error:
         if isinstance(error, OperationalError):
             raise StoreError(f"The cache {path} cannot be used: {error.orig}.") from error
-        for part in path.parent.glob(f"{path.name}*"):  # not a database any more
+        for part in path.parent.glob(f"{path.name}*"):  # no longer a valid database
             part.unlink()
         engine = engine_for(path)
         schema.cache_schema.create_all(engine)
@@ -132,7 +132,7 @@ def _bring_up_to_date(store: Store, path: Path, migrations: Mapping[int, Migrati
         )
     if version == target:
         return
-    with FileLock(path.with_name(".migration.lock")):  # one of several that open it now does the work
+    with FileLock(path.with_name(".migration.lock")):  # of several processes that open it now, one migrates
         while (version := version_of(store)) < target:
             backup = path.with_name(f"{path.stem}-version-{version}.bak")
             if not backup.exists():
@@ -144,7 +144,7 @@ def _bring_up_to_date(store: Store, path: Path, migrations: Mapping[int, Migrati
 
 
 def copy_state(store: Store, to: Path) -> None:
-    """A whole copy of the state, also while others write."""
+    """Copy the whole state; safe during concurrent writes."""
     partial = to.with_suffix(".part")
     partial.unlink(missing_ok=True)
     with store.read() as connection:
@@ -153,9 +153,9 @@ def copy_state(store: Store, to: Path) -> None:
 
 
 def claim(folder: Path) -> None:
-    """Make the folder, unless something else lives there already."""
+    """Create the folder. Raises `UserError` if it contains other files and is not a workspace."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other people's eyes are not invited
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # not readable by other users
         foreign = [
             item.name for item in folder.iterdir() if item.name != "assay.toml" and not item.name.startswith(".")
         ]

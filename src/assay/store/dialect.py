@@ -1,4 +1,5 @@
-"""All that is special to one database, which is SQLite. Every other module of the store is written against SQLAlchemy."""
+"""Everything specific to the database, which is SQLite. All other modules of the store are written against
+SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -24,20 +25,20 @@ from sqlalchemy import (
 from sqlalchemy.exc import OperationalError
 
 DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
-VARIABLES = 500  # values of one statement: well under the number that the database takes
+VARIABLES = 500  # values per statement: well below the limit of the database
 DriverError = sqlite3.DatabaseError
 
 
 def engine_for(path: Path) -> Engine:
-    """The engine of a database file, with the settings that durability and erasing need."""
-    address = URL.create("sqlite", database=str(path))  # a path may hold any sign, a question mark too
+    """The engine of a database file, with the settings required for durability and erasure."""
+    address = URL.create("sqlite", database=str(path))  # a path may contain any character, even a question mark
     engine = create_engine(
         address, connect_args={"timeout": 60.0, "check_same_thread": False}, pool_size=16, max_overflow=64
     )
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # transactions are begun below, and only there
+        connection.isolation_level = None  # transactions are begun only below
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
@@ -50,7 +51,7 @@ def engine_for(path: Path) -> Engine:
 
 
 class Trouble(Enum):
-    """What keeps the database from working, where somebody can do something about it."""
+    """Database failures that someone can fix."""
 
     full = auto()
     locked = auto()
@@ -67,12 +68,12 @@ def trouble_of(error: OperationalError) -> Trouble | None:
 
 
 def insert_new(table: Table) -> Insert:
-    """An insert that leaves rows alone that are there already."""
+    """An insert that leaves existing rows unchanged."""
     return insert(table).prefix_with("OR IGNORE")
 
 
 def update_where_free(table: Table) -> Update:
-    """An update that leaves rows alone whose new key is taken."""
+    """An update that skips rows whose new key is taken."""
     return update(table).prefix_with("OR IGNORE")
 
 
@@ -81,24 +82,24 @@ def insert_or_replace(table: Table) -> Insert:
 
 
 def json_value(column: ColumnElement[Any], path: str) -> ColumnElement[Any]:
-    """What stands at a path (`$.answer.outcome`) of a JSON text."""
+    """The value at a path (`$.answer.outcome`) of a JSON text."""
     return func.json_extract(column, path)
 
 
 def json_length(column: ColumnElement[Any], path: str = "$") -> ColumnElement[Any]:
-    """How many items a JSON list has; null where there is none."""
+    """The length of a JSON list; null if there is none."""
     return func.json_array_length(column, path)
 
 
 def copy_into(connection: Connection, path: Path) -> None:
-    """A whole copy of the database, also while others write."""
-    connection.exec_driver_sql("COMMIT")  # it cannot run inside a transaction
+    """Copy the whole database; safe during concurrent writes."""
+    connection.exec_driver_sql("COMMIT")  # this cannot run inside a transaction
     connection.exec_driver_sql("VACUUM INTO ?", (str(path),))
     connection.exec_driver_sql("BEGIN")
 
 
 def empty_write_ahead(connection: Connection) -> bool:
-    """Bring the write-ahead file into the database and empty it; not while somebody reads from it."""
+    """Checkpoint and truncate the write-ahead log; not possible while there are readers."""
     connection.exec_driver_sql("COMMIT")
     connection.exec_driver_sql("PRAGMA busy_timeout=500")
     row = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").first()

@@ -1,4 +1,4 @@
-"""Documents as people look through them: a page at a time and counted, however many there are. Reads take a `Scope`."""
+"""Paged and counted document listings for any number of documents. Reads take a `Scope`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from assay.store.documents import LINE, PENDING, READY, UNREADABLE, Entry, entri
 from assay.store.schema import documents, texts
 
 SHOWN = (READY, PENDING, UNREADABLE)
-WORDS = 8  # of what was typed, that a document is looked up by
+WORDS = 8  # maximum number of search words
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """A part of a listing; `next` goes on after it, and is empty at the end."""
+    """One page of a listing; `next` is the cursor of the next page, empty at the end."""
 
     entries: tuple[Entry, ...]
     total: int
@@ -33,7 +33,7 @@ class DocumentPage:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a knowledge base holds."""
+    """The contents of a knowledge base, counted."""
 
     ready: int = 0
     pending: int = 0
@@ -43,7 +43,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A document with everything but its text."""
+    """A document with everything except its text."""
 
     entry: Entry
     abstract: str
@@ -54,7 +54,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """A knowledge base added up: its readable documents, and how many there are in each language."""
+    """Totals of a knowledge base: its readable documents, and how many per language."""
 
     pages: int
     characters: int
@@ -65,9 +65,9 @@ class Sums:
 def page(
     store: Store, scope: Scope, states: Sequence[str] = SHOWN, words: str = "", after: str = "", limit: int = 50
 ) -> DocumentPage:
-    """The newest first; every one of `words` stands in the title, the place or among the authors."""
+    """Documents, newest first; each of `words` must occur in the title, the location or the authors."""
     fits = and_(within(scope), documents.c.state.in_(states), *_matches(words))
-    # Of all documents only ids and times are looked at, which an index has; whole rows only of those that are shown.
+    # For all documents only ids and times are read, from an index; full rows only for those on the page.
     chosen = select(documents.c.id, documents.c.added).where(fits, _below(after))
     chosen = chosen.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)
     with store.read() as connection:
@@ -81,7 +81,7 @@ def page(
 
 
 def _below(after: str) -> ColumnElement[bool]:
-    """What comes after this place in the listing: the newest come first."""
+    """The condition for rows after this cursor, in newest-first order."""
     if not after:
         return documents.c.id != ""
     added, _, last = after.rpartition(".")
@@ -90,7 +90,7 @@ def _below(after: str) -> ColumnElement[bool]:
 
 def _matches(words: str) -> Iterator[ColumnElement[bool]]:
     for word in words.split()[:WORDS]:
-        spelt = {word, word.lower(), word.upper(), word.capitalize()}  # the database folds the letters of ASCII alone
+        spelt = {word, word.lower(), word.upper(), word.capitalize()}  # the database folds case for ASCII only
         places = (documents.c.title, documents.c.uri)
         yield or_(
             *(column.contains(each, autoescape=True) for column in places for each in spelt),
@@ -102,7 +102,7 @@ def _matches(words: str) -> Iterator[ColumnElement[bool]]:
 
 
 def counts(store: Store, scope: Scope) -> dict[str, Counted]:
-    """What each base holds, by its id; those that hold nothing are not named."""
+    """The counts of each base, by id; empty bases are omitted."""
     grouped = (
         select(documents.c.base, documents.c.state, func.count(), func.sum(documents.c.passages))
         .where(within(scope), documents.c.state.in_(SHOWN))
@@ -118,12 +118,12 @@ def counts(store: Store, scope: Scope) -> dict[str, Counted]:
 
 
 def entry(store: Store, document: str, scope: Scope) -> Entry | None:
-    """A document or a file that could not be read, also one that was replaced."""
+    """A document or an unreadable file, including replaced ones."""
     return next(iter(entries_of(store, select(*LINE).where(documents.c.id == document, within(scope)))), None)
 
 
 def head(store: Store, document: str, scope: Scope) -> Head | None:
-    """The same with what is known of it; its words stay where they are, but for the abstract."""
+    """A document's metadata without its text, except the abstract."""
     with store.read() as connection:
         row = connection.execute(select(documents).where(documents.c.id == document, within(scope))).mappings().first()
         if row is None:
@@ -144,7 +144,7 @@ def _stretch(document: str, start: int, end: int) -> Select[Any]:
 
 
 def stretch(store: Store, document: str, scope: Scope, start: int, end: int) -> tuple[str, int] | None:
-    """The text from one offset to another, and how long the whole is; none where nothing can be read."""
+    """The text between two offsets, and the length of the whole text; None if there is no readable text."""
     length = (
         select(func.length(texts.c.text))
         .join(documents, documents.c.id == texts.c.document)
@@ -159,7 +159,7 @@ def stretch(store: Store, document: str, scope: Scope, start: int, end: int) -> 
 
 
 def sums(store: Store, base: Base, scope: Scope) -> Sums:
-    """The readable documents of a base, added up by the database."""
+    """Totals over the readable documents of a base, computed by the database."""
     many = json_length(documents.c.pages)
     paged = case((documents.c.kind.in_(PAGED_FORMATS) | (many > 1), many), else_=0)
     columns = (func.sum(paged), func.sum(documents.c.characters), func.sum(documents.c.passages), func.count())

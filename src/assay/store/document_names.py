@@ -1,4 +1,4 @@
-"""Documents by the names that people give them: a path, a folder, a file name, a title or an id. Pure."""
+"""Find documents by user-given names: a path, a folder, a file name, a title or an id. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.store.documents import Entry
 
 
 def named(name: str, entries: Sequence[Entry]) -> list[Entry]:
-    """Those of these documents that go by this name; one name may fit several, a folder's name fits all below it."""
+    """The documents that match this name; a name may match several, and a folder name matches everything below it."""
     if not name.strip():
         raise UserError("A document's name cannot be empty. `assay sources` lists them.")
     wanted = os.path.realpath(name if not name.startswith("~/") else Path.home() / name[2:])

@@ -1,4 +1,4 @@
-"""Documents: what was read, how that ended, and the one place where their words live. Reads take a `Scope`."""
+"""Documents: what was read, with which result, and the only copy of their text. Reads take a `Scope`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replac
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A document without its text: a line in a listing."""
+    """A document without its text, as in a listing."""
 
     id: str
     base: str
@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """What people call it: its file's name."""
+        """The display name: the file name."""
         return file_name(self.uri)
 
 
@@ -68,13 +68,13 @@ def within(scope: Scope) -> Any:
 
 
 def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
-    """Documents in these states (by default: ready), by place."""
+    """Documents in these states (default: ready), by location."""
     return entries_of(
         store, select(*LINE).where(within(scope), documents.c.state.in_(states or (READY,))).order_by(documents.c.uri)
     )
 
 
-# Spelt once: every search and every event that is watched has titles put to it.
+# Built once: every search and every watched event looks up titles.
 _TITLES = select(documents.c.id, documents.c.title).where(
     documents.c.id.in_(bindparam("wanted", expanding=True)),
     documents.c.state == READY,
@@ -84,7 +84,7 @@ _TITLES = select(documents.c.id, documents.c.title).where(
 
 
 def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
-    """The titles of those of these documents that this person may read now and that can be searched."""
+    """The titles of those of these documents that the user may read now and that are searchable."""
     may = {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}
     found: dict[str, str] = {}
     with store.read() as connection:
@@ -94,7 +94,7 @@ def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
 
 
 def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
-    """What else is known of each document that can be searched, by document."""
+    """Additional metadata of each searchable document, by document."""
     with store.read() as connection:
         rows = connection.execute(
             select(documents.c.id, documents.c.meta).where(within(scope), documents.c.state == READY)
@@ -103,7 +103,7 @@ def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
 
 
 def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
-    """A few at a time: a statement takes only so many values."""
+    """Split into chunks, since a statement takes a limited number of values."""
     for first in range(0, len(values), size):
         yield values[first : first + size]
 
@@ -114,7 +114,7 @@ def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
 
 
 def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
-    """The dates of those of these documents that this person may read now, where they have one."""
+    """The dates of those of these documents that the user may read now and that have one."""
     found: dict[str, str] = {}
     with store.read() as connection:
         for part in _parts(sorted(set(ids))):
@@ -125,7 +125,7 @@ def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     return found
 
 
-# Spelt once: every claim that is checked fetches what it cites.
+# Built once: every claim that is checked fetches its cited documents.
 _ONE = (
     select(documents, texts.c.text)
     .join(texts, texts.c.document == documents.c.id)
@@ -138,7 +138,7 @@ _ONE = (
 
 
 def get(store: Store, document: str, scope: Scope) -> Document | None:
-    """A document with its text, also one that a newer version has replaced: old citations still lead somewhere."""
+    """A document with its text, including replaced versions, so that old citations still resolve."""
     with store.read() as connection:
         row = (
             connection.execute(
@@ -175,7 +175,7 @@ def _document(row: RowMapping) -> Document:
 
 
 def texts_for(store: Store, scope: Scope) -> Callable[[str, int, int], tuple[str, str]]:
-    """How records get their words back: from the documents that this person may read; none from the others."""
+    """How records get document text back: from the documents this user may read; empty for all others."""
     known: dict[str, Document | None] = {}
 
     def words(document: str, start: int, end: int) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def texts_for(store: Store, scope: Scope) -> Callable[[str, int, int], tuple[str
 
 
 def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
-    """Every document that ever stood in these places, the replaced ones too."""
+    """All documents ever stored at these locations, including replaced ones."""
     return [
         entry
         for part in _parts(sorted(uris))
@@ -197,12 +197,12 @@ def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
 
 
 def all_of(store: Store, base: Base) -> list[Entry]:
-    """Every document of a base, whatever its state: for whoever takes them away."""
+    """All documents of a base in any state: for removal."""
     return entries_of(store, select(*LINE).where(documents.c.base == base.id))
 
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
-    """Those contents that some document still stands on."""
+    """Those digests that some document still refers to."""
     with store.read() as connection:
         return {
             found
@@ -211,11 +211,11 @@ def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
         }
 
 
-# Writing, under the base's lock: `intake.py` fills, `forget.py` takes away.
+# Writes, under the base's lock: from ingestion and from removal.
 
 
 def at(store: Store, base: Base, uri: str) -> Entry | None:
-    """The newest document of this place, whatever its state."""
+    """The newest document at this location, except replaced ones; a pending one takes precedence."""
     query = (
         select(*LINE)
         .where(documents.c.base == base.id, documents.c.uri == uri, documents.c.state != REPLACED)
@@ -234,7 +234,7 @@ def pending(store: Store, base: Base) -> list[Entry]:
 
 
 def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
-    """Documents of the base with the same content, ready or about to be: duplicates, or a file that was moved."""
+    """Documents of the base with the same content, ready or pending: duplicates, or a moved file."""
     query = select(*LINE).where(
         documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING))
     )
@@ -242,7 +242,7 @@ def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
 
 
 def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> None:
-    """A document that was read: from here on it will become searchable, whatever happens to this process."""
+    """Store a parsed document. From here on it will become searchable even if this process dies."""
     row = {
         "id": document.id,
         "base": document.base,
@@ -276,7 +276,8 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
 
 
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
-    """A file without text. What was read there before stays: a file that breaks does not take its past with it."""
+    """Record a file without text. The document previously read from it is kept: a broken file does not remove its
+    history."""
     with store.write() as connection:
         label = _label_at(connection, base.id, uri)
         connection.execute(
@@ -303,13 +304,13 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
 
 
 def _label_at(connection: Connection, base: str, uri: str) -> str:
-    """The label of what stands, or stood, in a place: who may read it does not change when its file does."""
+    """The label of the current or previous document at a location: access does not change when the file does."""
     before = select(documents.c.label).where(documents.c.base == base, documents.c.uri == uri)
     return connection.scalar(before.order_by(documents.c.added.desc()).limit(1)) or base
 
 
 def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
-    """The labels of these documents, as of now: for the rows that the index holds of them."""
+    """The current labels of these documents, for their rows in the index."""
     with store.read() as connection:
         return {
             row.id: row.label
@@ -319,13 +320,13 @@ def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
 
 
 def retire(store: Store, base: Base, uri: str) -> None:
-    """What stood in this place is not there any more, though the place is."""
+    """Retire the document at this location: its content is gone although the location still exists."""
     with store.write() as connection:
         _retire(connection, base.id, uri, READY, PENDING)
 
 
 def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
-    """A document that could once be found is kept as replaced, for old citations; one that never could is dropped."""
+    """Keep a document that was searchable as replaced, for old citations; delete one that never was."""
     rows = connection.execute(
         select(documents.c.id, documents.c.recipe).where(
             documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states)
@@ -338,7 +339,7 @@ def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
 
 
 def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str) -> None:
-    """These documents can be found now; whatever stood in their places before is replaced, in the same transaction."""
+    """Mark these documents as searchable, and their predecessors as replaced, in one transaction."""
     with store.write() as connection:
         for document, passages in counts.items():
             uri = connection.scalar(select(documents.c.uri).where(documents.c.id == document))
@@ -365,13 +366,14 @@ def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str)
 
 
 def mark_pending(store: Store, ids: Sequence[str]) -> None:
-    """These have to be split and embedded again; until then they cannot be found."""
+    """Mark documents that must be split and embedded again; until then they cannot be found."""
     with store.write() as connection:
         connection.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
 
 
 def move(store: Store, entry: Entry, uri: str) -> None:
-    """The same document in another place, with its older versions; pending, since its rows still name the old place."""
+    """Move a document and its older versions to another location; pending, since its index rows still name the old
+    one."""
     with store.write() as connection:
         connection.execute(
             update(documents).where(documents.c.base == entry.base, documents.c.uri == entry.uri).values(uri=uri)
@@ -380,13 +382,13 @@ def move(store: Store, entry: Entry, uri: str) -> None:
 
 
 def remove(store: Store, ids: Sequence[str], base: Base) -> None:
-    """Take documents and their words away; the index follows (see `leftover`)."""
+    """Delete documents and their text; the index is cleaned up later (see `leftover`)."""
     with store.write() as connection:
         drop(connection, ids, base.id)
 
 
 def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
-    """Documents with their words; the index follows (see `leftover`)."""
+    """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
     for part in _parts(ids):
         connection.execute(delete(texts).where(texts.c.document.in_(part)))
         connection.execute(delete(documents).where(documents.c.id.in_(part)))
@@ -399,7 +401,7 @@ def _leave(connection: Connection, ids: Sequence[str], base: str) -> None:
 
 
 def leftover(store: Store, base: Base) -> list[str]:
-    """Documents whose rows are still in the index though they can no longer be read."""
+    """Documents that still have rows in the index though they can no longer be read."""
     with store.read() as connection:
         return list(connection.scalars(select(leftovers.c.document).where(leftovers.c.base == base.id)))
 

@@ -1,4 +1,4 @@
-"""Embeddings by content, per owner: the same words are never embedded twice, and never shared between people."""
+"""Embedding cache by content, per owner: the same text is never embedded twice, and never shared between users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.store.schema import vectors
 
 
 def recall(cache: Engine, owner: str, embedder: str, digests: Sequence[str]) -> dict[str, np.ndarray]:
-    """The vectors that are known already, by digest of the text that was embedded."""
+    """The cached vectors, by digest of the embedded text."""
     known: dict[str, np.ndarray] = {}
     with plain_errors(), cache.connect() as connection:
         for first in range(0, len(digests), VARIABLES):
@@ -48,7 +48,7 @@ def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.nd
 
 
 def forget(cache: Engine, owner: str, digests: Sequence[str]) -> None:
-    """The vectors of these texts, whichever embedder made them."""
+    """Delete the vectors of these texts, for all embedders."""
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
         for first in range(0, len(digests), VARIABLES):
             part = digests[first : first + VARIABLES]

@@ -1,5 +1,5 @@
-"""Taking words away for good, in the store: documents with every payload that may hold their words, and what a person did.
-One transaction each: a kill in it has erased nothing, and after it there are marks that say what is left to do."""
+"""Permanent erasure in the store: documents with every payload that may contain their text, and a person's data.
+Each is one transaction: a crash inside it erases nothing, and afterwards marks record the remaining work."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from assay.store.schema import (
 )
 from assay.store.schema import records as recorded
 
-ORIGINAL, UNFINISHED = "erase ", "erasing"  # facts so named: bytes that are still to go, by digest; that something is
-NOBODY = "erased:"  # what stands in the place of a name, before some signs that tell one from another
+ORIGINAL, UNFINISHED = "erase ", "erasing"  # fact names: originals still to be deleted; pending work
+NOBODY = "erased:"  # prefix of a pseudonym that replaces a name, followed by a unique suffix
 AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A copy of the workspace elsewhere, which holds what was there when it was made."""
+    """A copy of the workspace elsewhere, with the contents at the time it was made."""
 
     path: str
     at: str
@@ -59,8 +59,9 @@ class Backup:
 def erase_documents(
     connection: Connection, store: Store, base: Base, entries: Sequence[Entry], why: str, by: str
 ) -> int:
-    """Documents, their words, and in every run that mentions one, all that was said from there on. How many payloads went.
-    The index and the kept originals follow; that they have to is written down here."""
+    """Erase documents, their text, and in every run that mentions one, all payloads from the first mention on.
+    Returns the number of payloads. The index and the stored originals are deleted later; marks for that are written
+    here."""
     ids = [entry.id for entry in entries]
     chosen = records_mentioning(connection, ids)
     for run, places in _answers_naming(connection, base, {entry.uri for entry in entries}).items():
@@ -77,7 +78,8 @@ def erase_documents(
 
 
 def records_mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Of each run that speaks of one of these documents, the records from the first mention on, as far as they knew of it."""
+    """For each run that mentions one of these documents, the records from the first mention on that may depend on
+    it."""
     found: dict[str, list[int]] = {}
     for part in _parts(sorted(ids)):
         rows = connection.execute(select(mentions.c.run, mentions.c.seq).where(mentions.c.document.in_(part)))
@@ -98,7 +100,7 @@ def _after(connection: Connection, run: str, closed: Iterable[int]) -> tuple[int
 
 
 def _answers_naming(connection: Connection, base: Base, uris: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Answers to readers of the base that name one of these files among those that could not be read."""
+    """Answers to readers of the base that list one of these files as unreadable."""
     readers = set(connection.scalars(select(grants.c.name).where(grants.c.label == base.id)))
     people = [Principal(row.name, frozenset(row.groups)) for row in connection.execute(select(members))]
     names = {each.id for each in people if readers & each.names}
@@ -122,7 +124,7 @@ def erase_payloads(
     why: str,
     by: str,
 ) -> int:
-    """Delete what these records of these runs say, and note exactly that in the same transaction; how many there were."""
+    """Delete the payloads of these records and record exactly that in the same transaction. Returns their number."""
     for run, places in chosen.items():
         for part in _parts(places):
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
@@ -134,7 +136,7 @@ def erase_payloads(
 
 
 def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]]) -> None:
-    """What a reviewer remarked may hold the words of what they looked at; and an answer that is gone waits for nobody."""
+    """Delete review comments, which may quote the answer; an erased answer no longer waits for review."""
     for part in _parts(list(chosen)):
         connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
         last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
@@ -145,7 +147,7 @@ def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]])
 
 
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
-    """Files that were sent are told of by their titles: the reports stay, without what they say."""
+    """Upload reports contain document titles: the reports stay, without their content."""
     names = [uri.removeprefix(UPLOAD) for uri in uris if uri.startswith(UPLOAD)]
     for part in _parts(names):
         rows = connection.execute(
@@ -160,8 +162,8 @@ def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -
 
 
 def erase_person(connection: Connection, store: Store, name: str, why: str, by: str) -> int:
-    """Everything that a person asked and was told, their conversations, keys, sessions and jobs. What they spent, and that
-    there were runs, stays under no name. What they own is not touched here."""
+    """Erase a person's questions and answers, conversations, keys, sessions and jobs. Spending and the existence of
+    runs are kept under a pseudonym. What they own is not touched here."""
     own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
     chosen = {
         run: tuple(row.seq for row in each)
@@ -194,7 +196,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
 
 
 def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
-    """Notes of access that was given to somebody, or by them."""
+    """Records of access granted to a person, or by them."""
     said = or_(
         payloads.c.body.contains(f'"name":{dumps(f"user:{name}")}', autoescape=True),
         payloads.c.body.contains(f'"by":{dumps(name)}', autoescape=True),
@@ -207,17 +209,17 @@ def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
     return tuple(sorted(connection.scalars(rows)))
 
 
-# What is still to be done outside the store
+# Work that remains outside the store
 
 
 def is_unfinished(store: Store) -> bool:
-    """Whether something was erased and may still lie in files."""
+    """Whether something was erased but may still be present in files."""
     with store.read() as connection:
         return connection.scalar(select(facts.c.name).where(facts.c.name == UNFINISHED)) is not None
 
 
 def originals_to_delete(store: Store) -> set[str]:
-    """Digests of bytes that may have to go: they do, where no document stands on them."""
+    """Digests of originals marked for deletion; only those that no document refers to are deleted."""
     with store.read() as connection:
         found = connection.scalars(select(facts.c.name).where(facts.c.name.startswith(ORIGINAL)))
         return {name.removeprefix(ORIGINAL) for name in found}
@@ -235,7 +237,7 @@ def mark_finished(store: Store) -> None:
 
 
 def list_backups(store: Store) -> tuple[Backup, ...]:
-    """Copies of the workspace that were made with `assay backup`, the newest first."""
+    """Copies of the workspace made with `assay backup`, newest first."""
     with store.read() as connection:
         return tuple(
             Backup(row.path, row.at) for row in connection.execute(select(backups).order_by(backups.c.at.desc()))

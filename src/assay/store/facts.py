@@ -1,4 +1,4 @@
-"""Single facts about a workspace: what its person has agreed to, and what its endpoints were found to be able to do."""
+"""Single facts about a workspace: consent given by its user, and detected capabilities of its endpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AGREED = "agreed:"
 
 
 def agreed(store: Store, host: str) -> bool:
-    """Whether text may be sent to this machine."""
+    """Whether the user has agreed to send text to this host."""
     with store.read() as connection:
         return connection.scalar(select(facts.c.value).where(facts.c.name == f"{AGREED}{host}")) is not None
 

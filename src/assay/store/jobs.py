@@ -1,4 +1,5 @@
-"""Files that were sent and are being read: a job is a person's, and survives the process. Somebody else's does not exist."""
+"""Ingestion jobs for uploaded files: a job belongs to a user and survives the process. Jobs of other users are
+invisible."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from assay.store.schema import job_files, jobs
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 GOING = (WAITING, RUNNING)
-KEPT = 200  # jobs of a person that have ended and are remembered
+KEPT = 200  # finished jobs that are kept per user
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A file of a job, by its number; `outcome` is empty while it waits. `report` says how it ended."""
+    """A file of a job, by its number; `outcome` is empty while it waits. `report` describes the result."""
 
     n: int
     name: str
@@ -31,7 +32,7 @@ class JobFile:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job at a glance; `done` of its `files` have ended."""
+    """A job summary; `done` of its `files` have finished."""
 
     id: str
     who: str
@@ -48,7 +49,7 @@ class Job:
 
     @property
     def principal(self) -> Principal:
-        """Whose it was when it was sent."""
+        """The owner, as of when the job was created."""
         return Principal(self.who, frozenset(self.groups))
 
     @property
@@ -70,7 +71,7 @@ def _job(row: RowMapping) -> Job:
 
 
 def begin(store: Store, job: str, principal: Principal, base: str, files: Sequence[JobFile]) -> None:
-    """From now on the files are read, whatever happens to this process. What has ended long ago makes room."""
+    """Create a job. From now on its files are processed even if this process dies. Old finished jobs are pruned."""
     now = store.now()
     row = {"id": job, "who": principal.id, "groups": sorted(principal.groups), "base": base, "state": WAITING}
     rows = [
@@ -101,7 +102,7 @@ def get(store: Store, job: str, who: str) -> Job:
 
 
 def listing(store: Store, who: str, limit: int) -> list[Job]:
-    """A person's jobs: those that are not done yet, in the order in which they are done, then the newest."""
+    """A user's jobs: unfinished ones in processing order, then the newest."""
     own = _JOBS.where(jobs.c.who == who)
     going = own.where(jobs.c.state.in_(GOING)).order_by(jobs.c.created, jobs.c.id).limit(limit)
     newest = own.where(jobs.c.state.not_in(GOING)).order_by(jobs.c.created.desc(), jobs.c.id.desc()).limit(limit)
@@ -111,14 +112,14 @@ def listing(store: Store, who: str, limit: int) -> list[Job]:
 
 
 def unfinished(store: Store) -> list[Job]:
-    """Everybody's jobs that wait or were cut off, the oldest first: for whoever does the work."""
+    """All users' jobs that are waiting or were interrupted, oldest first: for the worker."""
     oldest = _JOBS.where(jobs.c.state.in_(GOING)).order_by(jobs.c.created, jobs.c.id)
     with store.read() as connection:
         return [_job(row) for row in connection.execute(oldest).mappings()]
 
 
 def files(store: Store, job: str, limit: int | None = None) -> list[JobFile]:
-    """The files of a job in their order; where only some are wanted, those that failed come first."""
+    """The files of a job in order; with a limit, failed files come first."""
     failed_first = (case((job_files.c.outcome == "failed", 0), else_=1), job_files.c.n)
     query = select(job_files.c.n, job_files.c.name, job_files.c.bytes, job_files.c.outcome, job_files.c.report)
     query = query.where(job_files.c.job == job).order_by(*failed_first).limit(limit)
@@ -128,14 +129,14 @@ def files(store: Store, job: str, limit: int | None = None) -> list[JobFile]:
 
 
 def start(store: Store, job: str) -> bool:
-    """Whether it can be done now: not, where somebody has called it off."""
+    """Mark a job as running. False if it was cancelled."""
     waits = update(jobs).where(jobs.c.id == job, jobs.c.state.in_(GOING)).values(state=RUNNING, updated=store.now())
     with store.write() as connection:
         return connection.execute(waits).rowcount == 1
 
 
 def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[JobFile]) -> None:
-    """How far it is, and the files that have ended since."""
+    """Record the progress, and the files that have finished since."""
     ended = (
         update(job_files)
         .where(job_files.c.job == job, job_files.c.n == bindparam("number"))
@@ -153,7 +154,7 @@ def note(store: Store, job: str, passages: int, seconds: float, reports: Sequenc
 
 
 def end(store: Store, job: str, state: str, error: str = "") -> None:
-    """How it ended; an ending is never changed."""
+    """Record how a job ended; a final state never changes."""
     with store.write() as connection:
         connection.execute(
             update(jobs)
@@ -163,6 +164,6 @@ def end(store: Store, job: str, state: str, error: str = "") -> None:
 
 
 def going(store: Store) -> set[str]:
-    """The jobs that wait or are being done: their files are needed."""
+    """Jobs that are waiting or running: their files are still needed."""
     with store.read() as connection:
         return set(connection.scalars(select(jobs.c.id).where(jobs.c.state.in_(GOING))))

@@ -1,5 +1,5 @@
-"""How a workspace's state gets from one version to the next. Each step is spelt out and not taken from the schema: the step
-after it starts from what the tables are then."""
+"""Migrations of a workspace's state from one version to the next. Each step is spelt out and does not use the
+schema, since the next step starts from the tables as they were then."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ def _add_people_and_jobs(connection: Connection) -> None:
         """CREATE TABLE underway (
             run VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, PRIMARY KEY (run),
             FOREIGN KEY(run) REFERENCES runs (id))""",
-        # A name is one's own from here on: the table is made anew, since a constraint cannot be changed. Documents refer to
-        # its rows, which are back before anybody looks.
+        # Base names are unique per owner from here on. The table is rebuilt, since a constraint cannot be changed.
+        # Documents
+        # refer to its rows, which are restored before the deferred foreign keys are checked.
         dialect.DEFER_FOREIGN_KEYS,
         "CREATE TABLE bases_before AS SELECT * FROM bases",
         "DROP TABLE bases",
@@ -89,7 +90,7 @@ def _add_trust(connection: Connection) -> None:
     for statement in (
         "ALTER TABLE bases ADD COLUMN review BOOLEAN NOT NULL DEFAULT '0'",
         "ALTER TABLE runs ADD COLUMN gated BOOLEAN NOT NULL DEFAULT '0'",
-        "DROP TABLE heads",  # what took its place covers every record
+        "DROP TABLE heads",  # replaced by the chain over all records
         """CREATE TABLE seals (
             n INTEGER NOT NULL, link VARCHAR NOT NULL, at VARCHAR NOT NULL, key VARCHAR NOT NULL, signature VARCHAR NOT NULL,
             PRIMARY KEY (n))""",
@@ -113,7 +114,7 @@ def _add_trust(connection: Connection) -> None:
 
 
 def _number_records(connection: Connection) -> None:
-    """Every record that is there gets its place in the one chain, in the order in which they were written."""
+    """Give every existing record its position in the chain of all records, in the order of writing."""
     rows = connection.exec_driver_sql("SELECT * FROM records ORDER BY rowid").all()
     connection.exec_driver_sql("DROP TABLE records")
     connection.exec_driver_sql(
@@ -132,7 +133,8 @@ def _number_records(connection: Connection) -> None:
 
 
 def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
-    """Payloads that went with their documents before that was noted. From here on, what no note names was tampered with."""
+    """Record payloads that were deleted with their documents before this was recorded. From here on, a missing
+    payload without such a record counts as tampering."""
     gone: dict[str, list[int]] = {}
     for run, seq in connection.exec_driver_sql(
         "SELECT r.run, r.seq FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
@@ -155,5 +157,5 @@ def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
         connection.exec_driver_sql(statement, values)
 
 
-# From this version to the next.
+# source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs, 4: _add_trust}

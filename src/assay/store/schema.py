@@ -1,4 +1,4 @@
-"""The state of a workspace as tables."""
+"""The tables of a workspace's state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 5  # of the whole workspace; raised whenever an older Assay could no longer read it
+VERSION = 5  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 schema = MetaData()
 
@@ -36,16 +36,16 @@ bases = Table(
     Column("name", String, nullable=False),
     Column("owner", String, nullable=False),
     Column("description", Text, nullable=False, default=""),
-    Column("embedder", String, nullable=False, default=""),  # whose vectors its index holds
+    Column("embedder", String, nullable=False, default=""),  # the embedder of the vectors in its index
     Column("dim", Integer, nullable=False, default=0),
     Column("created", String, nullable=False),
     Column(
         "review", Boolean, nullable=False, default=False, server_default="0"
-    ),  # whether answers from it wait for a reviewer
-    UniqueConstraint("owner", "name"),  # what others call theirs is nobody's business
+    ),  # whether answers from it need a review
+    UniqueConstraint("owner", "name"),  # names are unique per owner only
 )
 
-grants = Table(  # the truth about access: who (user:… or group:…) may read what is labelled so
+grants = Table(  # the source of truth for access: which grantee (user:… or group:…) may read which label
     "grants",
     schema,
     Column("label", String, primary_key=True),
@@ -60,11 +60,11 @@ documents = Table(
     Column("label", String, nullable=False),
     Column("uri", String, nullable=False),
     Column("state", String, nullable=False),  # pending, ready, unreadable, replaced
-    Column("status", String, nullable=False),  # how reading ended: ingest.parsed.Status
+    Column("status", String, nullable=False),  # the result of parsing: ingest.parsed.Status
     Column("why", Text, nullable=False, default=""),
     Column("digest", String, nullable=False),
-    Column("parser", String, nullable=False, default=""),  # the version that made its text
-    Column("recipe", String, nullable=False, default=""),  # the splitter and embedder that made its rows
+    Column("parser", String, nullable=False, default=""),  # the parser version that produced its text
+    Column("recipe", String, nullable=False, default=""),  # the splitter and embedder that produced its rows
     Column("bytes", Integer, nullable=False, default=0),
     Column("title", Text, nullable=False, default=""),
     Column("authors", JSON, nullable=False, default=list),
@@ -83,17 +83,17 @@ documents = Table(
     Index("documents_by_digest", "base", "digest"),
     Index(
         "documents_listed", "base", "state", "label", "added", "id", "passages"
-    ),  # all that a page of a listing needs
+    ),  # covers all columns of a listing page
 )
 
-texts = Table(  # the one place where a document's words live
+texts = Table(  # the only copy of a document's text
     "texts",
     schema,
     Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("text", Text, nullable=False),
 )
 
-leftovers = Table(  # documents whose rows are still to be taken out of the index
+leftovers = Table(  # documents whose rows must still be removed from the index
     "leftovers",
     schema,
     Column("document", String, primary_key=True),
@@ -112,7 +112,7 @@ runs = Table(
     ),  # delivered only with a reviewer's approval
 )
 
-records = Table(  # what a run did: a chain of digests; and all of them together, by `n` and `link`, one more
+records = Table(  # the records of runs: a hash chain per run, and one over all records, by `n` and `link`
     "records",
     schema,
     Column("run", String, ForeignKey("runs.id"), primary_key=True),
@@ -127,7 +127,7 @@ records = Table(  # what a run did: a chain of digests; and all of them together
     Index("records_in_order", "n", unique=True),
 )
 
-payloads = Table(  # what a record says; apart, so that it can be erased while the chain stands
+payloads = Table(  # the content of records; separate, so that it can be erased while the chain stays valid
     "payloads",
     schema,
     Column("run", String, primary_key=True),
@@ -135,7 +135,7 @@ payloads = Table(  # what a record says; apart, so that it can be erased while t
     Column("body", Text, nullable=False),
 )
 
-mentions = Table(  # which documents a payload speaks of
+mentions = Table(  # which documents a payload mentions
     "mentions",
     schema,
     Column("document", String, primary_key=True),
@@ -154,13 +154,13 @@ seals = Table(  # signed heads of the chain of all records
     Column("signature", String, nullable=False),
 )
 
-reviews = Table(  # answers that waited for a reviewer, each by its seal
+reviews = Table(  # answers that waited for review, each by its seal
     "reviews",
     schema,
     Column("id", Integer, primary_key=True),
     Column("run", String, ForeignKey("runs.id"), nullable=False),
     Column("seal", String, nullable=False),
-    Column("who", String, nullable=False),  # asked
+    Column("who", String, nullable=False),  # the asker
     Column("state", String, nullable=False),  # waiting, approved, edited, rejected, delivered, superseded
     Column("reasons", JSON, nullable=False, default=list),
     Column("four_eyes", Boolean, nullable=False, default=False),
@@ -169,32 +169,32 @@ reviews = Table(  # answers that waited for a reviewer, each by its seal
     Column("created", String, nullable=False),
     Column("decided", String, nullable=False, default=""),
     Column("expires", String, nullable=False, default=""),  # of an approval
-    Column("notified", String, nullable=False, default=""),  # when others were told that it waits
+    Column("notified", String, nullable=False, default=""),  # when the notification was sent
     Index("reviews_by_run", "run"),
     Index("reviews_by_state", "state", "created"),
 )
 
-backups = Table(  # copies of the workspace elsewhere, as far as they were made with `assay backup`
+backups = Table(  # copies of the workspace elsewhere made with `assay backup`
     "backups",
     schema,
     Column("path", Text, primary_key=True),
     Column("at", String, nullable=False),
 )
 
-forecasts = Table(  # what a piece of work was expected to take, and what it took
+forecasts = Table(  # estimates of work and the actual amounts
     "forecasts",
     schema,
     Column("run", String, primary_key=True),
     Column("kind", String, nullable=False),  # ask, synthesise, add
     Column("who", String, nullable=False),
-    Column("alike", String, nullable=False),  # what is compared with each other: a mode and its model, say
+    Column("alike", String, nullable=False),  # the key of comparable work, such as a mode and its model
     Column("foreseen", JSON, nullable=False),
     Column("came", JSON(none_as_null=True)),
     Column("at", String, nullable=False),
     Index("forecasts_alike", "who", "kind", "alike", "at"),
 )
 
-spending = Table(  # what models were paid with: a row per request, reserved before it leaves and settled after
+spending = Table(  # spending on models: a row per request, reserved before it is sent and settled afterwards
     "spending",
     schema,
     Column("id", Integer, primary_key=True),
@@ -216,7 +216,7 @@ spending = Table(  # what models were paid with: a row per request, reserved bef
     Index("spending_of_day", "day"),
 )
 
-threads = Table(  # conversations, each of one person
+threads = Table(  # conversations, each owned by one user
     "threads",
     schema,
     Column("id", String, primary_key=True),
@@ -227,7 +227,7 @@ threads = Table(  # conversations, each of one person
     Index("threads_by_person", "who", "updated"),
 )
 
-turns = Table(  # which runs a conversation is made of; the runs themselves know nothing of it but its name
+turns = Table(  # the runs of a conversation; a run itself knows only the conversation's id
     "turns",
     schema,
     Column("thread", String, ForeignKey("threads.id"), primary_key=True),
@@ -235,17 +235,17 @@ turns = Table(  # which runs a conversation is made of; the runs themselves know
     Column("run", String, ForeignKey("runs.id"), nullable=False, unique=True),
 )
 
-members = Table(  # people, where several use one workspace; `groups` are those they are in
+members = Table(  # users of a shared workspace; `groups` are those they belong to
     "members",
     schema,
     Column("name", String, primary_key=True),
     Column("groups", JSON, nullable=False, default=list),
     Column("admin", Boolean, nullable=False, default=False),
-    Column("password", Text, nullable=False, default=""),  # salted and hashed; empty: none can be given
+    Column("password", Text, nullable=False, default=""),  # salted hash; empty: no password sign-in
     Column("created", String, nullable=False),
 )
 
-keys = Table(  # API keys: only their digest is kept, so that who reads this cannot use them
+keys = Table(  # API keys: only digests are stored, so that a reader of the database cannot use them
     "keys",
     schema,
     Column("digest", String, primary_key=True),
@@ -256,7 +256,7 @@ keys = Table(  # API keys: only their digest is kept, so that who reads this can
     Column("used", String, nullable=False, default=""),
 )
 
-sessions = Table(  # browsers that somebody has signed in with; by digest, like keys
+sessions = Table(  # browser sessions; by digest, like keys
     "sessions",
     schema,
     Column("digest", String, primary_key=True),
@@ -266,7 +266,7 @@ sessions = Table(  # browsers that somebody has signed in with; by digest, like 
     Column("expires", String, nullable=False),
 )
 
-jobs = Table(  # files that were sent and are being read; what they hold lies beside, until it is read
+jobs = Table(  # uploaded files to be ingested; their contents are stored as files until then
     "jobs",
     schema,
     Column("id", String, primary_key=True),
@@ -294,7 +294,7 @@ job_files = Table(
     Column("report", JSON, nullable=False, default=dict),
 )
 
-underway = Table(  # runs that a server carries on; whichever is still here when one starts is taken up again
+underway = Table(  # runs in progress on a server; those still listed when a server starts are resumed
     "underway",
     schema,
     Column("run", String, ForeignKey("runs.id"), primary_key=True),
@@ -304,7 +304,7 @@ underway = Table(  # runs that a server carries on; whichever is still here when
 
 cache_schema = MetaData()
 
-vectors = Table(  # embeddings by content, per owner; in a file of its own, since it can be made again
+vectors = Table(  # embeddings by content, per owner; in a separate file, since they can be recomputed
     "vectors",
     cache_schema,
     Column("owner", String, primary_key=True),

@@ -1,4 +1,5 @@
-"""Conversations: a thread is a person's, and a list of turns, each of which is a run. Somebody else's does not exist."""
+"""Conversations: a thread belongs to a user and is a list of turns, each a run. Threads of other users are
+invisible."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from assay.store.schema import runs, threads
 from assay.store.schema import turns as turns_table
 
 LONGEST_TITLE = 80
-SHORTEST_NAME = 4  # so much of an id is enough, where it fits only one
+SHORTEST_NAME = 4  # the minimum length of an id prefix, which must be unique
 
-# The one way to threads: those of one person.
+# All access to threads goes through this: restricted to one user.
 _TURNS = select(func.count()).where(turns_table.c.thread == threads.c.id).scalar_subquery()
 _THREADS = select(threads, _TURNS.label("turns")).where(threads.c.who == bindparam("person"))
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation at a glance. `updated` is when its last turn began, `turns` how many it has."""
+    """A conversation summary. `updated` is when its last turn began, `turns` their number."""
 
     id: str
     who: str
@@ -34,7 +35,7 @@ class Thread:
 
 
 def begin(store: Store, who: str, title: str) -> Thread:
-    """A new thread without turns; its title is what was first asked, on one line."""
+    """Create a thread without turns; its title is the first question, on one line."""
     now = store.now()
     thread = Thread("t" + store.new_id(), who, one_line(title), now, now)
     with store.write() as connection:
@@ -44,8 +45,8 @@ def begin(store: Store, who: str, title: str) -> Thread:
 
 
 def add(store: Store, thread: str, who: str, run: str) -> int:
-    """The run as the next turn, and its number, from 1. However many add at once, none is lost and no number given twice;
-    a run that is a turn of this thread already keeps its number."""
+    """Append the run as the next turn and return its number, from 1. Concurrent calls lose no turn and never reuse a
+    number; a run that is already a turn of this thread keeps its number."""
     with store.write() as connection:
         found = _named(connection, thread, who)
         if connection.scalar(select(runs.c.id).where(runs.c.id == run, runs.c.who == who)) is None:
@@ -61,33 +62,33 @@ def add(store: Store, thread: str, who: str, run: str) -> int:
 
 
 def listing(store: Store, who: str, limit: int = 50) -> list[Thread]:
-    """A person's threads, the one that was last spoken in first."""
+    """A user's threads, most recently used first."""
     newest = _THREADS.order_by(threads.c.updated.desc(), threads.c.created.desc(), threads.c.id).limit(limit)
     with store.read() as connection:
         return [Thread(**row) for row in connection.execute(newest, {"person": who}).mappings()]
 
 
 def page(store: Store, who: str, after: str = "", limit: int = 50, words: str = "") -> tuple[list[Thread], str]:
-    """The same from after this place on, only those whose titles have all these words; and the place to go on from, empty
-    at the end. A thread that is spoken in meanwhile moves to the top and is not listed twice."""
+    """The same after this cursor, only those whose titles contain all these words; and the next cursor, empty at the
+    end. A thread used meanwhile moves to the top and is not listed twice."""
     updated, _, thread = after.partition(PLACE)
     older = or_(threads.c.updated < updated, and_(threads.c.updated == updated, threads.c.id > thread))
     newest = (_THREADS.where(older) if after else _THREADS).order_by(threads.c.updated.desc(), threads.c.id)
     sought = words.casefold().split()
     with store.read() as connection:
         rows = connection.execute(newest if sought else newest.limit(limit + 1), {"person": who}).mappings()
-        # Compared here, since the database knows capitals of no alphabet but one.
+        # Compared in Python, since the database folds case for ASCII only.
         fitting = (row for row in rows if all(word in row["title"].casefold() for word in sought))
         found = [Thread(**row) for row in islice(fitting, limit + 1)]
     more = found[limit - 1] if len(found) > limit else None
     return found[:limit], f"{more.updated}{PLACE}{more.id}" if more else ""
 
 
-PLACE = "~"  # parts a place in a list: when, and which of those
+PLACE = "~"  # separates time and id in a cursor
 
 
 def named(store: Store, thread: str, who: str) -> Thread:
-    """The person's thread of that id; its beginning is enough, where no other thread of theirs begins so."""
+    """The user's thread with that id; a prefix suffices if it is unique among their threads."""
     with store.read() as connection:
         return _named(connection, thread, who)
 
@@ -101,7 +102,7 @@ def turns(store: Store, thread: str, who: str) -> list[str]:
 
 
 def rename(store: Store, thread: str, who: str, title: str) -> None:
-    """The thread under another title; it does not become newer by that."""
+    """Change the title; this does not affect the order of threads."""
     title = one_line(title)
     if not title:
         raise UserError("The title of a thread cannot be empty.")
@@ -111,7 +112,7 @@ def rename(store: Store, thread: str, who: str, title: str) -> None:
 
 
 def forget(store: Store, thread: str, who: str) -> None:
-    """The thread is no more; its runs and their records stay."""
+    """Delete the thread; its runs and their records stay."""
     with store.write() as connection:
         found = _named(connection, thread, who)
         connection.execute(delete(turns_table).where(turns_table.c.thread == found.id))
@@ -119,13 +120,13 @@ def forget(store: Store, thread: str, who: str) -> None:
 
 
 def one_line(words: str) -> str:
-    """As a title: no line ends, nothing that cannot be seen, and not too long for a list."""
+    """A text as a title: one line, no invisible characters, and shortened for lists."""
     plain = " ".join(clean_text(words).split())
     return plain if len(plain) <= LONGEST_TITLE else plain[: LONGEST_TITLE - 1].rstrip() + "…"
 
 
 def _named(connection: Connection, thread: str, who: str) -> Thread:
-    # Compared sign by sign, not by LIKE: that would take a capital or a % for something else.
+    # Compared exactly, not with LIKE, which ignores case and treats % as a wildcard.
     begins = func.substr(threads.c.id, 1, len(thread)) == thread
     fits = begins if len(thread) >= SHORTEST_NAME else threads.c.id == thread
     found = [Thread(**row) for row in connection.execute(_THREADS.where(fits), {"person": who}).mappings()]

@@ -20,10 +20,8 @@ from assay.store.documents import PENDING, READY, Entry
 from assay.store.runs import records
 from assay.store.schema import documents, facts, grants
 
-LIST = "l"  # what the label of a list begins with; a base's id begins otherwise
-OUTDATED = (
-    "relabel "  # facts so named: documents whose rows in the index still have an old label; their value is the base
-)
+LIST = "l"  # prefix of the label of a list; base ids have another prefix
+OUTDATED = "relabel "  # prefix of facts about documents whose index rows still have an old label; the value is the base
 
 
 def has_own_list(entry: Entry) -> bool:
@@ -31,7 +29,7 @@ def has_own_list(entry: Entry) -> bool:
 
 
 def readers(store: Store, base: Base, entry: Entry) -> list[str]:
-    """Everybody who may read a document, as `user:…` and `group:…`; who owns it comes first."""
+    """All readers of a document, as `user:…` and `group:…`; the owner comes first."""
     with store.read() as connection:
         return sorted(_listed(connection, entry.label), key=lambda name: (name != grant_of(base), name))
 
@@ -100,7 +98,7 @@ def mark_labels_written(store: Store, done: Iterable[tuple[str, str]]) -> None:
 
 
 def _label(connection: Connection, entry: Entry) -> str:
-    """As of now, inside the transaction that changes it."""
+    """The current label, read inside the transaction that changes it."""
     label = connection.scalar(select(documents.c.label).where(documents.c.id == entry.id))
     if label is None:
         raise Missing(f"There is no document with the id {entry.id!r}.")
@@ -117,7 +115,7 @@ def _write(connection: Connection, label: str, names: Sequence[str]) -> None:
 
 
 def _put_label(connection: Connection, entry: Entry, label: str) -> None:
-    """Set the label on every version of the document, and note which are indexed under the old one."""
+    """Set the label on every version of the document, and record which are indexed under the old one."""
     place = (documents.c.base == entry.base) & (documents.c.uri == entry.uri)
     connection.execute(update(documents).where(place).values(label=label))
     indexed = select(documents.c.id).where(place, documents.c.state.in_((READY, PENDING)))

@@ -1,4 +1,4 @@
-"""Bases and grants: the truth about access, and the only place where a `Scope` is made."""
+"""Bases and grants: the source of truth for access, and the only module that creates a `Scope`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.store.schema import bases, documents, grants, leftovers
 
 USER, GROUP = "user:", "group:"
 
-# Spelt once: a scope is made at every call, and putting a statement together takes longer than running it.
+# Built once: a scope is created on every call, and building a statement takes longer than running it.
 _LABELS = select(grants.c.label).where(grants.c.name.in_(bindparam("names", expanding=True)))
 _BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
     bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
@@ -27,7 +27,7 @@ _BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).wh
 
 
 def scope_of(store: Store, principal: Principal) -> Scope:
-    """What this person may read, as of now."""
+    """What this user may read now."""
     with store.read() as connection:
         return _scope(connection, principal)
 
@@ -39,7 +39,7 @@ def _scope(connection: Connection, principal: Principal) -> Scope:
 
 
 def with_distinct_names(found: list[Base], who: str) -> tuple[Base, ...]:
-    """Bases by the names that this person knows them by: where several have the same, whoever else owns one is named too."""
+    """Bases under names unique for this user: if several share a name, the owner is added to those of other owners."""
     often = Counter(base.name for base in found)
     named = (
         base if often[base.name] == 1 or base.owner == who else replace(base, name=_with_owner(base, often))
@@ -49,17 +49,17 @@ def with_distinct_names(found: list[Base], who: str) -> tuple[Base, ...]:
 
 
 def _with_owner(base: Base, taken: Container[str]) -> str:
-    """Somebody may have called another base just so: then the id tells it from that one."""
+    """Another base may already have exactly this name: then the id is appended."""
     name = f"{base.name} ({base.owner})"
     return f"{name} {base.id}" if name in taken else name
 
 
 class NameTaken(UserError):
-    """This person knows a base by that name already."""
+    """This user already has access to a base of that name."""
 
 
 def create_base(store: Store, name: str, principal: Principal, description: str = "", group: str = "") -> Base:
-    """A new base: the person's, or that of a group they are in. A base's own label is its id."""
+    """Create a base owned by the user or by one of their groups. A base's own label is its id."""
     with store.write() as connection:
         if _find(connection, name, principal) is not None:
             raise _taken(name)
@@ -67,7 +67,7 @@ def create_base(store: Store, name: str, principal: Principal, description: str 
 
 
 def get_or_create_base(store: Store, name: str, principal: Principal, description: str = "") -> Base:
-    """The base that this person may fill under that name; made, as their own, when there is none."""
+    """The base of that name that this user may write to; created as their own if there is none."""
     with store.write() as connection:
         found = _find(connection, name, principal)
         if found is None:
@@ -80,7 +80,7 @@ def get_or_create_base(store: Store, name: str, principal: Principal, descriptio
 
 
 def describe(store: Store, base: Base, description: str) -> Base:
-    """The base with another description."""
+    """Change the description of a base, and return the base."""
     with store.write() as connection:
         connection.execute(update(bases).where(bases.c.id == base.id).values(description=description))
     return replace(base, description=description)
@@ -112,12 +112,12 @@ def _taken(name: str) -> NameTaken:
 
 
 def grant_of(base: Base) -> str:
-    """The grant that comes with owning a base."""
+    """The grant implied by owning a base."""
     return base.owner if base.owner.startswith(GROUP) else USER + base.owner
 
 
 def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
-    """Let somebody (`user:…`), or everybody in a group (`group:…`), read a base from now on."""
+    """Grant a user (`user:…`) or all members of a group (`group:…`) read access to a base."""
     check_grantee(name)
     with store.write() as connection:
         new = connection.execute(insert_new(grants).values(label=base.id, name=name))
@@ -126,7 +126,7 @@ def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
 
 
 def stop_sharing(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
-    """From the next question on they do not see it. Who owns a base goes on seeing it."""
+    """Revoke read access, effective from the next question. The owner always keeps access."""
     check_grantee(name)
     if name == grant_of(base):
         raise UserError(f"The knowledge base {base.name!r} belongs to {name!r}; they go on seeing it.")
@@ -139,7 +139,7 @@ def stop_sharing(store: Store, base: Base, name: str, by: str = LOCAL.id) -> Non
 
 
 def shared_with(store: Store, base: Base) -> list[str]:
-    """Everybody who may read a base, as `user:…` and `group:…`; who owns it comes first."""
+    """All readers of a base, as `user:…` and `group:…`; the owner comes first."""
     with store.read() as connection:
         names = connection.scalars(select(grants.c.name).where(grants.c.label == base.id))
         return sorted(names, key=lambda name: (name != grant_of(base), name))
@@ -151,7 +151,7 @@ def check_grantee(name: str) -> None:
 
 
 def every_base(store: Store) -> list[Base]:
-    """All of them, whoever owns them: for locks and backups, which show nothing to anybody."""
+    """All bases regardless of owner: for locks and backups, which expose nothing to users."""
     with store.read() as connection:
         rows = connection.execute(
             select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).order_by(bases.c.id)
@@ -160,14 +160,14 @@ def every_base(store: Store) -> list[Base]:
 
 
 def embedder_of(store: Store, base: Base) -> tuple[str, int]:
-    """Whose vectors the base's index holds, and how long they are; ("", 0) before the first document."""
+    """The embedder of the vectors in the base's index, and their dimension; ("", 0) before the first document."""
     with store.read() as connection:
         row = connection.execute(select(bases.c.embedder, bases.c.dim).where(bases.c.id == base.id)).first()
     return (row.embedder, row.dim) if row else ("", 0)
 
 
 def set_embedder(store: Store, base: Base, embedder: str, dim: int) -> None:
-    """Another embedder: every document of the base has to be embedded again before it can be found."""
+    """Set another embedder: every document of the base must be embedded again before it can be found."""
     with store.write() as connection:
         connection.execute(update(bases).where(bases.c.id == base.id).values(embedder=embedder, dim=dim))
         connection.execute(
@@ -176,7 +176,7 @@ def set_embedder(store: Store, base: Base, embedder: str, dim: int) -> None:
 
 
 def forget_base(store: Store, base: Base) -> None:
-    """The base itself, once its documents are gone."""
+    """Delete the base itself, after its documents were removed."""
     with store.write() as connection:
         connection.execute(delete(grants).where(grants.c.label == base.id))
         connection.execute(delete(leftovers).where(leftovers.c.base == base.id))

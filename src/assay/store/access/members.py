@@ -16,7 +16,7 @@ from assay.core.errors import Missing, UserError
 from assay.store.database import Store
 from assay.store.schema import bases, documents, grants, keys, members, sessions
 
-# scrypt with 32 MB and about a tenth of a second a try: nothing for who knows the password, much for who guesses.
+# scrypt with 32 MB and about 0.1 s per attempt: negligible for a legitimate sign-in, expensive for guessing.
 COST, BLOCK, LANES = 2**15, 8, 1
 MEMORY = 64 * 1024 * 1024
 SHORTEST = 10  # characters of a password
@@ -24,7 +24,7 @@ SHORTEST = 10  # characters of a password
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A person who may sign in, and the groups they are in."""
+    """A user who may sign in, and their groups."""
 
     name: str
     groups: tuple[str, ...]
@@ -40,12 +40,12 @@ _MEMBERS = select(members.c.name, members.c.groups, members.c.admin, members.c.c
 
 
 def is_valid_name(name: str) -> bool:
-    """Whether a person or a group can be called that: a grant is written `user:` or `group:` and the name."""
+    """Whether a user or group may have this name: grants are written as `user:` or `group:` plus the name."""
     return 0 < len(name) <= 100 and name == name.strip() and ":" not in name and name.isprintable()
 
 
 def is_valid_group_name(name: str) -> bool:
-    """Groups are also written as comma-separated lists."""
+    """Whether a group may have this name: groups are also written as comma-separated lists."""
     return is_valid_name(name) and "," not in name
 
 
@@ -84,7 +84,7 @@ def named(store: Store, name: str) -> Member | None:
 
 
 def known(store: Store, name: str) -> Member:
-    """The member of that name; raises `Missing` if there is none."""
+    """The member with that name. Raises `Missing` if there is none."""
     member = named(store, name)
     if member is None:
         raise _no_such_user(name)
@@ -92,7 +92,7 @@ def known(store: Store, name: str) -> Member:
 
 
 def set_groups(store: Store, name: str, groups: Iterable[str]) -> None:
-    """From the next request on they see what these groups see, and nothing else."""
+    """Set the groups of a member, effective from their next request."""
     _change(store, name, {"groups": _valid_groups(groups)})
 
 
@@ -101,12 +101,12 @@ def set_admin(store: Store, name: str, admin: bool) -> None:
 
 
 def set_password(store: Store, name: str, password: str) -> None:
-    """Whoever was signed in with the old one is not any more."""
+    """Change the password. Sessions started with the old one end."""
     _change(store, name, {"password": _hash_password(_check_length(password))})
 
 
 def remove(store: Store, name: str) -> None:
-    """Their keys and sessions end at once, and what others let them read is closed to them. What they own stays."""
+    """Remove a member: their keys and sessions end at once, and grants to them are deleted. What they own stays."""
     with store.write() as connection:
         if _find(connection, name) is None:
             raise _no_such_user(name)
@@ -119,7 +119,7 @@ def remove(store: Store, name: str) -> None:
 
 
 def check_password(store: Store, name: str, password: str) -> Member | None:
-    """The person, if that is their password. A name that nobody has takes as long as one that somebody has."""
+    """The member if the password is correct, else None. Takes equally long for unknown names."""
     with store.read() as connection:
         hashed = connection.scalar(select(members.c.password).where(members.c.name == name)) or ""
     right = _matches(password, hashed or _DUMMY) and bool(hashed)
@@ -173,7 +173,7 @@ def _hash_password(password: str) -> str:
     return f"scrypt${COST}${BLOCK}${LANES}${salt.hex()}${_derive_key(password, salt).hex()}"
 
 
-_DUMMY = f"scrypt${COST}${BLOCK}${LANES}${'00' * 16}${'00' * 64}"  # fits no password
+_DUMMY = f"scrypt${COST}${BLOCK}${LANES}${'00' * 16}${'00' * 64}"  # matches no password
 
 
 def _matches(password: str, hashed: str) -> bool:

@@ -15,8 +15,8 @@ from assay.store.access.members import Member, known
 from assay.store.database import Store
 from assay.store.schema import keys, members, sessions
 
-PREFIX = "assay_"  # so that a key that was published by mistake can be found by a search
-SECONDS_BETWEEN_NOTES = 60  # when a key was last used is written down no more often than that
+PREFIX = "assay_"  # makes a key that was published by mistake searchable
+SECONDS_BETWEEN_NOTES = 60  # the time of last use is updated at most this often
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser that a member has signed in with."""
+    """A browser session of a member."""
 
     member: Member
     csrf: str
@@ -43,7 +43,7 @@ _MEMBER = (members.c.name, members.c.groups, members.c.admin, members.c.created.
 
 
 def new_key(store: Store, who: str, label: str = "") -> str:
-    """The key itself: this is the only time that anybody sees it."""
+    """Create a key and return its secret, which is shown only this once."""
     secret = PREFIX + secrets.token_urlsafe(32)
     who = known(store, who).name
     with store.write() as connection:
@@ -56,7 +56,7 @@ def new_key(store: Store, who: str, label: str = "") -> str:
 
 
 def listing(store: Store, who: str = "") -> list[Key]:
-    """Every key, or one person's."""
+    """All keys, or those of one user."""
     chosen = select(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used).order_by(
         keys.c.who, keys.c.created
     )
@@ -65,7 +65,7 @@ def listing(store: Store, who: str = "") -> list[Key]:
 
 
 def revoke(store: Store, key: str) -> Key:
-    """Revoke the key of this id, effective from the next request."""
+    """Revoke the key with this id, effective from the next request."""
     with store.write() as connection:
         row = connection.execute(
             delete(keys)
@@ -78,7 +78,7 @@ def revoke(store: Store, key: str) -> Key:
 
 
 def member_with_key(store: Store, key: str) -> Member | None:
-    """The member whose key this is, or none."""
+    """The member who owns this key, or None."""
     digest = _digest(key)
     with store.read() as connection:
         row = connection.execute(
@@ -88,13 +88,13 @@ def member_with_key(store: Store, key: str) -> Member | None:
         return None
     now = store.now()
     if not row.used or now >= _later(row.used, SECONDS_BETWEEN_NOTES):
-        with suppress(StoreError), store.write() as connection:  # a remark: nobody is refused for want of it
+        with suppress(StoreError), store.write() as connection:  # informational: a failure rejects no request
             connection.execute(update(keys).where(keys.c.digest == digest).values(used=now))
     return Member(row.name, tuple(row.groups), row.admin, row.joined)
 
 
 def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
-    """A session: what the browser keeps in its cookie, and what it has to send along with every change."""
+    """Create a session. Returns the cookie token and the CSRF token that every change must send."""
     token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), store.now()
     with store.write() as connection:
         connection.execute(delete(sessions).where(sessions.c.expires <= now))
@@ -107,7 +107,7 @@ def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
 
 
 def find_session(store: Store, token: str) -> BrowserSession | None:
-    """The session, while it lasts."""
+    """The session, or None if it is unknown or has expired."""
     with store.read() as connection:
         row = connection.execute(
             select(*_MEMBER, sessions.c.csrf, sessions.c.expires)
@@ -131,7 +131,7 @@ def end_all_sessions(store: Store, who: str) -> None:
 
 
 def _digest(token: str) -> str:
-    """A token has 256 random bits: a plain digest cannot be searched for it."""
+    """A token has 256 random bits, so a plain digest cannot be brute-forced."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Transfer of everything that one person owns to another: when a local user becomes a member, or a member leaves."""
+"""Transfer of everything one user owns to another: when a local user becomes a member, or a member leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def transfer_ownership(store: Store, cache: Engine, old: str, new: str) -> int:
         for table in (runs, threads, jobs, underway, spending, reviews, forecasts):
             connection.execute(update(table).where(table.c.who == old).values(who=new))
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        # So that they go when the documents go; what the other has already need not be moved.
+        # So that the vectors are erased together with the documents; those the new owner already has are not moved.
         connection.execute(update_where_free(vectors).where(vectors.c.owner == old).values(owner=new))
         connection.execute(delete(vectors).where(vectors.c.owner == old))
     return moved

@@ -1,7 +1,8 @@
-"""What models may cost: reserved before a request leaves, settled when its reply is there. One transaction each.
+"""Budgets for model requests: reserved before a request is sent, settled when its reply arrives. One transaction
+each.
 
-What was spent and what is reserved together never pass a ceiling, however many runs go on at once, in however many
-processes; and whatever a killed process had reserved goes on counting.
+Spent and reserved amounts together never exceed a ceiling, for any number of concurrent runs and processes; the
+reservations of a killed process keep counting.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from assay.core.types import Usage
 from assay.store.database import Store
 from assay.store.schema import spending
 
-WRITE_ROLE = "write"  # the role for which the price of the draft is set aside
-SHARE = 0.25  # of the seconds that a person has left in a day: what one request may take of them
-SHORTEST = 1.0  # seconds in which something can be asked
-RECENT_REQUESTS = 200  # requests that say how fast a model is
-ROUNDING = 1e-9  # sums of money are not exact; by less than this nothing is passed
+WRITE_ROLE = "write"  # the role for which the cost of the draft is reserved
+SHARE = 0.25  # the fraction of a user's remaining seconds of the day that one request may take
+SHORTEST = 1.0  # the minimum seconds for a request
+RECENT_REQUESTS = 200  # requests used to estimate a model's speed
+ROUNDING = 1e-9  # tolerance: sums of money are not exact
 
 
 class SpendingState(StrEnum):
-    reserved = "reserved"  # the request may be out
-    settled = "settled"  # its reply is there
-    lost = "lost"  # the process died before it came: it counts at what was reserved
+    reserved = "reserved"  # the request may have been sent
+    settled = "settled"  # the reply has arrived
+    lost = "lost"  # the process died first: counts with the reserved amount
     aside = "aside"  # kept for the final draft
 
 
 class Quantity(StrEnum):
-    """What is counted."""
+    """The quantity a ceiling limits."""
 
     calls = "calls"
     tokens = "tokens"
@@ -39,17 +40,17 @@ class Quantity(StrEnum):
 
 
 class CeilingScope(StrEnum):
-    """For whom, or for what, a ceiling holds."""
+    """The scope of a ceiling."""
 
     call = "call"
     run = "run"
-    day = "day"  # of one person
-    all = "all"  # everybody together, in a day
+    day = "day"  # one user, per day
+    all = "all"  # all users together, per day
 
 
 @dataclass(frozen=True, slots=True)
 class CeilingReached:
-    """The ceiling that a request would pass."""
+    """The ceiling that a request would exceed."""
 
     what: Quantity
     whose: CeilingScope
@@ -58,7 +59,7 @@ class CeilingReached:
 
 @dataclass(frozen=True, slots=True)
 class SpendingReservation:
-    """A request that may leave, and take so many seconds."""
+    """A permitted request and its time limit in seconds."""
 
     id: int
     seconds: float = 0.0
@@ -66,21 +67,21 @@ class SpendingReservation:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """The most that may be spent; money is in USD. A ceiling of 0 is none. The seconds of a run are held by its clock."""
+    """Spending limits; money is in USD. 0 means no limit. The seconds of a run are limited by its clock."""
 
     run_calls: int = 0
     run_tokens: int = 0
     run_money: float = 0.0
-    day_calls: int = 0  # of one person
+    day_calls: int = 0  # of one user
     day_tokens: int = 0
     day_money: float = 0.0
     day_seconds: float = 0.0
-    all_tokens: int = 0  # of everybody together, in a day
+    all_tokens: int = 0  # of all users together, per day
     all_money: float = 0.0
     call_tokens: int = 0
 
 
-# Spelt once: putting a statement together takes longer than running it.
+# Built once: building a statement takes longer than running it.
 _INSERT = insert(spending).returning(spending.c.id)
 _SETTLE = (
     update(spending)
@@ -101,10 +102,10 @@ def reserve(
     day: str,
     seconds: float = 0.0,
 ) -> SpendingReservation | CeilingReached:
-    """A place for one request, or the ceiling that it would pass.
+    """Reserve budget for one request, or return the ceiling that it would exceed.
 
-    Writing may use what its run has set aside, which is then given back; nothing else may. Of the seconds that a person has
-    left a request gets a part, so that one that may take long does not keep others from being asked; writing gets all.
+    Only the write role may use what its run has set aside, which is then released. A request gets a fraction of the
+    user's remaining seconds, so that one slow request does not block others; the write role gets all of them.
     """
     if ceilings.call_tokens and tokens > ceilings.call_tokens:
         return CeilingReached(Quantity.tokens, CeilingScope.call, ceilings.call_tokens)
@@ -120,7 +121,7 @@ def reserve(
                 return CeilingReached(Quantity.seconds, CeilingScope.day, ceilings.day_seconds)
         if writes:
             connection.execute(delete(spending).where(_aside_of(run)))
-        kept = seconds if ceilings.day_seconds else 0.0  # where nobody counts seconds, none are reserved
+        kept = seconds if ceilings.day_seconds else 0.0  # nothing to reserve without a limit on seconds
         id = _insert(connection, SpendingState.reserved, who, run, role, model, tokens, money, day, kept)
         return SpendingReservation(id, seconds)
 
@@ -128,7 +129,8 @@ def reserve(
 def reserve_for_draft(
     store: Store, who: str, run: str, tokens: int, money: float, ceilings: Ceilings, day: str
 ) -> bool:
-    """Keep the price of the final draft, in the place of what the run kept before; False where even that is too much."""
+    """Reserve the cost of the final draft, replacing the run's earlier reservation; False if even that exceeds a
+    ceiling."""
     with store.write() as connection:
         connection.execute(delete(spending).where(_aside_of(run)))
         if _ceiling_reached(connection, who, run, tokens, money, ceilings, day, own_aside=False) is not None:
@@ -143,7 +145,7 @@ def release_draft(connection: Connection, run: str) -> None:
 
 
 def settle(store: Store, id: int, usage: Usage) -> None:
-    """What the request took, in the place of what was reserved; more than that is kept as it is."""
+    """Replace the reservation by the actual usage, even if that is higher."""
     with store.write() as connection:
         connection.execute(
             _SETTLE,
@@ -160,7 +162,7 @@ def settle(store: Store, id: int, usage: Usage) -> None:
 
 
 def release(store: Store, id: int) -> None:
-    """The request never left."""
+    """Release a reservation whose request was never sent."""
     with store.write() as connection:
         connection.execute(
             delete(spending).where(spending.c.id == id, spending.c.state == SpendingState.reserved.value)
@@ -178,8 +180,8 @@ def mark_lost(store: Store, run: str) -> int:
 
 
 def spent(store: Store, who: str, day: str) -> Usage:
-    """What a person has used in a day, with what is reserved and lost. Where only the sum of tokens is known they count as
-    read. What is set aside is not spent."""
+    """A user's usage of a day, including reserved and lost requests. If only the total number of tokens is known,
+    they count as input tokens. The amount set aside for drafts is not included."""
     return _used(store, and_(spending.c.who == who, spending.c.day == day))
 
 
@@ -189,12 +191,12 @@ def spent_by_run(store: Store, run: str) -> Usage:
 
 
 def spent_by_all(store: Store, day: str) -> Usage:
-    """The same for everybody together in a day."""
+    """The same for all users together in a day."""
     return _used(store, spending.c.day == day)
 
 
 def describe_ceiling(over: CeilingReached, tokens: int, money: float) -> str:
-    """Which ceiling it is, for the person who asked."""
+    """A message that names the ceiling, for the asker."""
     whose = {
         CeilingScope.call: "one request may take",
         CeilingScope.run: "this run may take",
@@ -216,11 +218,11 @@ _MONEY = case((_SETTLED, spending.c.money), else_=spending.c.reserved_money)
 
 
 def recent_usage(store: Store, model: str, who: str) -> Usage:
-    """Usage of a person's latest answered requests to a model: an estimate of its speed."""
+    """Usage of a user's latest answered requests to a model, for estimating its speed."""
     latest = (
         select(spending.c.id)
         .where(spending.c.who == who, spending.c.model == model, _SETTLED)
-        .order_by(spending.c.day.desc(), spending.c.id.desc())  # as the index has it
+        .order_by(spending.c.day.desc(), spending.c.id.desc())  # matches the index order
         .limit(RECENT_REQUESTS)
     )
     return _used(store, spending.c.id.in_(latest))
@@ -240,7 +242,8 @@ def _ceiling_reached(
     day: str,
     own_aside: bool,
 ) -> CeilingReached | None:
-    """The first ceiling that so much more would pass; what the run has set aside counts unless it is about to be used."""
+    """The first ceiling that this much more would exceed; the run's set-aside amount counts unless it is about to be
+    used."""
     asked = (1, tokens, money)
     for whose, of, most in (
         (CeilingScope.run, spending.c.run == run, (ceilings.run_calls, ceilings.run_tokens, ceilings.run_money)),
@@ -261,13 +264,13 @@ def _ceiling_reached(
 
 
 def _seconds(connection: Connection, who: str, day: str) -> float:
-    """What a person has used and reserved of models' time; writing has its own requests counted too."""
+    """The model seconds a user has used and reserved, including requests of the write role."""
     mine = and_(spending.c.who == who, spending.c.day == day)
     return float(connection.scalar(select(func.sum(spending.c.seconds)).where(mine)) or 0.0)
 
 
 def _sums(connection: Connection, of: ColumnElement[bool], run: str, own_aside: bool) -> tuple[int, int, float]:
-    """Calls, tokens and money."""
+    """Sums of calls, tokens and money."""
     counted = and_(of, ~_aside_of(run)) if own_aside else of
     row = connection.execute(
         select(func.sum(spending.c.calls), func.sum(_TOKENS), func.sum(_MONEY)).where(counted)

@@ -1,5 +1,5 @@
-"""What is wrong with chains of records, and with which record first. Nothing here believes what it reads: whoever wrote it may
-have had the source."""
+"""Verification of record chains: what is wrong, and with which record first. All stored data is untrusted: an
+attacker may have had the source code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.core.events.upgrade import current_kind
 
 
 class FaultKind(StrEnum):
-    """What was done to a record."""
+    """The kind of tampering."""
 
     changed = "changed"
     removed = "removed"
@@ -31,7 +31,7 @@ class FaultKind(StrEnum):
     payload_removed = "payload removed"
     payload_inserted = "payload inserted"
     unapproved = "delivered without approval"
-    seal = "seal"  # a signed head, here or in the second place
+    seal = "seal"  # a signed head, here or at the second location
 
 
 FAULT_TEXTS = {
@@ -51,7 +51,7 @@ FAULT_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class RecordFault:
-    """One record, by run and place in it, and what was done to it. `n` is its place among all records, 0 for none."""
+    """A faulty record, by run and position, and its fault. `n` is its number among all records, 0 for none."""
 
     run: str
     seq: int
@@ -65,13 +65,13 @@ class RecordFault:
 
     @property
     def words(self) -> str:
-        """Without the run, for whoever looks at one."""
+        """The message without the run, for displays of a single run."""
         told = FAULT_TEXTS[self.what].format(record=f"record {self.seq}")
         return f"{told} ({self.detail})" if self.detail else told
 
 
 class RecordRow(NamedTuple):
-    """A record as it stands in the store, with its payload; values of any type, since anybody may have written them."""
+    """A stored record with its payload; values may have any type, since they are untrusted."""
 
     run: str
     seq: int
@@ -91,17 +91,17 @@ ROWS = (
 
 
 class RunFlags(NamedTuple):
-    """What the list of runs says of one."""
+    """The flags of a run in the table of runs."""
 
     delivered: bool
     gated: bool
 
 
-# The same spelling as `codec.dumps` has for these lists, put together by hand: a verification spells millions.
+# The same encoding as `codec.dumps` for these lists, built by hand for speed: a verification encodes millions.
 
 
 def hash_of(row: RecordRow) -> str | None:
-    """What a record's hash should be; none where it holds what no record could."""
+    """The expected hash of a record; None if its values are invalid for any record."""
     try:
         words = ",".join(map(_quote, (row.at, row.kind, row.digest, row.prev)))
         return digest_of(f"[{_quote(row.run)},{row.seq:d},{words}]")
@@ -110,7 +110,7 @@ def hash_of(row: RecordRow) -> str | None:
 
 
 def link_of(n: int, hash: str, before: str) -> str | None:
-    """The same for its link among all records."""
+    """The same for its link in the chain of all records."""
     try:
         return digest_of(f"[{n:d},{_quote(hash)},{_quote(before)}]")
     except (TypeError, ValueError):
@@ -118,7 +118,7 @@ def link_of(n: int, hash: str, before: str) -> str | None:
 
 
 def digest_of(words: Any) -> str | None:
-    """The digest of text; none where it is none."""
+    """The digest of a text; None if the value is no text."""
     try:
         return sha256(words.encode()).hexdigest()
     except (AttributeError, ValueError):
@@ -130,7 +130,8 @@ def digest_of(words: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Erasures:
-    """Which payloads are gone for a reason that is on record. Where such a note was itself tampered with, nobody can tell."""
+    """Payloads that were erased for a recorded reason. `doubtful` if such an erasure record was itself tampered
+    with."""
 
     spans: Mapping[str, tuple[tuple[int, int], ...]]
     doubtful: bool = False
@@ -140,7 +141,7 @@ class Erasures:
 
 
 def erasures(connection: Connection, run: str = "") -> Erasures:
-    """What the notes in the workspace's own chain say, of one run or of all."""
+    """The erasures recorded in the workspace's own chain, for one run or all."""
     rows = connection.execute(
         text(
             "SELECT r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
@@ -163,7 +164,7 @@ def erasures(connection: Connection, run: str = "") -> Erasures:
 
 
 def _object(body: str) -> dict[str, Any]:
-    """What a payload says; nothing where it is of no form that a payload has."""
+    """The JSON object of a payload; empty if it is malformed."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
@@ -172,7 +173,7 @@ def _object(body: str) -> dict[str, Any]:
 
 
 def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch without gaps."""
+    """First and last of each contiguous range."""
     begun = 0
     for at in range(len(places)):
         if at + 1 == len(places) or places[at + 1] > places[at] + 1:
@@ -184,7 +185,7 @@ def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def run_faults(run: str, rows: Iterable[RecordRow], entry: RunFlags | None, erased: Erasures) -> Iterator[RecordFault]:
-    """What is wrong with one run's records, in order: after a gap nothing more can be told."""
+    """The faults of one run's records, in order: after a gap nothing more can be verified."""
     prev, place, last = START, 0, None
     approved: set[str] = set()
     gated = bool(entry and entry.gated)
@@ -230,7 +231,7 @@ def _fault_of(row: RecordRow, prev: str, erased: Erasures) -> FaultKind | None:
     if made is None or made != row.hash or row.prev != prev:
         return FaultKind.changed
     if row.body is None:
-        doubtful = erased.doubtful and row.run != WORKSPACE  # the notes themselves are never erased
+        doubtful = erased.doubtful and row.run != WORKSPACE  # the workspace's own records are never erased
         return None if doubtful or erased.names(row.run, row.seq) else FaultKind.payload_removed
     if digest_of(row.body) != row.digest:
         return FaultKind.payload_changed

@@ -1,5 +1,5 @@
-"""What the records tell beside words: of each record the few fields that are counted. Reports and figures for monitoring are
-made from these and from what was spent; no words of documents or questions are read."""
+"""Countable fields of records, for reports and monitoring. Together with spending they are the only source of these
+figures; no text of documents or questions is read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from assay.store.dialect import json_length, json_value
 from assay.store.runs.budgets import SpendingState
 from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
 
-AT_ONCE = 20_000  # records that are read in one go
+AT_ONCE = 20_000  # records per batch
 
 
 class Fact(NamedTuple):
-    """One record, and of what it says only what is counted; which fields those are depends on its kind (see `TOLD`).
-    `erased`: what it said is gone. A tuple, and no dataclass: there are hundreds of thousands of them."""
+    """One record with only its counted fields, which depend on its kind (see `COUNTED_FIELDS`). `erased`: the
+    payload is gone. A tuple rather than a dataclass, since there are hundreds of thousands of them."""
 
     n: int
     run: str
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What models were paid with, summed up."""
+    """Spending on models, summed."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -50,7 +50,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class ForecastOutcome:
-    """A forecast, and what came of it: `foreseen` by name low, likely and high, `came` by name what it was."""
+    """A forecast and its outcome: `foreseen` maps names to low, likely and high, `came` maps names to actual values."""
 
     run: str
     kind: str
@@ -69,15 +69,15 @@ def _size(path: str) -> ColumnElement[Any]:
 
 _SEARCHES = and_(_size("$.seeks") == 0, _of("$.hops") == 0, _of("$.recalls") == 0)
 COUNTED_FIELDS: dict[str, tuple[Any, Any, Any]] = {
-    # how it was asked · the place from which it was done here, where it goes on from another run · a model, or a synthesis
+    # mode · for a run continued from another, the position it continues from · model, rules or synthesis
     "Asked": (
         _of("$.mode"),
         _of("$.branch.at"),
         case((_of("$.brief").is_not(None), "synthesis"), (_size("$.seats") > 0, "model"), else_="rules"),
     ),
     "Routed": (_of("$.route"), _of("$.every"), null()),
-    "Decided": (_of("$.calls"), case((_SEARCHES, 1), else_=0), null()),  # the calls · whether it is a round
-    "ToolRan": (_of("$.call"), case((_of("$.error") != "", 1), else_=0), null()),  # which call · whether it went wrong
+    "Decided": (_of("$.calls"), case((_SEARCHES, 1), else_=0), null()),  # calls · whether it is a round
+    "ToolRan": (_of("$.call"), case((_of("$.error") != "", 1), else_=0), null()),  # call · whether it failed
     "Stopped": (_of("$.reason"), null(), null()),
     "Answered": (_of("$.answer.outcome"), _of("$.answer.stopped"), null()),
     "Reviewed": (_of("$.decision"), null(), null()),
@@ -89,7 +89,7 @@ def _counted_field(place: int) -> ColumnElement[Any]:
     return case(*((records.c.kind == kind, fields[place]) for kind, fields in COUNTED_FIELDS.items()), else_=null())
 
 
-_COUNTED = records.c.kind.in_(tuple(COUNTED_FIELDS))  # of the others the payload is not looked at
+_COUNTED = records.c.kind.in_(tuple(COUNTED_FIELDS))  # the payloads of other kinds are not read
 _FACTS = (
     select(
         records.c.n,
@@ -113,8 +113,8 @@ _FACTS = (
 def facts(
     store: Store, since: str = "", until: str = "", who: str | None = None, kinds: Sequence[str] = ()
 ) -> Iterator[Fact]:
-    """Every record of the runs that were begun in a time (`until` included, both dates or moments), run by run, in order;
-    everybody's, or one person's. Where `kinds` are named, only those records."""
+    """All records of the runs started in a period (`until` included; dates or timestamps), run by run, in order; of
+    all users or of one. With `kinds`, only records of those kinds."""
     asked = _FACTS.where(*_between(since, until), *([runs.c.who == who] if who is not None else []))
     if kinds:
         asked = asked.where(records.c.kind.in_(stored_kinds(*kinds)))
@@ -124,20 +124,20 @@ def facts(
 
 
 def facts_of_run(store: Store, run: str) -> Iterator[Fact]:
-    """Every record of one run, in order."""
+    """All records of one run, in order."""
     with store.read() as connection:
         for row in connection.execute(_FACTS.where(runs.c.id == run).order_by(records.c.seq)):
             yield Fact._make(row)._replace(kind=current_kind(row.kind))
 
 
 def record_times(store: Store, run: str) -> list[str]:
-    """When each record of a run was made, in order."""
+    """The timestamp of each record of a run, in order."""
     with store.read() as connection:
         return list(connection.scalars(select(records.c.at).where(records.c.run == run).order_by(records.c.seq)))
 
 
 def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
-    """The records after the nth of all, in order."""
+    """The records after the nth of all records, in order."""
     with store.read() as connection:
         rows = connection.execute(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))
         return [Fact._make(row)._replace(kind=current_kind(row.kind)) for row in rows]
@@ -145,11 +145,11 @@ def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
 
 def _between(since: str, until: str) -> list[ColumnElement[bool]]:
     limits = [runs.c.started >= since] if since else []
-    return limits + ([runs.c.started < f"{until}\x7f"] if until else [])  # the whole of the day, or of the second
+    return limits + ([runs.c.started < f"{until}\x7f"] if until else [])  # includes the whole day or second
 
 
 def spent(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Spent]:
-    """What each run has spent, of those begun in a time."""
+    """The spending of each run started in a period."""
     of_whom = [runs.c.who == who] if who is not None else []
     rows = _sums(spending.c.run).join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
     with store.read() as connection:
@@ -157,14 +157,14 @@ def spent(store: Store, since: str = "", until: str = "", who: str | None = None
 
 
 def spent_by(store: Store, run: str) -> Spent:
-    """What one run has spent."""
+    """The spending of one run."""
     with store.read() as connection:
         row = connection.execute(_sums(spending.c.run).where(spending.c.run == run)).first()
     return Spent(*row[1:]) if row else Spent()
 
 
 def spent_by_role(store: Store) -> dict[str, Spent]:
-    """What was ever spent, by what a model was asked for."""
+    """The total spending by role."""
     with store.read() as connection:
         return {row[0]: Spent(*row[1:]) for row in connection.execute(_sums(spending.c.role))}
 
@@ -188,7 +188,7 @@ def _sums(by: ColumnElement[Any]) -> Any:
 
 
 def forecast_outcomes(store: Store, since: str = "", until: str = "", who: str | None = None) -> list[ForecastOutcome]:
-    """Forecasts of what was begun in a time, oldest first; everybody's, or one person's."""
+    """Forecasts for work started in a period, oldest first; of all users or of one."""
     limits = [forecasts.c.at >= since] if since else []
     limits += [forecasts.c.at < f"{until}\x7f"] if until else []
     if who is not None:
@@ -203,20 +203,20 @@ def _plain(value: Any) -> Any:
 
 
 def count_waiting(store: Store) -> int:
-    """How many answers wait for a reviewer."""
+    """The number of answers that wait for review."""
     with store.read() as connection:
         found = select(func.count()).select_from(reviews).where(reviews.c.state == literal("waiting"))
         return int(connection.scalar(found) or 0)
 
 
 def count_under_way(store: Store) -> int:
-    """How many runs a server carries on."""
+    """The number of runs in progress on servers."""
     with store.read() as connection:
         return int(connection.scalar(select(func.count()).select_from(underway)) or 0)
 
 
 def jobs_by_state(store: Store) -> dict[str, int]:
-    """How many uploads are in which state."""
+    """The number of upload jobs by state."""
     with store.read() as connection:
         rows = connection.execute(select(jobs.c.state, func.count()).group_by(jobs.c.state)).all()
         return {state: int(count) for state, count in rows}

@@ -1,4 +1,4 @@
-"""What a piece of work was expected to take, kept when it begins, and what it took, kept when it ends."""
+"""Estimates of work, stored when it begins, and the actual amounts, stored when it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.core.codec import from_json, to_json
 from assay.store.database import Store
 from assay.store.schema import forecasts
 
-LATEST = 100  # of one kind, that say how good forecasts are
+LATEST = 100  # past forecasts of one kind used to assess accuracy
 
 
 class WorkKind(StrEnum):
@@ -23,7 +23,7 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EstimateRange:
-    """Four of five should come to something between `low` and `high`, half of them to less than `likely`."""
+    """An 80 % range: four of five outcomes should lie between `low` and `high`, half of them below `likely`."""
 
     low: float
     likely: float
@@ -32,7 +32,7 @@ class EstimateRange:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a piece of work takes. Money is in USD, and none where nobody knows the price."""
+    """What a piece of work takes. Money is in USD, None if the price is unknown."""
 
     calls: float = 0
     tokens: float = 0
@@ -42,7 +42,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class WorkEstimate:
-    """`guess` is what the counts alone come to; the ranges are that, put right by what such work took before."""
+    """`guess` is computed from counts alone; the ranges are corrected by what similar work took before."""
 
     guess: Amount
     calls: EstimateRange
@@ -55,7 +55,7 @@ class WorkEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PastWork:
-    """A piece of work that has ended: what was foreseen, and what it came to."""
+    """Finished work: the estimate and the actual amount."""
 
     foreseen: WorkEstimate
     came: Amount
@@ -64,8 +64,8 @@ class PastWork:
 def add_forecast(
     store: Store, run: str, kind: WorkKind, who: str, alike: str, foreseen: WorkEstimate, came: Amount | None = None
 ) -> None:
-    """Keep what is expected; with what it came to, where that is known already. `alike` names what is compared with each
-    other: a mode and its model, say."""
+    """Store an estimate, with the actual amount if already known. `alike` is the key of comparable work, such as a
+    mode and its model."""
     row = {"run": run, "kind": kind.value, "who": who, "alike": alike, "foreseen": to_json(foreseen)}
     with store.write() as connection:
         connection.execute(
@@ -74,14 +74,14 @@ def add_forecast(
 
 
 def add_outcome(connection: Connection, run: str, came: Amount) -> None:
-    """Keep what it took, once; of a run that was never foreseen, nothing."""
+    """Store the actual amount, once; ignored for a run without a forecast."""
     connection.execute(
         update(forecasts).where(forecasts.c.run == run, forecasts.c.came.is_(None)).values(came=to_json(came))
     )
 
 
 def past_work(store: Store, kind: WorkKind, who: str, alike: str) -> tuple[PastWork, ...]:
-    """The latest work of this person that was like this, and has ended. What others did changes nothing here."""
+    """The user's latest finished work of this kind. Work of other users has no influence."""
     alike_of = (forecasts.c.who == who, forecasts.c.kind == kind.value, forecasts.c.alike == alike)
     latest = (
         select(forecasts.c.foreseen, forecasts.c.came)

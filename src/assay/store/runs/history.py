@@ -1,4 +1,4 @@
-"""A person's runs at a glance: how each stands, what it took and which way it went. No words of documents are needed."""
+"""Summaries of a user's runs: state, cost and route. Reads no document text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ STATES = {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}
 
 @dataclass(frozen=True, slots=True)
 class RunOverview:
-    """`state` is the outcome of a delivered run; else waiting, held, rejected, failed or unfinished. Where it spoke of a
-    document that was erased, or that this person may not read any more, it is `withheld`."""
+    """A run summary. `state` is the outcome of a delivered run; otherwise waiting, held, rejected, failed or
+    unfinished. It is `withheld` if the run mentions a document that was erased or that the user may no longer read."""
 
     id: str
     started: str
@@ -33,18 +33,18 @@ class RunOverview:
     state: str
     delivered: bool
     usage: Usage
-    stopped: str = ""  # why its search ended, where it was delivered
-    documents: int = 0  # of a synthesis, how many
+    stopped: str = ""  # why the search of a delivered run ended
+    documents: int = 0  # of a synthesis: their number
 
     @property
     def cut_short(self) -> bool:
-        """Whether a limit, or replies that nobody could use, ended it: for whoever looks after quality. Without a model a
-        full round of searches is the usual end."""
+        """Whether a limit or unusable replies ended it, for quality monitoring. Without a model a full round of
+        searches is the normal end."""
         return self.stopped in CUT_SHORT and self.usage.calls > 0
 
 
 def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[RunOverview]:
-    """A person's runs, newest first."""
+    """A user's runs, newest first."""
     newest = select(runs.c.id).where(runs.c.who == who).order_by(runs.c.started.desc(), runs.c.id).limit(limit)
     wanted = and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq)
     rows = (
@@ -89,12 +89,12 @@ def _state(kind: str, body: str | None) -> str:
 
 
 def _rejected(kind: str, body: str | None) -> bool:
-    """Whether the last record is a reviewer's no, after which there is nothing."""
+    """Whether the last record is a reviewer's rejection, which is final."""
     return kind == "Reviewed" and body is not None and json.loads(body)["decision"] == Decision.reject
 
 
 def routes(store: Store, who: str) -> Iterator[Route]:
-    """Which way each question of a person went, newest first: those where a model could choose it, and did."""
+    """The route of each of a user's questions, newest first, where a model chose it."""
     rows = (
         select(records.c.run, records.c.kind, payloads.c.body)
         .join(runs, runs.c.id == records.c.run)
@@ -111,15 +111,15 @@ def routes(store: Store, who: str) -> Iterator[Route]:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Where a run stands, from its first and its last record alone. Of one that spoke of a document that was erased, or that
-    this person may not read any more, little is told: its end is `withheld`."""
+    """The state of a run, from its first and last record alone. If it mentions a document that was erased or that
+    the user may no longer read, it has few details and its end is `withheld`."""
 
     id: str
     started: str
     asked: Asked | None
-    last: str  # the kind of its last record
-    outcome: str = ""  # of one that was delivered
-    error: str = ""  # of one that has failed
+    last: str  # the kind of the last record
+    outcome: str = ""  # of a delivered run
+    error: str = ""  # of a failed run
     withheld: bool = False
     rejected: bool = False  # in review
 
@@ -127,8 +127,8 @@ class RunProgress:
 def page(
     store: Store, who: str, scope: Scope, after: str = "", limit: int = 50, synthesis: bool | None = None
 ) -> tuple[list[RunProgress], str]:
-    """A person's runs, newest first, from after this place on; and the place to go on from, empty at the end. Where it is
-    said, only syntheses, or only questions."""
+    """A user's runs, newest first, after this cursor; and the next cursor, empty at the end. Optionally only
+    syntheses, or only questions."""
     started, _, run = after.partition(PLACE)
     which = runs.c.who == who
     if after:
@@ -141,14 +141,12 @@ def page(
     return found[:limit], f"{more.started}{PLACE}{more.id}" if more else ""
 
 
-BRIEF = (
-    '"brief":{'  # only the first event of a synthesis has one; in the words of a question its quotes would be escaped
-)
-PLACE = "~"  # parts a place in a list: when, and which of those
+BRIEF = '"brief":{'  # only the first event of a synthesis has one; in a question the quotes would be escaped
+PLACE = "~"  # separates time and id in a cursor
 
 
 def run_progress(store: Store, run: str, who: str, scope: Scope) -> RunProgress:
-    """How a run of this person stands."""
+    """The state of a run of this user."""
     found = _progress_of(store, and_(runs.c.id == run, runs.c.who == who), 1, scope)
     if not found:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
@@ -157,7 +155,7 @@ def run_progress(store: Store, run: str, who: str, scope: Scope) -> RunProgress:
 
 def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Scope) -> list[RunProgress]:
     first, last = records.alias("first"), records.alias("last")
-    chosen = (  # one that was cut off before its question was on record is none yet
+    chosen = (  # a run interrupted before its question was recorded does not exist yet
         select(runs.c.id, runs.c.started)
         .join(first, and_(first.c.run == runs.c.id, first.c.seq == 0))
         .where(which)

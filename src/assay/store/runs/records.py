@@ -1,4 +1,4 @@
-"""What runs did, as chains of digests: each record covers the one before, and its payload only by digest."""
+"""Records of runs as hash chains: each record covers the previous one, and its payload only by digest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from assay.store.runs import reviews, visibility
 from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, run_faults
 from assay.store.schema import mentions, payloads, records, runs
 
-# Spelt once: putting a statement together takes longer than running it.
+# Built once: building a statement takes longer than running it.
 _LAST = (
     select(records.c.seq, records.c.hash, records.c.kind)
     .where(records.c.run == bindparam("of"))
@@ -47,8 +47,8 @@ LATE = "it was recorded while a document that it speaks of was erased"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`hash` covers everything before it here; the payload is apart, covered by `digest`. `n` and `link` are its place in the
-    chain of all records."""
+    """`hash` covers all previous records of the run; the payload is stored separately, covered by `digest`. `n` and
+    `link` are its position in the chain of all records."""
 
     run: str
     seq: int
@@ -77,7 +77,7 @@ def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) ->
 
 
 def begin(store: Store, who: str, *, gated: bool = False) -> str:
-    """A new run of this person; a gated one is delivered only with a reviewer's approval, whatever it comes to."""
+    """Create a run for this user; a gated run is delivered only with a reviewer's approval, whatever its result."""
     run = "r" + store.new_id()
     with store.write() as connection:
         connection.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False, gated=gated))
@@ -93,9 +93,9 @@ def append(
     hours: float = reviews.HOURS,
     check: Callable[[Connection], None] = lambda _: None,
 ) -> Record:
-    """One event at its place in the chain, on disk when this returns. A place that is taken is refused, and so is what no
-    reviewer has approved where one has to. `hours` is how long an approval holds; `check` raises, in the same transaction,
-    where it must not be."""
+    """Append one event to the chain; durable when this returns. Refuses a position that is taken, and an answer that
+    lacks a required approval. `hours` is how long an approval is valid; `check` runs in the same transaction and
+    raises to prevent the write."""
     with store.write() as connection:
         last = connection.execute(_LAST, {"of": run}).first()
         expected = last.seq + 1 if last else 0
@@ -121,7 +121,8 @@ def append(
 
 
 def _check_approved(connection: Connection, run: str, answered: Answered) -> None:
-    """What is delivered under a seal is, sign for sign, what waited under it; what it cost may have grown."""
+    """An answer delivered under a seal must equal, character by character, the one that waited under it; only its
+    cost may have grown."""
     if answered.seal is None:
         return
     own = (records.c.run == run) & (records.c.kind.in_(stored_kinds(AwaitingReview)))
@@ -134,7 +135,7 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
 
 
 def note(connection: Connection, store: Store, event: Erased | Granted) -> Record:
-    """What happened to the whole workspace, in its own chain; in the transaction in which it happens."""
+    """Record a workspace-wide event in its own chain, in the transaction in which it happens."""
     last = connection.execute(_LAST, {"of": WORKSPACE}).first()
     if last is None:
         connection.execute(insert(runs).values(id=WORKSPACE, who="", started=store.now(), delivered=False, gated=False))
@@ -160,9 +161,9 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
     if run != WORKSPACE and visibility.must_erase(connection, run, spoken_of):
         note(
             connection, store, Erased(LATE, "", (), {run: (seq,)})
-        )  # words that were erased meanwhile never reach the disk
+        )  # text that was erased meanwhile never reaches the disk
         if isinstance(event, AwaitingReview):
-            reviews.supersede(connection, [run])  # nobody can look at it
+            reviews.supersede(connection, [run])  # it can no longer be reviewed
     else:
         connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
     if isinstance(event, Asked) and event.history:
@@ -171,19 +172,19 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
 
 
 def _inherit(connection: Connection, run: str, turns: Sequence[str]) -> None:
-    """A follow-up is told what the turns before it came to: it speaks of all that they speak of, cited or not."""
+    """A follow-up sees the results of previous turns: it inherits all documents they mention, cited or not."""
     theirs = select(mentions.c.document, literal(run), literal(0)).where(mentions.c.run.in_(turns)).distinct()
     connection.execute(insert_new(mentions).from_select(["document", "run", "seq"], theirs))
 
 
 def documents_in(body: Any) -> set[str]:
-    """Every document that a payload refers to."""
+    """All documents that a payload refers to."""
     if isinstance(body, dict):
-        named = body.get("doc_id")  # empty where it is about several
+        named = body.get("doc_id")  # empty if it concerns several documents
         own = {named} if isinstance(named, str) and named else set()
-        told = body.get("documents")  # their ids, where it is no mere number of them
+        told = body.get("documents")  # ids, unless it is just a count
         own.update(each for each in (told if isinstance(told, list) else ()) if isinstance(each, str))
-        # What a model gives a tool names documents in its own words: those are no ids, and refer to nothing.
+        # Tool arguments contain documents in the model's own words: those are not ids and refer to nothing.
         return own.union(*(documents_in(each) for name, each in body.items() if name != "arguments"))
     if isinstance(body, list):
         return set().union(*(documents_in(each) for each in body))
@@ -191,7 +192,7 @@ def documents_in(body: Any) -> set[str]:
 
 
 def chain(store: Store, run: str, who: str) -> list[Record]:
-    """A run's records, if it is this person's."""
+    """A run's records, if it belongs to this user."""
     with store.read() as connection:
         rows = connection.execute(
             select(records)
@@ -206,7 +207,7 @@ def chain(store: Store, run: str, who: str) -> list[Record]:
 
 
 def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> list[Event]:
-    """A run's events as this person may see them now, with the words of documents put back in."""
+    """A run's events as this user may see them now, with document text restored."""
     kinds = {record.seq: record.kind for record in chain(store, run, who)}
     bodies = _bodies(store, run)
     if 0 not in bodies:
@@ -222,7 +223,7 @@ def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> l
 def events_since(
     store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int = 200
 ) -> list[tuple[Record, Event]]:
-    """A person's run from after this record on, in order, a few at a time; nothing when there is no more yet."""
+    """Events of a user's run after this record, in order and in small batches; empty if there are no more yet."""
     with store.read() as connection:
         rows = connection.execute(
             select(records, payloads.c.body)
@@ -250,7 +251,7 @@ def _read_visible(
     over: visibility.HiddenRecords,
     scope: Scope,
 ) -> Event:
-    """One event as somebody sees it. What is hidden from them is not even read."""
+    """One event as the user may see it. Hidden payloads are not even read."""
     if body is None or (seq and over.covers(seq)):
         return Withheld(current_kind(kind), visibility.WITHHELD_REASON)
     try:
@@ -264,7 +265,7 @@ _MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c
 
 
 def recorded_at(store: Store, run: str, seq: int) -> str:
-    """When something was recorded; nothing where it was not."""
+    """The time of a record; empty if it does not exist."""
     with store.read() as connection:
         return connection.scalar(_MOMENT, {"of": run, "place": seq}) or ""
 
@@ -276,7 +277,7 @@ def _bodies(store: Store, run: str) -> dict[int, str]:
 
 
 def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str]]:
-    """A person's runs with their questions, newest first."""
+    """A user's runs with their questions, newest first."""
     with store.read() as connection:
         rows = connection.execute(
             select(runs, payloads.c.body)
@@ -294,12 +295,12 @@ def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str
         ]
 
 
-IDLE = ("Paused", "Failed", "AwaitingReview", "Answered")  # after these nothing goes on
-LONGEST = 600.0  # seconds between two events of a run that is alive; what is longer was spent asleep or dead
+IDLE = ("Paused", "Failed", "AwaitingReview", "Answered")  # nothing runs after these
+LONGEST = 600.0  # the maximum seconds between two events of a live run; longer gaps were suspension or a crash
 
 
 def active_seconds(store: Store, run: str) -> float:
-    """How long a run was at work, as far as its record tells: waiting for a person is not work."""
+    """How long a run was active according to its record: waiting for the user does not count."""
     with store.read() as connection:
         rows = connection.execute(
             select(records.c.kind, records.c.at).where(records.c.run == run).order_by(records.c.seq)
@@ -313,7 +314,7 @@ def active_seconds(store: Store, run: str) -> float:
 
 
 def faults(store: Store, run: str) -> Iterator[str]:
-    """What is wrong with a run's chain, in words; nothing when it is whole."""
+    """The faults of a run's chain, as messages; empty if it is intact."""
     with store.read() as connection:
         rows = [
             RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})

@@ -1,4 +1,5 @@
-"""Answers that wait for a reviewer, and what became of them: the truth about approvals, each for one seal and for one use."""
+"""Answers that wait for review and their outcome: the source of truth for approvals, each valid for one seal and one
+use."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from assay.core.events import AwaitingReview, Decision, Reviewed
 from assay.store.database import Store
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
-HOURS = 24.0  # that an approval holds, where nobody says otherwise
+HOURS = 24.0  # default validity of an approval
 
 
 class ReviewState(StrEnum):
     waiting = "waiting"
-    approved = "approved"  # and not delivered yet
+    approved = "approved"  # not delivered yet
     edited = "edited"
     rejected = "rejected"
     delivered = "delivered"
-    superseded = "superseded"  # another answer waits, or waited, in its place
+    superseded = "superseded"  # replaced by a later answer of the run
 
 
 STATE_AFTER = {
@@ -34,7 +35,7 @@ STATE_AFTER = {
 }
 
 
-# Inside the transaction that appends the event: `records.append` calls these.
+# These run inside the transaction that appends the event, called by `records.append`.
 
 
 def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingReview) -> None:
@@ -63,7 +64,7 @@ def supersede(connection: Connection, chosen: Collection[str]) -> None:
 
 
 def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, hours: float) -> None:
-    """A decision on the answer that waits now, and only if it is the one that was looked at."""
+    """Record a decision on the answer that waits now. Raises if it is not the one that was reviewed."""
     row = connection.execute(
         select(reviews.c.id, reviews.c.seal, reviews.c.who, reviews.c.four_eyes).where(
             reviews.c.run == run, reviews.c.state == ReviewState.waiting.value
@@ -90,7 +91,7 @@ def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, h
 
 
 def deliver(connection: Connection, store: Store, run: str, seal: str | None) -> None:
-    """Nothing where no review is needed; else the approval of exactly this is used, once, or nothing is delivered."""
+    """Do nothing if no review is required; otherwise use up the approval of exactly this answer, or raise."""
     if not connection.scalar(select(runs.c.gated).where(runs.c.id == run)):
         return
     used = connection.execute(
@@ -114,7 +115,7 @@ def refuse_after_rejection(connection: Connection, run: str) -> None:
 
 
 def is_approved(store: Store, run: str, seal: str) -> bool:
-    """Whether an approval for exactly this is there, unused and not lapsed."""
+    """Whether there is an unused, unexpired approval for exactly this answer."""
     with store.read() as connection:
         found = connection.scalar(
             select(reviews.c.id).where(
@@ -135,17 +136,17 @@ def _later(moment: str, hours: float) -> str:
 # --- the queue ------------------------------------------------------------------------------------------------------
 
 DECIDED = (ReviewState.approved, ReviewState.edited, ReviewState.rejected, ReviewState.delivered)
-PLACE = "~"  # parts a place in a list: when, and which of those
+PLACE = "~"  # separates time and id in a cursor
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """An answer that waits, or waited, for a reviewer."""
+    """An answer that waits, or waited, for review."""
 
     id: int
     run: str
     seal: str
-    who: str  # asked
+    who: str  # the asker
     state: ReviewState
     reasons: tuple[str, ...]
     four_eyes: bool
@@ -160,8 +161,8 @@ _COLUMNS = [reviews.c[name] for name in Review.__dataclass_fields__]
 
 
 def page(store: Store, *, waiting: bool, after: str = "", limit: int = 50) -> tuple[list[Review], str]:
-    """Answers that wait, the oldest first, or those that were decided on, the newest first; from after this place on, and the
-    place to go on from, empty at the end."""
+    """Waiting answers, oldest first, or decided ones, newest first, after this cursor; and the next cursor, empty at
+    the end."""
     moment, _, place = after.partition(PLACE)
     own = int(place) if place.isascii() and place.isdigit() else 0
     by = reviews.c.created if waiting else reviews.c.decided
@@ -180,7 +181,7 @@ def page(store: Store, *, waiting: bool, after: str = "", limit: int = 50) -> tu
 
 
 def latest(store: Store, run: str) -> Review | None:
-    """What became of the last answer of a run that had to wait; none where none had to."""
+    """The latest review of a run; None if it never needed one."""
     with store.read() as connection:
         row = connection.execute(
             select(*_COLUMNS).where(reviews.c.run == run).order_by(reviews.c.id.desc()).limit(1)
@@ -194,7 +195,7 @@ def _review(row: Row[Any]) -> Review:
 
 
 def undelivered(store: Store) -> list[tuple[str, str]]:
-    """Runs that were decided on and not carried on since, each with who asked."""
+    """Runs with a decision that have not been resumed since, each with its asker."""
     last = select(func.max(reviews.c.id)).group_by(reviews.c.run)
     open_ = reviews.c.state.in_((ReviewState.approved.value, ReviewState.edited.value))
     with store.read() as connection:
@@ -203,7 +204,7 @@ def undelivered(store: Store) -> list[tuple[str, str]]:
 
 
 def is_gated(store: Store, run: str) -> bool:
-    """Whether a run is delivered only with a reviewer's approval, and is not delivered yet."""
+    """Whether a run needs a reviewer's approval and is not delivered yet."""
     with store.read() as connection:
         return bool(connection.scalar(select(runs.c.gated & ~runs.c.delivered).where(runs.c.id == run)))
 
@@ -213,24 +214,24 @@ def is_delivered(store: Store, run: str) -> bool:
         return bool(connection.scalar(select(runs.c.delivered).where(runs.c.id == run)))
 
 
-# --- what they may be about -----------------------------------------------------------------------------------------
+# --- knowledge bases and documents under review -------------------------------------------------------------------
 
 
 def set_review_required(store: Store, base: str, *, on: bool) -> None:
-    """From now on answers that draw on this knowledge base, by id, wait for a reviewer; or do so no more."""
+    """Set whether answers that use this knowledge base, by id, need a review."""
     with store.write() as connection:
         connection.execute(update(bases).where(bases.c.id == base).values(review=on))
 
 
 def bases_with_review(store: Store) -> dict[str, str]:
-    """The knowledge bases whose answers wait for a reviewer, by id."""
+    """The knowledge bases whose answers need a review, by id."""
     with store.read() as connection:
         rows = connection.execute(select(bases.c.id, bases.c.name).where(bases.c.review))
         return {row.id: row.name for row in rows}
 
 
 def reviewed_bases_of(store: Store, ids: Collection[str]) -> list[str]:
-    """The names of those marked knowledge bases that these documents are in."""
+    """The names of the knowledge bases with required review that contain these documents."""
     if not (known := bases_with_review(store)):
         return []
     with store.read() as connection:
@@ -241,19 +242,19 @@ def reviewed_bases_of(store: Store, ids: Collection[str]) -> list[str]:
 
 
 def mentioned_documents(store: Store, run: str) -> set[str]:
-    """Every document that the record of a run speaks of."""
+    """All documents that the record of a run mentions."""
     with store.read() as connection:
         return set(connection.scalars(select(mentions.c.document).where(mentions.c.run == run).distinct()))
 
 
 def unreadable(store: Store, names: Iterable[str], ids: Collection[str]) -> set[str]:
-    """Those of these documents that nobody with these names (`user:…`, `group:…`) may read."""
+    """Those of these documents that none of these names (`user:…`, `group:…`) may read."""
     with store.read() as connection:
         return _unreadable(connection, names, ids)
 
 
 def readable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> bool:
-    """Whether they may read every one of them; inside a transaction."""
+    """Whether they may read all of these documents; inside a transaction."""
     return not _unreadable(connection, names, ids)
 
 
@@ -271,7 +272,7 @@ def is_admin(connection: Connection, name: str) -> bool:
     return bool(connection.scalar(select(members.c.admin).where(members.c.name == name)))
 
 
-# --- telling others -------------------------------------------------------------------------------------------------
+# --- notifications ------------------------------------------------------------------------------------------------
 
 
 def not_notified(store: Store, limit: int = 20) -> list[Review]:
@@ -283,6 +284,6 @@ def not_notified(store: Store, limit: int = 20) -> list[Review]:
 
 
 def mark_notified(store: Store, review: int) -> None:
-    """Record that the notification was sent. After a crash before this it is sent again: at least once."""
+    """Record that the notification was sent. After a crash before this it is sent again: at-least-once delivery."""
     with store.write() as connection:
         connection.execute(update(reviews).where(reviews.c.id == review).values(notified=store.now()))

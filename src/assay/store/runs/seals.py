@@ -1,4 +1,4 @@
-"""Signed heads of the chain of all records, as they are kept in the workspace; and what they stand on."""
+"""Signed heads of the chain of all records, as stored in the workspace, and the records they cover."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import facts, records, seals
 
-MOST = 1 << 62  # records that there can be
+MOST = 1 << 62  # upper bound of record numbers
 _LINES = (
     select(records.c.n, records.c.run, records.c.seq, records.c.hash, records.c.digest)
     .where(records.c.n > bindparam("after"), records.c.n <= bindparam("upto"))
@@ -23,7 +23,7 @@ _LINES = (
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The head of all records at a moment: whoever has the public key can tell that it was signed by this workspace."""
+    """The signed head of all records at a moment: the public key proves that this workspace signed it."""
 
     workspace: str
     n: int
@@ -34,23 +34,24 @@ class Seal:
 
     @property
     def signed(self) -> bytes:
-        """What the signature is over."""
+        """The bytes that are signed."""
         return dumps(["assay seal", self.workspace, self.n, self.link, self.at]).encode()
 
 
 def identity(connection: Connection) -> str:
-    """Which workspace this is."""
+    """The id of this workspace."""
     return connection.scalar(select(facts.c.value).where(facts.c.name == "id")) or ""
 
 
 def head(connection: Connection) -> tuple[int, str] | None:
-    """The last record's number and link."""
+    """The number and link of the last record."""
     row = connection.execute(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)).first()
     return (row.n, row.link) if row else None
 
 
 def record_at(connection: Connection, n: int) -> tuple[str, int, str, str] | None:
-    """Run, place, hash and link of the nth record; none where no record could have that number, which others may claim."""
+    """Run, position, hash and link of the nth record; None if the number, which may be an untrusted claim, is
+    impossible."""
     if type(n) is not int or not 0 < n < MOST:
         return None
     row = connection.execute(
@@ -60,7 +61,7 @@ def record_at(connection: Connection, n: int) -> tuple[str, int, str, str] | Non
 
 
 def lines(connection: Connection, after: int, upto: int) -> Iterator[tuple[int, str, int, str, str]]:
-    """Number, run, place, hash and payload digest of these records, in order."""
+    """Number, run, position, hash and payload digest of these records, in order."""
     found = connection.execution_options(yield_per=2000).execute(_LINES, {"after": after, "upto": upto})
     yield from (tuple(row) for row in found)  # pyright: ignore[reportReturnType]
 
@@ -75,7 +76,7 @@ def add(store: Store, seal: Seal) -> None:
 
 
 def every(connection: Connection) -> Iterator[Seal]:
-    """All of them, oldest first."""
+    """All seals, oldest first."""
     workspace = identity(connection)
     for row in connection.execute(select(seals).order_by(seals.c.n)):
         yield Seal(workspace, row.n, row.link, row.at, row.key, row.signature)
@@ -86,7 +87,7 @@ def last(connection: Connection) -> Seal | None:
 
 
 def covering(connection: Connection, n: int, key: str) -> Seal | None:
-    """The first head signed with this key that the nth record is part of."""
+    """The first head signed with this key that covers the nth record."""
     return _one(connection, select(seals).where(seals.c.n >= n, seals.c.key == key).order_by(seals.c.n).limit(1))
 
 

@@ -1,4 +1,4 @@
-"""Runs that a server carries on, with the person each is for: what is still listed when one starts was cut off."""
+"""Runs in progress on a server, with their owners: those still listed when a server starts were interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.store.schema import reviews, underway
 
 
 def begin(store: Store, run: str, principal: Principal) -> None:
-    """From now on the run survives the process: whichever server starts next takes it up."""
+    """Register a run. From now on it survives the process: the next server to start resumes it."""
     with store.write() as connection:
         connection.execute(delete(underway).where(underway.c.run == run))
         connection.execute(insert(underway).values(run=run, who=principal.id, groups=sorted(principal.groups)))
@@ -22,8 +22,8 @@ def end(store: Store, run: str) -> None:
 
 
 def listing(store: Store) -> list[tuple[str, Principal]]:
-    """Every run that was cut off, with whose it is. One whose answer waits for a reviewer was not: it stays listed for the
-    groups of whoever asked, and goes on when it is decided."""
+    """All interrupted runs with their owners. A run that waits for review is not interrupted: it stays listed to
+    keep the asker's groups, and continues after the decision."""
     held = select(reviews.c.run).where(reviews.c.state == "waiting")
     with store.read() as connection:
         rows = connection.execute(select(underway).where(underway.c.run.not_in(held)).order_by(underway.c.run)).all()
@@ -31,7 +31,7 @@ def listing(store: Store) -> list[tuple[str, Principal]]:
 
 
 def asker(store: Store, run: str) -> Principal | None:
-    """Who asked, in the groups that they were in then, of a run that a server has begun."""
+    """The asker of a run started by a server, with their groups at that time."""
     with store.read() as connection:
         row = connection.execute(select(underway).where(underway.c.run == run)).first()
     return Principal(row.who, frozenset(row.groups)) if row else None

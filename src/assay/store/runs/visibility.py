@@ -1,5 +1,5 @@
-"""What of a run somebody may see now. From the first mention on of a document that they may not read, everything that was
-recorded may hold its words, a model's too: none of it is shown. What was erased and what is not theirs look the same."""
+"""Which parts of a run a user may see now. From the first mention of a document they may not read, every record may
+contain its text, also in model output: none of it is shown. Erased and inaccessible documents are indistinguishable."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from assay.store.schema import documents, facts, mentions, payloads, records
 
 WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."
 WITHHELD_ANSWER = "The answer is withheld: it spoke of a document that was erased, or that you may not read any more."
-ERASED = "gone "  # facts so named: documents that were erased, and runs that were under way and spoke of one
-WITHHELD_TURN = "(withheld)"  # in the place of an answer, in what a follow-up knows of the turns before it
+ERASED = "gone "  # prefix of facts about erased documents, and about active runs that mentioned one
+WITHHELD_TURN = "(withheld)"  # replaces an answer in the history that a follow-up sees
 
-# Spelt once: every look at a run, and every step of one, asks this.
+# Built once: used on every read of a run and on every step.
 _READABLE = and_(
     documents.c.id == mentions.c.document,
     documents.c.base.in_(bindparam("bases", expanding=True)),
@@ -50,8 +50,7 @@ _GONE = select(facts.c.name).where(facts.c.name.in_(bindparam("marks", expanding
 
 @dataclass(frozen=True, slots=True)
 class HiddenRecords:
-    """Which records of a run are not shown: each span from its first up to its last, that not counted. `since` is where the
-    one begins that has no end yet."""
+    """The hidden records of a run, as half-open spans. `since` is the start of the span that has no end yet."""
 
     spans: tuple[tuple[int, int], ...] = ()
     since: int | None = None
@@ -62,23 +61,23 @@ class HiddenRecords:
 
 
 def hidden_records(connection: Connection, run: str, scope: Scope) -> HiddenRecords:
-    """What of a run is hidden from somebody with this scope."""
+    """The records of a run that are hidden in this scope."""
     aside = narrowings(connection, run)
     spans = spans_from(list(connection.scalars(_CLOSED, {"of": run, **_may(scope)})), aside)
     since = spans[-1][0] if spans and spans[-1][1] is None else None
     ended = ((first, last) for first, last in spans if last is not None)
-    # What was put aside counts for nobody, whatever they may read again.
+    # Narrowed spans stay hidden from everyone, even if access is restored.
     return HiddenRecords((*ended, *((as_of, seq) for seq, as_of in aside)), since)
 
 
 def narrowings(connection: Connection, run: str) -> list[tuple[int, int]]:
-    """Where a run was narrowed, and since which record nothing counts there."""
+    """The narrowings of a run: the position of each, and the record since which events no longer count."""
     return [(row.seq, row.since) for row in connection.execute(_NARROWED, {"of": run})]
 
 
 def spans_from(closed: Sequence[int], narrowings: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
-    """From each mention of what is closed up to where the run was narrowed for it: what followed knew nothing of it. The last
-    one may have no end yet. Pure."""
+    """Spans from each mention of an inaccessible document to the narrowing of the run because of it: later records
+    do not depend on it. The last span may have no end yet. Pure."""
     spans: list[tuple[int, int | None]] = []
     since: int | None = None
     for seq, as_of in sorted([*((seq, -1) for seq in closed), *narrowings]):
@@ -91,7 +90,7 @@ def spans_from(closed: Sequence[int], narrowings: Sequence[tuple[int, int]]) -> 
 
 
 def must_erase(connection: Connection, run: str, spoken_of: Sequence[str]) -> bool:
-    """Whether what is about to be recorded may hold the words of a document that was erased meanwhile."""
+    """Whether the event about to be recorded may contain text of a document that was erased meanwhile."""
     marks = [ERASED + each for each in (run, *spoken_of)]
     return connection.scalar(_GONE, {"marks": marks}) is not None
 
@@ -102,7 +101,7 @@ def clear_erasure_mark(connection: Connection, run: str) -> None:
 
 
 def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
-    """The first record from which the rest of the run is hidden, or none."""
+    """The first record from which the rest of the run is hidden, or None."""
     with store.read() as connection:
         if connection.execute(_CLOSED.limit(1), {"of": run, **_may(scope)}).first() is None:
             return None
@@ -110,13 +109,13 @@ def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
 
 
 def hidden_runs(connection: Connection, runs: Collection[str], scope: Scope) -> set[str]:
-    """Those of these runs whose end is hidden from somebody with this scope."""
+    """Those of these runs whose end is hidden in this scope."""
     found = connection.scalars(_CLOSED_RUNS, {"runs": sorted(runs), **_may(scope)}).all() if runs else ()
     return {run for run in found if hidden_records(connection, run, scope).since is not None}
 
 
 def redact(connection: Connection, event: Event, scope: Scope) -> Event:
-    """An event that is not hidden, as somebody sees it: of a question, only what is theirs to know of what it was given."""
+    """A visible event as the user may see it: the inputs of a question are reduced to what they may know."""
     match event:
         case Asked(history=history, brief=brief) if history or brief:
             return _asked(connection, event, scope)
@@ -143,13 +142,13 @@ def _asked(connection: Connection, asked: Asked, scope: Scope) -> Asked:
 
 
 def readable(connection: Connection, ids: Iterable[str], scope: Scope) -> set[str]:
-    """Those of these documents that may be read now, in whatever state they are."""
+    """Those of these documents that may be read now, in any state."""
     chosen = select(documents.c.id).where(documents.c.id.in_(sorted(ids)), _within(scope))
     return set(connection.scalars(chosen))
 
 
 def _listed(connection: Connection, answer: Answer, scope: Scope) -> Answer:
-    """Without the names of files that this person is not told of now."""
+    """The answer without the names of files that this user may not know of now."""
     there = set(connection.scalars(select(documents.c.uri).where(documents.c.uri.in_(answer.unread), _within(scope))))
     return replace(answer, unread=tuple(uri for uri in answer.unread if uri in there))
 
