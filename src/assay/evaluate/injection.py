@@ -250,7 +250,7 @@ T = TypeVar("T")
 
 
 def _sample(all_of_them: Sequence[T], limit: int) -> Sequence[T]:
-    """An evenly spaced sample: attacks of one kind stand next to each other."""
+    """An evenly spaced sample, since attacks of one kind are adjacent."""
     step = max(1, len(all_of_them) // limit) if limit else 1
     return all_of_them[::step][: limit or None]
 

@@ -55,7 +55,7 @@ def backup(folder: Path, store: Store, to: Path) -> int:
                 for each in _files(folder):
                     archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
         partial.replace(to)
-        with store.write() as connection:  # so that whoever erases something is told that it is there too
+        with store.write() as connection:  # so that an erasure can report that this copy exists
             made = {"path": str(to.resolve()), "at": store.now()}
             connection.execute(insert_or_replace(backups).values(made))
     finally:
@@ -76,8 +76,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def restore(archive: Path, folder: Path) -> None:
-    """Unpack a backup into a new workspace. Never over one that is there."""
-    folder = folder.resolve()  # through a link, which stays
+    """Unpack a backup into a new workspace. An existing one is never overwritten."""
+    folder = folder.resolve()  # resolves a symlink, which stays
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
     if folder.exists() and any(folder.iterdir()):
@@ -95,7 +95,7 @@ def restore(archive: Path, folder: Path) -> None:
             raise UserError(f"{str(archive)!r} is not a whole backup of Assay's ({error}).") from error
         if not (unpacked / STATE).is_file():
             raise UserError(f"{str(archive)!r} is not a backup of Assay's: it has no {STATE}.")
-        open_store(unpacked / STATE, create=False).close()  # a newer or damaged one is refused before anything is moved
+        open_store(unpacked / STATE, create=False).close()  # a newer or damaged one fails here, before the move
         if folder.exists():
             folder.rmdir()
         unpacked.rename(folder)

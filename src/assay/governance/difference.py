@@ -1,4 +1,4 @@
-"""What differs between two runs, part by part: what was asked, what was done, what came of it and what it took. Pure."""
+"""The differences between two runs, part by part: question, steps, results and cost. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from assay.core.types import Claim, Evidence
 
 PARTS = ("question", "route", "plan", "searches", "evidence", "claims", "answer", "cost")
 NONE = "–"
-LONG = 200  # characters of a quotation that are shown
+LONG = 200  # maximum characters of a quotation
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that both have, in different ways."""
+    """An item that both runs have, with different values."""
 
     what: str
     a: str
@@ -26,7 +26,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class DifferencePart:
-    """One part of two runs: what only one of them has, and what differs."""
+    """One part of two runs: items that only one of them has, and items that differ."""
 
     name: str
     only_a: tuple[str, ...] = ()
@@ -40,7 +40,8 @@ class DifferencePart:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What it took is told, but is no difference: no two runs take quite the same."""
+    """The differences between two runs. Cost is reported but does not count as a difference, since it is never quite
+    the same."""
 
     a: str
     b: str
@@ -52,8 +53,8 @@ class Difference:
 
 
 def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
-    """Two runs side by side. `titles` are those of the documents, as far as they may be read; of a run that waits for a
-    reviewer only what was searched and found is told, not the draft."""
+    """Compare two runs. `titles` are those of the documents that may be read. For a run under review, only searches
+    and evidence are compared, not the draft."""
     one, other = _evidence(a, titles), _evidence(b, titles)
     return Difference(
         a.id,
@@ -72,7 +73,7 @@ def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
 
 
 def _values(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> DifferencePart:
-    """What both have by the same names."""
+    """Compare values by name."""
     named = [*a, *(key for key in b if key not in a)]
     return DifferencePart(
         name,
@@ -82,13 +83,11 @@ def _values(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> Difference
     )
 
 
-KeyedItems = Mapping[
-    str, tuple[str, str]
-]  # by what makes two of them the same: how it is told, and what may differ in it
+KeyedItems = Mapping[str, tuple[str, str]]  # identity → (how it is described, what may differ)
 
 
 def _keyed(name: str, a: KeyedItems, b: KeyedItems) -> DifferencePart:
-    """What each has, held together by its key."""
+    """Compare items by key."""
     return DifferencePart(
         name,
         tuple(a[key][0] for key in a if key not in b),
@@ -123,7 +122,7 @@ def _route(run: Run) -> dict[str, str]:
 
 
 def _plan(run: Run) -> KeyedItems:
-    """The steps of the plan as it was in the end, by what each asks; with what each of them found."""
+    """The steps of the final plan, by question, with the result of each."""
     plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
     bound = run.bound
     return {
@@ -146,7 +145,7 @@ def _result(found: int, error: str) -> str:
 
 
 def _evidence(run: Run, titles: Mapping[str, str]) -> KeyedItems:
-    """By document and span, whatever it was called: two pieces are the same if they stand in the same place."""
+    """Evidence by document and span, independent of its key: two pieces are the same if they have the same location."""
     return {_span(each): (_quoted(each, titles), f"{each.score:g} of 10") for each in run.evidence}
 
 
@@ -162,7 +161,7 @@ def _quoted(each: Evidence, titles: Mapping[str, str]) -> str:
 
 
 def _claims(run: Run, titles: Mapping[str, str]) -> KeyedItems:
-    """The claims that were delivered, by their words; with their verdicts and where they are from."""
+    """The delivered claims, by their words, with verdicts and sources."""
     from_where = {each.key: titles.get(each.quote.doc_id) or each.quote.doc_id for each in run.evidence}
     claims = run.answer.claims if run.answer else ()
     return {_plain(claim.words): (claim.words, _verdict(claim, from_where)) for claim in claims}
@@ -192,7 +191,7 @@ def _answer(run: Run) -> dict[str, str]:
 
 
 def _cost(run: Run) -> dict[str, str]:
-    """What the replies took that the run rests on, also those that it took over from another."""
+    """The cost of all replies that the run uses, including those copied from another run."""
     usage = run.usage
     return {
         "calls": str(usage.calls),
@@ -209,7 +208,7 @@ def _plain(words: str) -> str:
 
 
 def render_difference(told: Difference) -> list[str]:
-    """For a terminal: a line for each part that is the same, and what differs below the others."""
+    """For a terminal: one line for each equal part, and the differences below the others."""
     lines = [f"a  {told.a}", f"b  {told.b}"]
     for part in told.parts:
         lines.append("")

@@ -1,11 +1,12 @@
 """Replays a run from its record, without a model, a search or the network, and compares the conclusions.
 
-Replies, tool results, limits reached and people's choices are taken as they were recorded. Everything that was made of them
-is made again and held against the record: each step, each verdict, the answer. Steps that compare vectors need those of the
-index; where there is none, these are taken as recorded too, and the answer is made again all the same.
+Model replies, tool results, limits reached and user choices are taken from the record. Everything derived from them is
+recomputed and compared: each step, each verdict, the answer. Steps that compare vectors need the index; without one,
+they are taken from the record too, and the answer is still recomputed.
 
-Only runs that this version of the code decided are made again. Of older ones the conclusions are taken as recorded; what does
-not depend on how things are decided is checked: quotations, citations, and that each claim was checked and found supported.
+Only runs decided by this version of the decision code are recomputed. For older runs, the conclusions are taken as
+recorded, and only what does not depend on decisions is checked: quotations, citations, and that each claim was
+checked and found supported.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ STEP_OF: Mapping[type, Step] = {
     AwaitingReview: Step.DELIVER,
     Answered: Step.DELIVER,
 }
-ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # how a run got on, not what it came to
+ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
     Step.GATHER: Gathered,
     Step.CHECK: Checked,
@@ -104,10 +105,10 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The run as recorded, the answer that was made again, and where that differs from what was recorded. `taken` counts the
-    steps that were not made again, since they compare vectors and there is no index to have them from; `reworded` the replies
-    whose prompts would read differently today, as they may in a later version. `as_recorded` says that an older version decided
-    and nothing was made again; `checked` counts the quotations that were then held against their documents."""
+    """The recorded run, the recomputed answer, and the differences. `taken` counts steps taken from the record
+    because they compare vectors and there is no index. `reworded` counts replies whose prompts read differently
+    today, as they may in a later version. `as_recorded` says that an older version decided and nothing was
+    recomputed; `checked` counts the quotations that were then compared with their documents."""
 
     run: Run
     answer: Answer | None
@@ -125,7 +126,7 @@ class Replay:
 
 
 class NoIndex(Exception):
-    """A step looked at vectors, or into the index, and there is none."""
+    """A step needs vectors or the index, and there is no index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class NoSearch:
 
 
 async def replay(recorded: Run, context: RunContext, *, searchable: bool = True) -> Replay:
-    """Go through a run again. Without an index (`searchable`), steps that compare vectors are taken as recorded."""
+    """Replay a run. Without an index (`searchable` is False), steps that compare vectors are taken from the record."""
     if recorded.asked.version != DECIDES:
         return check_recorded(recorded, context.document)
     if not searchable:
@@ -166,7 +167,7 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
             place += 1
             continue
         before = Run(recorded.id, recorded.events[:place])
-        step = _step_of(event) if not (isinstance(event, Routed) and before.route) else Step.JUDGE  # routed anew
+        step = _step_of(event) if not (isinstance(event, Routed) and before.route) else Step.JUDGE  # routed again
         count = _length(recorded, place, step)
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
         try:
@@ -184,8 +185,8 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
 
 
 def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replay:
-    """A run that another version of the code decided: its conclusions as recorded, and what is wrong with them as far as that
-    can be told without deciding anything again."""
+    """Check a run that another version of the code decided: its recorded conclusions, and the faults that can be
+    found without repeating any decision."""
     document = cache(document)
     answer, checked = run.answer, run.checked
     claims = (*answer.claims, *answer.near) if answer else ()
@@ -208,7 +209,7 @@ def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Repl
 
 
 def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied]:
-    """The replies among these events and right before them: those that a step had."""
+    """The model replies within these events and directly before them: those of one step."""
     first = place
     while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed):
         first -= 1
@@ -224,7 +225,7 @@ def _canonical(value: Any) -> str:
 
 
 async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
-    """A synthesis made again from its questions on, over the documents as they are now, with the replies it had then."""
+    """Recompute a synthesis from its questions on, over the current documents, with the recorded replies."""
     from assay.synthesis import pipeline
 
     heard = _RecordedReplies([event for event in recorded.events if isinstance(event, ModelReplied)])
@@ -246,8 +247,8 @@ async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
 
 
 async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
-    """A synthesis gone through stage by stage, each from what was recorded before it; those that compare vectors, or search,
-    are taken as recorded."""
+    """Replay a synthesis stage by stage, each from the events recorded before it. Stages that search or compare
+    vectors are taken from the record."""
     from assay.synthesis.pipeline import STAGES, next_stage
 
     differences: list[str] = []
@@ -280,7 +281,8 @@ async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
 
 
 def _in_order(run: Run) -> list[Event]:
-    """What a run came to. Claims are checked side by side, and seen as their verdicts come: here they stand by place."""
+    """The conclusions of a run. Claims are checked concurrently and recorded as their verdicts arrive; here they are
+    sorted by position."""
     told = [event for event in run.events if not isinstance(event, ASIDE)]
     grouped = groupby(told, key=lambda event: isinstance(event, Checked))
     return [
@@ -303,7 +305,7 @@ def _step_of(event: Event) -> Step:
 
 
 def _length(recorded: Run, place: int, step: Step) -> int:
-    """How many events the step took up, replies among them."""
+    """The number of events of the step, including replies."""
     kind = ENDS.get(step)
     if kind is None:
         return 1
@@ -330,7 +332,8 @@ async def _repeat_step(
 
 
 def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
-    """What was recorded and not made again, and the other way round, in words. Side by side work comes in any order."""
+    """Describe events that were recorded but not recomputed, and vice versa. The order is ignored, because
+    concurrent work is recorded in any order."""
     left = [_canonical(event) for event in made]
     wrong: list[str] = []
     for event in expected:
@@ -343,8 +346,7 @@ def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> li
 
 
 def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], heard: _RecordedReplies) -> RunContext:
-    """The context with the record in the place of models, and of reviewers; which files could not be read was a fact of that
-    day."""
+    """The context with the record in place of models and reviewers. Unreadable files are taken from the record too."""
     held = next((each for each in reversed(recorded.events) if isinstance(each, AwaitingReview)), None)
     own = next((each for each in expected if isinstance(each, AwaitingReview)), None)
     told = recorded.answer or (held.answer if held else None)
@@ -379,7 +381,7 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
 
 @dataclass
 class _RecordedReplies:
-    """The replies that a step had, as far as nobody has asked for them yet; and how many were given to other words."""
+    """The replies of a step that have not been used yet, and how many were given to a reworded prompt."""
 
     left: list[ModelReplied] = field(default_factory=list)
     reworded: int = 0
@@ -387,8 +389,8 @@ class _RecordedReplies:
 
 @dataclass(frozen=True, slots=True)
 class _RecordedModel:
-    """No model: what is not in the record cannot be asked. Where a prompt reads differently today, the reply that this step
-    had to it then is given, in the order in which they came; and that is said."""
+    """A model that only returns recorded replies. If a prompt reads differently today, the step's recorded replies
+    are returned in order, and counted in `reworded`."""
 
     role: str
     heard: _RecordedReplies
@@ -406,7 +408,8 @@ class _RecordedModel:
 
 @dataclass(frozen=True, slots=True)
 class _NoBudget:
-    """A budget that pays for nothing. Where a reply is missing from the record the run had none, for the reason it gave."""
+    """A budget that allows nothing. If a reply is missing from the record, the run had none, for the recorded
+    reason."""
 
     refusal: NoReply | None
 
@@ -423,8 +426,8 @@ class _NoBudget:
 
 
 def _refusal(expected: Sequence[Event]) -> NoReply | None:
-    """Why a reply may be missing in this step, as its events say. An unusable reply is in the record itself, so any other
-    reason goes first."""
+    """Why a reply may be missing in this step, according to its events. An unusable reply is itself in the record,
+    so any other reason takes precedence."""
     found = [(why, getattr(event, "why", "")) for event in expected for why in fallbacks(event)]
     for why, detail in sorted(found, key=lambda each: each[0] is Fallback.unusable):
         return NoReply(why, detail)
@@ -436,8 +439,8 @@ def _refusal(expected: Sequence[Event]) -> NoReply | None:
 
 
 def save(run: Run, document: Callable[[str], Document | None], root: Path | None = None) -> str:
-    """A run with the documents that it found, as lines of JSON: all that a replay needs. Files under `root` are named by
-    their place below it."""
+    """Serialise a run and the documents it found as JSON lines: all that a replay needs. Paths under `root` are
+    stored relative to it."""
     found = [document(doc) for doc in dict.fromkeys(each.passage.doc_id for each in run.found)]
     lines: list[dict[str, Any]] = [{"run": run.id}]
     lines += [{"document": to_json(each)} for each in found if each is not None]
@@ -447,7 +450,7 @@ def save(run: Run, document: Callable[[str], Document | None], root: Path | None
 
 
 def load(text: str) -> tuple[Run, RunContext]:
-    """The run and a context to replay it with, from what `save` wrote. There is no index in it, and no model."""
+    """The run and a context to replay it with, from the output of `save`. The context has no index and no model."""
     lines = [json.loads(line) for line in text.splitlines() if line.strip()]
     if not lines or "run" not in lines[0]:
         raise UserError("This is no saved run: its first line does not name one.")
@@ -462,7 +465,7 @@ def _event(line: dict[str, Any]) -> Event:
 
 
 def _offline_context(documents: Mapping[str, Document]) -> RunContext:
-    nowhere: Any = NoSearch()  # nothing that needs one is made again
+    nowhere: Any = NoSearch()  # steps that need a search are not recomputed
     return RunContext(
         tool_context=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,

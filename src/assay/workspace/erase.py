@@ -159,7 +159,8 @@ def _erase_files(context: WorkspaceContext, purged: bool) -> tuple[tuple[str, ..
 
 
 def _partial_originals(context: WorkspaceContext) -> list[Path]:
-    """Incomplete originals left by killed processes. Empty while somebody adds documents, since they may be theirs."""
+    """Incomplete originals left by killed processes. Empty while documents are being added, since they may belong to
+    that process."""
     import filelock
 
     with ExitStack() as locks:

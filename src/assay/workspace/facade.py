@@ -185,7 +185,7 @@ class Workspace:
         return await documents.reindex(self.context, base, say)
 
     def backup(self, to: Path) -> int:
-        """Write the whole workspace to one file while nobody adds documents. Returns the size of the file."""
+        """Write the whole workspace to one file while no documents are added. Returns the size of the file."""
         from assay.governance.backup import backup, hold_writer_locks
         from assay.index.lease import lease_path
 
@@ -215,7 +215,7 @@ class Workspace:
         return path.read_bytes() if path.exists() else None
 
     async def boxes(self, document: str, start: int, end: int) -> list[PageBox]:
-        """Where a span stands on the pages of a PDF; empty for formats without fixed pages."""
+        """The location of a span on the pages of a PDF; empty for formats without fixed pages."""
         from assay.ingest.pdf.ocr import find_boxes
 
         found = self.document(document)
@@ -268,13 +268,14 @@ class Workspace:
         return share.document_access(self.context, document)
 
     async def share_base(self, name: str, who: str, may: bool, by: str = "") -> Access:
-        """Give somebody access to a base, or take it away."""
+        """Give a user or group access to a base, or revoke it."""
         from assay.workspace import share
 
         return share.share_base(self.context, name, who, may, by)
 
     async def share_document(self, document: str, who: str, may: bool, by: str = "") -> Access:
-        """Give somebody access to a document, or take it away. The document has its own list of readers from then on."""
+        """Give a user or group access to a document, or revoke it. The document has its own list of readers from
+        then on."""
         from assay.workspace import share
 
         return await share.share_document(self.context, document, who, may, by)
@@ -323,7 +324,8 @@ class Workspace:
         return self.context.run(run_id)
 
     def run_for_asker(self, run_id: str, run: Run | None = None) -> Run:
-        """A recorded run as whoever asked may see it: without the draft, while a reviewer may have to approve it."""
+        """A recorded run as the person who asked may see it: without the draft, while a reviewer may have to approve
+        it."""
         from assay.governance.review.visibility import redact_run
 
         return redact_run(run or self.run(run_id), watched=self.may_need_review(run_id))
@@ -365,7 +367,7 @@ class Workspace:
         rerun.first_of_step(origin, place)
 
     def check_model_name(self, model: str) -> str:
-        """The model's name, if whoever may ask may name it: a model of the configured endpoint, or none."""
+        """The name of the model, if a user may choose it: a model of the configured endpoint, or empty."""
         from assay.workspace import model_roles
 
         return model_roles.check_model_name(self.context, model)
@@ -427,8 +429,9 @@ class Workspace:
     def reviews(
         self, *, admin: bool | None = None, principal_of: Callable[[str, str], Principal] | None = None
     ) -> ReviewService:
-        """The reviews this person may do. `admin` says whether they are an administrator, `principal_of(run, name)` who
-        somebody that asked is now; without them both are taken from the store, as for the command line."""
+        """The reviews this person may do. `admin` says whether they are an administrator; `principal_of(run, name)`
+        returns the current principal of a person who asked. By default both come from the store, as for the command
+        line."""
         from assay.workspace import review
 
         return review.review_service(self.context, admin, principal_of)

@@ -1,5 +1,5 @@
-"""Reviews: what waits, what a reviewer may see of it, and decisions. Whoever may not review an answer gets the same error as if
-there were none."""
+"""Reviews: the queue, what a reviewer may see, and decisions. A person who may not review an answer gets the same
+error as if it did not exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTLY_HIDDEN = (
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A run under review, as whoever asked may see it now. It is not shown as it is."""
+    """A run under review, as the person who asked may see it now. It is never shown unredacted."""
 
     run: Run
     held: AwaitingReview
@@ -41,15 +41,16 @@ class _Draft:
 
     @property
     def has_hidden_text(self) -> bool:
-        """Whether a model may have written uncited text from documents that the reviewer may not read. Such text is not
-        shown, and nobody decides on what they have not seen."""
+        """Whether a model may have written uncited text from documents that the reviewer may not read. Such text is
+        hidden, and nobody may decide on text they cannot see."""
         by_rule = self.run.draft is None or self.run.draft.by == RULES
         return bool(self.hidden and not by_rule and (self.held.answer.gaps or self.held.answer.said))
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewService:
-    """The reviews that one person may do. `principal_of(run, name)` is somebody who asked, in the groups they are in now."""
+    """The reviews that one person may do. `principal_of(run, name)` returns a person who asked, in their current
+    groups."""
 
     context: WorkspaceContext
     admin: bool
@@ -65,8 +66,8 @@ class ReviewService:
     # --- the queue --------------------------------------------------------------------------------------------------
 
     def queue(self, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[ReviewItem], str]:
-        """A page of what this person may review, and where the next page begins: what waits, oldest first, or what was
-        decided."""
+        """A page of the reviews this person may do, and the cursor of the next page: waiting ones oldest first, or
+        decided ones."""
         found: list[ReviewItem] = []
         if not self.reviewer.may_review:
             return found, ""
@@ -91,7 +92,7 @@ class ReviewService:
         return ReviewItem(review, draft.run.asked.question, not why, why)
 
     def _why_not(self, review: Review, draft: _Draft) -> str:
-        """Why somebody who may see the review cannot decide on it; empty if they can."""
+        """Why a person who may see the review cannot decide on it; empty if they can."""
         if review.state is not ReviewState.waiting:
             return NOT_WAITING.format(run=review.run)
         if self._is_own(review):
@@ -99,8 +100,8 @@ class ReviewService:
         return PARTLY_HIDDEN if draft.has_hidden_text else ""
 
     def _is_own(self, review: Review) -> bool:
-        """Whether somebody else has to review it, since they asked it themselves. Until it is delivered they do not see the
-        draft."""
+        """Whether another person has to review it, since this one asked the question. They do not see the draft
+        until it is delivered."""
         four_eyes = review.four_eyes or self.context.settings.review_four_eyes
         return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered
 
@@ -124,7 +125,7 @@ class ReviewService:
             None,
         )
         if held is None:
-            raise gate.missing(review.run)  # whoever asked may not see it any more either
+            raise gate.missing(review.run)  # the person who asked may not see it any more either
         cited = gate.cited_documents(run, held.answer)
         mentioned = reviews.mentioned_documents(store, review.run) | cited
         hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
@@ -199,12 +200,13 @@ class ReviewService:
         except StoreError:
             now = reviews.latest(store, run)
             if now is not None and (now.id != review.id or now.state is not ReviewState.waiting):
-                raise UserError(NOT_WAITING.format(run=run)) from None  # somebody else decided first
+                raise UserError(NOT_WAITING.format(run=run)) from None  # another reviewer decided first
             raise
         return made
 
     def resume(self, run: str) -> Steps:
-        """Continue a run after a decision, as whoever asked: an approved answer is delivered, an edited one checked."""
+        """Continue a run after a decision, as the person who asked: an approved answer is delivered, an edited one
+        checked."""
         asker = self.context.for_principal(self.principal_of(run, self._latest(run).who))
         return resume(asker, asker.run(run))
 
@@ -212,7 +214,7 @@ class ReviewService:
 def review_service(
     context: WorkspaceContext, admin: bool | None, principal_of: Callable[[str, str], Principal] | None
 ) -> ReviewService:
-    """Without the last two, the reviews of whoever works at the command line."""
+    """The review service. Without the last two arguments, for the user of the command line."""
     store = context.store
     if admin is None:
         admin = context.principal == LOCAL and gate.has_no_members(store)
@@ -220,7 +222,8 @@ def review_service(
 
 
 def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
-    """The claims of a draft with their verdicts, including unsupported ones; but none that may come from a hidden document."""
+    """The claims of a draft with their verdicts, including unsupported ones, but none that may come from a hidden
+    document."""
     run, delivered = draft.run, set(draft.held.answer.claims)
     checked = run.checked
     flagged = {each.key for each in run.evidence if each.flagged}

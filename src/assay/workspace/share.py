@@ -30,14 +30,15 @@ def document_access(context: WorkspaceContext, document: str) -> Access:
 
 
 def share_base(context: WorkspaceContext, name: str, who: str, may: bool, by: str = "") -> Access:
-    """Give somebody access to a base, or take it away."""
+    """Give a user or group access to a base, or revoke it."""
     change = grants.share if may else grants.stop_sharing
     change(context.store, _owned_base(context, name), who, by or context.principal.id)
     return base_access(context, name)
 
 
 async def share_document(context: WorkspaceContext, document: str, who: str, may: bool, by: str = "") -> Access:
-    """Give somebody access to a document, or take it away. The document has its own list of readers from then on."""
+    """Give a user or group access to a document, or revoke it. The document has its own list of readers from then
+    on."""
     base, entry = owned_document(context, document)
     lists.set_access(context.store, base, entry, who, may, by or context.principal.id)
     await update_index(context, base)

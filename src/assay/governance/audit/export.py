@@ -1,5 +1,5 @@
-"""A run as a bundle that anybody can check with Python alone: what was recorded, the words it rests on, and the proof that it
-is part of the signed head. Nothing goes in that the person who exports may not read."""
+"""Exports a run as a bundle that can be checked with Python alone: its records, the quoted words, and the proof that
+it is part of the signed head. It contains nothing that the exporting person may not read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from assay.store.runs import budgets, seals
 from assay.store.runs.chains import ROWS, RecordRow
 from assay.store.runs.seals import Seal
 
-WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: the records say when things were
+WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip; the records contain the actual times
 README = """A run of Assay, as it was recorded. To check it, with nothing but Python:
 
     python3 check.py {name}.zip
@@ -53,7 +53,7 @@ answer.md         the answer, for reading
 
 @dataclass(frozen=True, slots=True)
 class ExportView:
-    """A run as the person who exports it may see it, and where the words of documents come from."""
+    """A run as the exporting person may see it, and the source of the documents' text."""
 
     run: Run
     texts: Texts
@@ -62,7 +62,7 @@ class ExportView:
 
 
 def export_bundle(store: Store, folder: Path, settings: Settings, run: Run, scope: Scope) -> bytes:
-    """The bundle of a run, which is given as a person with this scope may see it."""
+    """The bundle of a run. `run` is given as a person with this scope may see it."""
     texts = documents.texts_for(store, scope)
     spent = budgets.spent_by_run(store, run.id)
     seen = ExportView(run, texts, lambda document: documents.get(store, document, scope), spent)
@@ -70,7 +70,7 @@ def export_bundle(store: Store, folder: Path, settings: Settings, run: Run, scop
 
 
 def build_bundle(context: AuditContext, seen: ExportView) -> bytes:
-    """The bundle, a zip; the head is signed anew where the run goes beyond the last one."""
+    """The bundle as a zip file. A new head is signed if the run has records after the last one."""
     run = seen.run
     if run.held or run.rejected:
         raise UserError(
@@ -121,7 +121,7 @@ def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> It
         try:
             yield f"prompts/{name}.md", prompts.template(name).encode()
         except LookupError:
-            continue  # a prompt that this version has no more
+            continue  # this version does not have that prompt any more
     if run.answer is not None:
         cited = render.citations(run.answer, run.evidence, seen.document)
         yield "answer.md", (render.as_markdown(run.answer, cited) + "\n").encode("utf-8", "replace")
@@ -130,7 +130,7 @@ def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> It
 
 
 def _may_export(row: RecordRow, event: Event, texts: Texts) -> bool:
-    """Whether a payload may go out as it stands: nothing in it was erased, withheld, or blanked for this person."""
+    """Whether a payload may be exported unchanged: nothing in it was erased, withheld or blanked for this person."""
     if row.body is None or isinstance(event, Withheld):
         return False
     try:
@@ -155,7 +155,7 @@ def _references(value: Any) -> Iterator[tuple[str, int, int, str]]:
 
 
 def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
-    """The words that payloads refer to, each once; those that cannot be read now are left out."""
+    """The quotations that payloads refer to, without duplicates. Those that cannot be read now are left out."""
     for document, start, end, covered in dict.fromkeys(each for body in payloads for each in _references(body)):
         words = texts(document, start, end)[0]
         if digest(words) == covered:
@@ -163,8 +163,8 @@ def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
 
 
 def _proof(context: AuditContext, last: RecordRow) -> dict[str, Any]:
-    """The head that was signed soonest after the run's last record, and what leads from one to the other: digests of
-    others' records, which tell nothing but how many there are."""
+    """The first head signed after the run's last record, and the hashes that link the two. They belong to records of
+    other runs and reveal only how many there are."""
     key = context.signer.public
 
     def found() -> Seal | None:
@@ -184,7 +184,7 @@ def _proof(context: AuditContext, last: RecordRow) -> dict[str, Any]:
 
 
 def _manifest_summary(seen: ExportView, events: list[Event]) -> dict[str, Any]:
-    """What took part, at a glance; all of it is in the payloads too, but for what is known of documents."""
+    """A summary of what took part. All of it is in the payloads too, except the metadata of documents."""
     run = seen.run
     consulted = [event for event in events if isinstance(event, ModelReplied)]
     asked = next((event for event in events if isinstance(event, Asked)), None)

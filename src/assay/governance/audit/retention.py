@@ -18,8 +18,8 @@ from assay.store.runs.reviews import supersede
 from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
 from assay.store.schema import records as table
 
-SHORTEST = 183  # days: six months, which is what the law asks of those who keep such logs
-AT_ONCE = 200  # runs that one note names
+SHORTEST = 183  # days: six months, the legal minimum for such logs
+AT_ONCE = 200  # runs per note
 WHY = "older than {days} days"
 
 
@@ -47,7 +47,7 @@ def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Ret
     count = erased = 0
     for batch in _batches(store, before) if days else ():
         with store.write() as connection:
-            batch = list(connection.scalars(_old(before).where(runs.c.id.in_(batch))))  # one may have gone on meanwhile
+            batch = list(connection.scalars(_old(before).where(runs.c.id.in_(batch))))  # one may have been resumed
             places = connection.execute(
                 select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(batch)).order_by("run", "seq")
             ).all()
@@ -84,7 +84,7 @@ def _old(before: str) -> Select[Any]:
 
 
 def _batches(store: Store, before: str) -> Iterator[list[str]]:
-    """Those runs, a few at a time."""
+    """Those runs in batches."""
     with store.read() as connection:
         found = list(connection.scalars(_old(before).order_by(runs.c.id)))
     for first in range(0, len(found), AT_ONCE):

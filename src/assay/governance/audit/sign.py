@@ -12,12 +12,12 @@ from assay.core.errors import UserError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-KEY = "audit.key"  # in the workspace, where no other place is set
+KEY = "audit.key"  # in the workspace, unless another path is set
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A private key. It is in no repr, no log and no record."""
+    """A private key. It is never in a repr, a log or a record."""
 
     _key: Ed25519PrivateKey = field(repr=False)
 
@@ -82,10 +82,10 @@ def _create_key(file: Path) -> bytes:
             made.flush()
             os.fsync(made.fileno())
         try:
-            os.link(partial, file)  # fails where there is one meanwhile, which a rename would replace
+            os.link(partial, file)  # fails if another process has created one meanwhile; a rename would replace it
         except FileExistsError:
             return file.read_bytes()
-        except OSError:  # a file system without such links
+        except OSError:  # a file system without hard links
             partial.replace(file)
     except OSError as error:
         raise UserError(f"The audit key {str(file)!r} cannot be made: {error.strerror}.") from error

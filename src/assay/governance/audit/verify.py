@@ -36,10 +36,10 @@ from assay.store.runs.chains import (
 )
 from assay.store.runs.seals import Seal
 
-MOST = 100  # faults that are told; the first is the one that matters
-LAST = 1 << 62  # after all that have a place of their own
-STEP = 10_000  # records between two words about progress
-ReportProgress = Callable[[int, int], None]  # records looked at, and how many there are
+MOST = 100  # maximum number of reported faults; the first is the one that matters
+LAST = 1 << 62  # sorts after all records with a number
+STEP = 10_000  # records between two progress reports
+ReportProgress = Callable[[int, int], None]  # records checked, and their total
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class Verification:
 
     records: int
     runs: int
-    erased: int  # payloads that are gone, with a note that says why
+    erased: int  # payloads that were erased, with a note that says why
     faults: tuple[RecordFault, ...]
     sealed: LastSeal | None
     since: int
-    witnessed: bool  # against a second place
+    witnessed: bool  # compared with a second place
     seconds: float
 
     @property
@@ -80,7 +80,7 @@ def verify(
     except StoreError as error:
         if "decode" not in str(error):
             raise
-    return _verify(store, place, run, key, say, _lenient_text)  # somebody stored bytes that are not UTF-8
+    return _verify(store, place, run, key, say, _lenient_text)  # the store contains bytes that are not UTF-8
 
 
 def _verify(
@@ -92,7 +92,7 @@ def _verify(
     reading: Callable[[Connection], AbstractContextManager[object]],
 ) -> Verification:
     begun = time.monotonic()
-    # Before the records are looked at: what is sealed meanwhile is not missed.
+    # Taken before the records are read, so that records sealed meanwhile do not count as missing.
     size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
         erased = erasures(connection, run)
@@ -225,7 +225,7 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
         if listing is not None and listing[0] == run:
             entry, listing = listing[1], next(listed, None)
         yield from run_faults(run, counted(own), entry, erased)
-        for _ in counted(own):  # what a fault has left unread
+        for _ in counted(own):  # drain what a fault has left unread
             pass
     while listing is not None:
         yield from _without_records(*listing, erased)
@@ -233,12 +233,12 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
 
 
 def _without_records(run: str, entry: RunFlags, erased: Erasures) -> Iterator[RecordFault]:
-    """A run that was begun and got no further is none; one that was delivered must have records."""
+    """A run without records is a fault only if it was delivered."""
     return run_faults(run, (), entry, erased) if entry.delivered else iter(())
 
 
 def _before(left: Any, right: Any) -> bool:
-    """The order in which the store lists names: by their bytes."""
+    """The order in which the store lists names: by bytes."""
     return (
         str(left).encode("utf-8", "surrogateescape") < str(right).encode("utf-8", "surrogateescape") and left != right
     )
@@ -297,7 +297,7 @@ def _single_run_faults(
 def _check_heads(
     connection: Connection, place: Path | None, size: int, key: str
 ) -> tuple[LastSeal | None, list[RecordFault]]:
-    """The last signed head, and what is wrong with any of them."""
+    """The last signed head, and the faults of all heads."""
     wrong: list[str] = []
     workspace = seals.identity(connection)
     own = _last_valid_seal(
@@ -342,7 +342,7 @@ def _as_faults(wrong: list[str]) -> list[RecordFault]:
 
 
 def _counts(connection: Connection, run: str) -> tuple[int, int, int]:
-    """Records, runs, and payloads that are gone."""
+    """The numbers of records, runs and erased payloads."""
     where = "WHERE run = :run" if run else ""
     counted = connection.execute(
         text(

@@ -15,7 +15,7 @@ from assay.core.errors import UserError
 from assay.store.runs.seals import MOST, Seal
 
 FILE = "assay-witness.jsonl"
-MARK = 12  # hexadecimal digits of a payload's digest: they tell a record that was moved from one that was changed
+MARK = 12  # hexadecimal digits of a payload's digest: they distinguish a moved record from a changed one
 BLOCK = 1 << 20  # bytes that are written at once
 
 

@@ -1,4 +1,4 @@
-"""Runs in figures: what is counted of each, made from its records one after the other. Pure; reports and monitoring read it."""
+"""Figures of runs, computed from their records in order. Pure. Used by reports and monitoring."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from assay.core.events import BUDGETS
 from assay.store.runs.figures import Fact
 from assay.store.runs.records import IDLE, LONGEST
 
-CAPS = frozenset(reason.value for reason in BUDGETS)  # the search ended because something was used up
-AWAKENED = ("Resumed", "Reviewed")  # what went before these was waiting
+CAPS = frozenset(reason.value for reason in BUDGETS)  # the search ended because a limit was reached
+AWAKENED = ("Resumed", "Reviewed")  # the time before these events was spent waiting
 
 
 @dataclass
 class RunFigures:
-    """One run so far. A run that goes on from another's events counts as its own only what it did itself."""
+    """One run so far. A branch counts only its own records, not those it copied."""
 
     id: str
     who: str = ""
@@ -27,19 +27,19 @@ class RunFigures:
     by: str = ""  # rules, model, synthesis
     route: str = ""
     every: bool = False
-    outcome: str = ""  # of one that was delivered
+    outcome: str = ""  # if delivered
     stopped: str = ""  # why its search ended
-    last: str = ""  # the kind of its newest record
+    last: str = ""  # the kind of its latest record
     rounds: int = 0
-    seconds: float = 0.0  # at work
+    seconds: float = 0.0  # active time
     records: int = 0
     failures: int = 0
-    tools: dict[str, int] = field(default_factory=dict)  # calls that came back
-    errors: dict[str, int] = field(default_factory=dict)  # of those, the ones that went wrong
-    decisions: list[tuple[str, str]] = field(default_factory=list)  # of reviewers: when, and which
-    gaps: int = 0  # records that are missing
-    erased: int = 0  # records whose words were erased
-    own: int = 0  # the first record that is its own
+    tools: dict[str, int] = field(default_factory=dict)  # completed calls
+    errors: dict[str, int] = field(default_factory=dict)  # completed calls that failed
+    decisions: list[tuple[str, str]] = field(default_factory=list)  # time and decision of each review
+    gaps: int = 0  # missing records
+    erased: int = 0  # records with erased payload
+    own: int = 0  # the first record that is not copied from another run
     _calls: dict[str, str] = field(default_factory=dict)
     _at: datetime | None = None
 
@@ -50,12 +50,13 @@ class RunFigures:
     @property
     def complete(self) -> bool:
         """Whether its record runs from the question to the answer without a gap, and every call has its result."""
-        answered = not self._calls or self.erased > 0  # of what was erased nobody can tell
+        answered = not self._calls or self.erased > 0  # unknown for erased records
         return self.delivered and not self.gaps and answered and self.records > 1
 
     @property
     def capped(self) -> bool:
-        """Whether something was used up. Without a model, a full round of searches is the usual end, and no cap."""
+        """Whether a limit was reached. Without a model, a full round of searches is the normal end and does not
+        count."""
         return self.by == "model" and self.stopped in CAPS
 
     @property
@@ -68,7 +69,7 @@ class RunFigures:
 
     @property
     def state(self) -> str:
-        """How it stands: the outcome of one that was delivered; else what it came to."""
+        """The outcome if it was delivered, otherwise its current state."""
         if self.delivered:
             return self.outcome or "erased"
         if self.decisions and self.decisions[-1][1] == "reject":
@@ -77,13 +78,13 @@ class RunFigures:
 
     @property
     def kind(self) -> str:
-        """What kind of question it was, as far as that says what it costs."""
+        """The kind of question, as far as it affects the cost."""
         if self.by == "synthesis":
             return "synthesis"
         return " · ".join(filter(None, (self.route or "unrouted", "whole set" if self.every else "", self.mode)))
 
     def add(self, fact: Fact) -> tuple[str, bool] | None:
-        """The next record of this run; where that is a call that came back, which tool, and whether it went wrong."""
+        """Add the next record of this run. For a completed call, returns the tool and whether it failed."""
         self._timed(fact)
         self.gaps += fact.seq != self.records
         self.records = fact.seq + 1
@@ -128,7 +129,7 @@ class RunFigures:
 
 
 def figures(facts: Iterable[Fact]) -> Iterator[RunFigures]:
-    """Each run in figures, from its records in order, run by run."""
+    """The figures of each run, from records grouped by run and in order."""
     for run, own in groupby(facts, key=lambda fact: fact.run):
         made = RunFigures(run)
         for fact in own:

@@ -1,5 +1,5 @@
-"""The files that other programs watch with: alert rules for Prometheus and a dashboard for Grafana. Made from `thresholds.py`,
-so that no number is in two places; `data/monitoring` holds what comes out."""
+"""Generates the alert rules for Prometheus and the dashboard for Grafana from `thresholds.py`, so that every number
+is defined once. `data/monitoring` contains the output."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from assay.governance.reports.thresholds import DAYS, THRESHOLDS, Threshold
 
-WAIT = "10m"  # that it has to last before anybody is told
+WAIT = "10m"  # how long a condition must last before the alert fires
 
-# What is drawn, beside the figures that have a threshold: a title, the unit as Grafana names it, and what is worked out.
+# Panels beside the figures with a threshold: title, Grafana unit, expression.
 DRAWN = (
     ("Questions answered, by outcome", "short", "sum by (outcome) (increase(assay_runs_total[1d]))"),
     ("Runs that failed", "short", "sum(increase(assay_run_failures_total[1d]))"),
@@ -33,7 +33,7 @@ UNITS = {"%": "percentunit", "s": "s", "": "short"}
 
 
 def alerts() -> str:
-    """The alert rules, as Prometheus reads them."""
+    """The alert rules for Prometheus."""
     lines = [
         "# Alert rules for a server of Assay's. Made by `assay monitor alerts`.",
         "groups:",
@@ -54,7 +54,7 @@ def alerts() -> str:
 
 
 def expression(of: Threshold) -> str:
-    """What an alert rule compares."""
+    """The condition of an alert rule."""
     return f"{of.expr} {'<' if of.falls else '>'} {of.limit:g}"
 
 
@@ -63,12 +63,12 @@ def _camel(name: str) -> str:
 
 
 def _quoted(words: str) -> str:
-    """A string as YAML takes it, whatever is in it: JSON is YAML too."""
+    """A string as YAML: JSON strings are valid YAML."""
     return json.dumps(words, ensure_ascii=False)
 
 
 def dashboard() -> str:
-    """The dashboard, as Grafana imports it."""
+    """The dashboard for Grafana."""
     watched = [_panel(each.about, UNITS[each.unit], each.expr, each) for each in THRESHOLDS]
     drawn = [_panel(title, unit, expr) for title, unit, expr in DRAWN]
     panels = [

@@ -1,18 +1,18 @@
-"""What is watched, and from where on it is too much: the one place that these numbers live in. The report on health, the
-alert rules and the dashboard are made from them."""
+"""The monitored figures and their thresholds, defined only here. The health report, the alert rules and the
+dashboard are generated from them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-DAYS = 7  # that are looked at
+DAYS = 7  # length of the observed period
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """`limit` itself is still well: it is over it, or with `falls` under it, that something is wrong. `expr` is the same
-    figure as Prometheus works it out from what a server shows."""
+    """A figure is bad above `limit` or, with `falls`, below it; `limit` itself is fine. `expr` is the same figure as
+    a Prometheus expression over a server's metrics."""
 
     name: str
     about: str
@@ -20,10 +20,10 @@ class Threshold:
     expr: str
     unit: str = ""  # empty, "s", "%"
     goal: float | None = None
-    falls: bool = False  # small values are the bad ones
+    falls: bool = False  # small values are bad
 
     def breached(self, value: float | None) -> bool:
-        """Where nothing happened there is nothing to be wrong."""
+        """Whether the value is beyond the limit. No data is not a breach."""
         if value is None:
             return False
         return value < self.limit if self.falls else value > self.limit
@@ -35,7 +35,7 @@ class Threshold:
 
 
 def format_figure(value: float | None, unit: str) -> str:
-    """A figure with its unit; shares are told in per cent."""
+    """A figure with its unit; shares are shown in per cent."""
     if value is None:
         return "–"
     return f"{value * 100:.4g} %" if unit == "%" else f"{value:.4g}{f' {unit}' if unit else ''}"
@@ -95,7 +95,7 @@ BY_NAME: Mapping[str, Threshold] = {each.name: each for each in THRESHOLDS}
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least this share of them does not pass; none of nothing."""
+    """The smallest value that at least this share of the values do not exceed; None if there are no values."""
     if not values:
         return None
     ordered = sorted(values)

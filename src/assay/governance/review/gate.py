@@ -1,5 +1,5 @@
-"""Which answers need a review, and who may do it: a reviewer who may read everything the answer cites and who, with four
-eyes, did not ask the question. Checked when a review is listed, when it is shown, and in the transaction that decides it."""
+"""Which answers need a review, and who may do it: a reviewer who may read everything the answer cites and who, with
+four eyes, did not ask the question. Checked when reviews are listed and shown, and in the transaction that decides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ OWN = "Whoever asked cannot review the answer: somebody else has to look at it."
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Somebody who wants to review. `names` are the reviewers that the settings name; without any, administrators are."""
+    """A person who wants to review. `names` are the reviewers in the settings; if there are none, administrators
+    review."""
 
     principal: Principal
     admin: bool
@@ -35,7 +36,7 @@ class Reviewer:
 
 
 def parse_reviewers(setting: str) -> frozenset[str]:
-    """The reviewers that the setting names."""
+    """The reviewers listed in the setting."""
     named = [each.strip() for each in setting.split(",") if each.strip()]
     for each in named:
         if not any(each.startswith(kind) and len(each) > len(kind) for kind in (grants.USER, grants.GROUP)):
@@ -44,18 +45,18 @@ def parse_reviewers(setting: str) -> frozenset[str]:
 
 
 def has_no_members(store: Store) -> bool:
-    """Without members nobody signs in, so the user of the command line is the administrator."""
+    """Without members there is no sign-in, so the user of the command line is the administrator."""
     return not members.listing(store)
 
 
 def current_principal(store: Store, who: str) -> Principal:
-    """Somebody by name, in the groups that they are in now."""
+    """The principal with this name, in its current groups."""
     member = members.named(store, who)
     return member.principal if member else Principal(who)
 
 
 def missing(run: str) -> Missing:
-    """The same message whether there is no such run, nothing of it waits, or they may not see it."""
+    """The same error whether there is no such run, nothing of it waits, or the person may not see it."""
     return Missing(f"There is no run called {run!r} for you to review. `assay review` lists them.")
 
 
@@ -66,7 +67,8 @@ def cited_documents(run: Run, answer: Answer) -> frozenset[str]:
 
 
 def check_still_allowed(connection: Connection, reviewer: Reviewer, run: str, documents: Collection[str]) -> None:
-    """In the transaction of a decision: raise unless they are still a reviewer and may still read all these documents."""
+    """In the transaction of a decision: raise unless the person is still a reviewer and may still read all these
+    documents."""
     who = reviewer.principal
     admin = reviewer.admin and (who.id == LOCAL.id or reviews.is_admin(connection, who.id))
     now = Reviewer(who, admin, reviewer.names)
@@ -75,8 +77,8 @@ def check_still_allowed(connection: Connection, reviewer: Reviewer, run: str, do
 
 
 def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answer], tuple[str, ...]]:
-    """A function that gives the reasons why an answer has to be reviewed, by the settings and the marked bases as they are
-    now. A run that was once gated stays so."""
+    """A function that returns the reasons why an answer must be reviewed, by the current settings and marked bases.
+    A run that was once gated stays gated."""
     policy = parse_policy(settings)
 
     def reasons(run: Run, answer: Answer) -> tuple[str, ...]:
@@ -87,7 +89,8 @@ def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answe
 
 
 def may_need_review(store: Store, settings: Settings, run: str) -> bool:
-    """Whether the answer of a run waits for a reviewer, or may still have to. Then whoever asked does not see the draft."""
+    """Whether the answer of a run waits for a reviewer, or may still have to. If so, the person who asked does not
+    see the draft."""
     return reviews.is_gated(store, run) or (
         not reviews.is_delivered(store, run)
         and (not parse_policy(settings).idle or bool(reviews.bases_with_review(store)))

@@ -16,10 +16,10 @@ from assay.core.types import Answer, Verdict
 from assay.language.clean import clean_text
 from assay.language.terms import fold_case
 
-WORD = "word:"  # before a word of one's own in the setting
+WORD = "word:"  # prefix of a custom word in the setting
 
-# Few words, each of which a careful reader would stop at; a plural counts as the word. What is spelt alike and means something
-# else (fire, treatment, share, redundant) is left out.
+# A short list of words that a careful reader would stop at; plurals count as well. Ambiguous words (fire, treatment,
+# share, redundant) are left out.
 CLASSES: Mapping[str, tuple[str, ...]] = {
     "medical": (
         "antibiotic", "cancer", "chemotherapy", "clinical", "contraindicated", "contraindication", "diagnose", "diagnosed",
@@ -63,7 +63,7 @@ class Policy:
     always: bool = False
     classes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    support: float = 0.0  # of the draft's claims, the share that has to hold
+    support: float = 0.0  # minimum share of supported claims in a draft
     conflicts: bool = False
     flagged: bool = False
 
@@ -98,30 +98,28 @@ def parse_policy(settings: Settings) -> Policy:
 def review_reasons(
     run: Run, answer: Answer, policy: Policy, marked: Callable[[Collection[str]], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Why a person has to look at this answer before it is delivered, in words that hold nothing of the draft; none where
-    nobody has to. `marked` names those knowledge bases of these documents whose answers wait for a reviewer."""
+    """Why this answer must be reviewed before delivery, in words that reveal nothing of the draft; empty if it need
+    not be. `marked` returns the knowledge bases of these documents whose answers require review."""
     evidence = run.evidence
     used = {each.passage.doc_id for each in evidence}
     used |= {claim.quote.doc_id for claim in (*answer.claims, *answer.near) if claim.quote}
     used |= set(run.asked.brief.documents if run.asked.brief else ())
     found = [STAKES] if run.asked.stakes is Stakes.high else []
     found += [ALWAYS] if policy.always else []
-    found += [MARKED] if marked(used) else []  # which one is not told: a reviewer, or a webhook, may not know of it
+    found += [MARKED] if marked(used) else []  # the base is not named: the reader of the reason may not know of it
     found += _topic_reasons(run, answer, policy)
-    if policy.flagged and any(each.flagged for each in evidence):  # who has read it may follow it and cite another
+    if policy.flagged and any(each.flagged for each in evidence):  # its reader may obey it and cite another
         found.append(FLAGGED)
     found += _support(run, answer, policy.support)
-    drafts = [
-        event for event in run.events if isinstance(event, Drafted)
-    ]  # what a later one leaves out was found all the same
+    drafts = [event for event in run.events if isinstance(event, Drafted)]  # a conflict in an earlier draft counts too
     if policy.conflicts and (answer.conflicts or any(each.conflicts for each in drafts)):
         found.append(CONFLICTS)
     return tuple(found)
 
 
 def _topic_reasons(run: Run, answer: Answer, policy: Policy) -> list[str]:
-    """The kinds and the words that the question, or the answer, speaks of. Which word of the answer it was is not told: the
-    reason is seen before the answer is."""
+    """The configured topics and words that the question or the answer mentions. Reasons do not say which word of the
+    answer matched, because they are visible before the answer is."""
     if not policy.classes and not policy.words:
         return []
     headings = [block.heading for block in answer.blocks]
@@ -144,8 +142,7 @@ def mentions_any(words: str, listed: Sequence[str]) -> bool:
 
 
 def _support(run: Run, answer: Answer, least: float) -> list[str]:
-    """A draft of which too little held, whatever became of the rest: dropped claims count, as they were written, and so does
-    a draft that was given up for another."""
+    """A reason if any draft had too few supported claims. Dropped claims and abandoned drafts count too."""
     worst = min(_shares(run, answer), default=None, key=lambda each: each[0] / each[1])
     if worst is None or worst[0] / worst[1] >= least:
         return []
@@ -153,7 +150,8 @@ def _support(run: Run, answer: Answer, least: float) -> list[str]:
 
 
 def _shares(run: Run, answer: Answer) -> Iterator[tuple[int, int]]:
-    """Of each draft that has claims: how many held, and how many there were. Of the last one, those that are delivered."""
+    """For each draft with claims: the number of supported claims and the total. For the last draft, the delivered
+    claims count as supported."""
     drafts = [place for place, event in enumerate(run.events) if isinstance(event, Drafted)]
     for place, end in pairwise([*drafts, len(run.events)]):
         draft = run.events[place]

@@ -16,14 +16,14 @@ EVENT = "review.waiting"
 
 
 def signature(secret: str, moment: int, body: bytes) -> str:
-    """`t=SECONDS,v1=HEX`: the HMAC-SHA256, under the secret, of the seconds since 1970, a dot and the body. The time is in it,
-    so that an old message cannot be sent again for a new one."""
+    """`t=SECONDS,v1=HEX`: the HMAC-SHA256, under the secret, of the Unix time, a dot and the body. The time is
+    included to prevent replay of old messages."""
     signed = hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={moment},v1={signed}"
 
 
 def build_message(run: str, seal: str, since: str, reasons: Sequence[str]) -> dict[str, Any]:
-    """What is told: that something waits, of which run, why, and since when. `id` is the same when it is told once more."""
+    """The message: which run waits, why, and since when. `id` is the same if it is sent again."""
     return {"event": EVENT, "id": f"{run}:{seal[:16]}", "run": run, "since": since, "reasons": list(reasons)}
 
 

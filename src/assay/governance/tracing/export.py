@@ -1,4 +1,4 @@
-"""Spans of a run to the collector that the settings name. Whatever becomes of them, the run is not disturbed by it."""
+"""Sends the spans of a run to the configured collector. A failure never affects the run."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 log = logging.getLogger("assay.tracing")
 
 PATH = "/v1/traces"
-PATIENCE = 3.0  # seconds that a collector has
+PATIENCE = 3.0  # timeout in seconds
 
 
 def traces_url(endpoint: str) -> str:
-    """Where spans go: the address as it is set, with the path that the protocol gives it."""
+    """The configured address with the path that the protocol defines."""
     return endpoint if endpoint.rstrip("/").endswith(PATH) else f"{endpoint.rstrip('/')}{PATH}"
 
 
 async def export_spans(store: Store, settings: Settings, run: Run, since: int) -> bool:
-    """Send what a run did from this record on. Whether it arrived."""
+    """Send the spans of a run from record `since` on. Returns whether they arrived."""
     if not settings.otel_endpoint or len(run.events) <= since:
         return False
     try:
@@ -42,6 +42,6 @@ async def export_spans(store: Store, settings: Settings, run: Run, since: int) -
         if reply.status_code >= 300:
             log.warning("the collector did not take the spans of run %s: %s", run.id, reply.status_code)
         return reply.status_code < 300
-    except Exception as error:  # a collector that is away, or misspelt, is not the run's affair
+    except Exception as error:  # an unreachable or misconfigured collector must not affect the run
         log.warning("the spans of run %s did not arrive: %s", run.id, type(error).__name__)
         return False

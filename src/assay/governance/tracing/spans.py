@@ -1,5 +1,5 @@
-"""A run as spans, by OpenTelemetry's conventions for generative AI: made from its record, since every step is there with its
-time. Figures and names of models and tools only: what was asked, found or said is never in them. Pure."""
+"""Converts the record of a run to spans, by OpenTelemetry's conventions for generative AI. Spans contain figures and
+the names of models and tools only, never what was asked, found or answered. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from assay.core.events import Asked, Decided, Event, Failed, ModelReplied, ToolR
 from assay.core.run import Run
 from assay.core.types import Usage
 
-INTERNAL, CLIENT = 1, 3  # kinds of spans, as the protocol numbers them
+INTERNAL, CLIENT = 1, 3  # kinds of spans, as numbered by the protocol
 AGENT, OTHER = "assay", "other"
 Value = str | int | float | bool | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`begun` and `ended` are nanoseconds; `error` is a kind of error, and never its words."""
+    """`begun` and `ended` are in nanoseconds. `error` is the kind of an error, never its message."""
 
     trace: str
     id: str
@@ -34,9 +34,8 @@ class Span:
 
 
 def build_spans(run: Run, times: Sequence[str], since: int = 0) -> tuple[Span, ...]:
-    """The spans of a run from this record on: one for the agent, and below it one for each request to a model and each call
-    of a tool. A run that is carried on later has one for the agent each time; all are of one trace. `times` are those of the
-    records."""
+    """The spans of a run from record `since` on: one for the agent, and below it one for each model request and each
+    tool call. A resumed run gets another agent span in the same trace. `times` are those of the records."""
     trace = digest(f"trace {run.id}")[:32]
     root = _id(run.id, f"agent {since}")
     done = tuple(_steps(run, [_nanos(at) for at in times], since, trace, root))
@@ -69,7 +68,7 @@ def _agent(run: Run, times: Sequence[str], since: int, trace: str, root: str) ->
 
 
 def _steps(run: Run, times: Sequence[int], since: int, trace: str, root: str) -> Iterator[Span]:
-    # A model may write any name, and words of a document in its place: only tools that are known here are named.
+    # A model may write any tool name, including text of a document, so only known tools are named.
     tools = {
         call.id: call.tool if call.tool in RULE_TOOLS else OTHER
         for event in run.events
@@ -90,7 +89,7 @@ def _chat(event: ModelReplied, at: int, trace: str, own: str, root: str) -> Span
     provider, _, model = event.model.rpartition(":")
     told: dict[str, Value] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider or "openai",  # whose protocol is spoken
+        "gen_ai.provider.name": provider or "openai",  # the protocol in use
         "gen_ai.request.model": model,
         "gen_ai.usage.input_tokens": event.usage.tokens_in,
         "gen_ai.usage.output_tokens": event.usage.tokens_out,
@@ -101,9 +100,7 @@ def _chat(event: ModelReplied, at: int, trace: str, own: str, root: str) -> Span
     return Span(trace, own, root, f"chat {model}", CLIENT, at - int(event.usage.seconds * 1e9), at, told)
 
 
-FINISHED = frozenset(
-    {"stop", "length", "tool_calls", "content_filter"}
-)  # whatever else an endpoint says may be anything
+FINISHED = frozenset({"stop", "length", "tool_calls", "content_filter"})  # an endpoint may return anything else
 
 
 def _called(event: ToolRan, tool: str, begun: int, at: int, trace: str, own: str, root: str) -> Span:
@@ -119,7 +116,7 @@ def _called(event: ToolRan, tool: str, begun: int, at: int, trace: str, own: str
 
 
 def _decided(events: Sequence[Event], place: int) -> int:
-    """The record from which on a call was under way: the decision to make it."""
+    """The record at which a call began: the decision to make it."""
     return next((at for at in range(place - 1, 0, -1) if isinstance(events[at], Decided | Asked)), 0)
 
 
@@ -132,7 +129,7 @@ def _nanos(moment: str) -> int:
 
 
 def to_otlp(made: Sequence[Span], version: str) -> dict[str, object]:
-    """The spans as a collector takes them: OTLP in JSON, which every collector reads beside protobuf."""
+    """The spans as OTLP in JSON, which every collector accepts beside protobuf."""
     return {
         "resourceSpans": [
             {
