@@ -179,7 +179,7 @@ class Workspace:
         return await documents.remove(self.context, names, base)
 
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
-        """Build the index of a base again, as the settings say now. The files are not needed, since texts are stored."""
+        """Rebuild the index of a base with the current settings. The files are not needed, since texts are stored."""
         from assay.workspace import documents
 
         return await documents.reindex(self.context, base, say)
@@ -349,7 +349,7 @@ class Workspace:
         return chat.thread(self.context, name)
 
     async def replay(self, run: Run) -> Replay:
-        """Make a run again from its record alone, and compare the two."""
+        """Recompute a run from its record alone, and compare the two."""
         from assay.workspace import rerun
 
         return await rerun.replay_run(self.context, run)
@@ -449,7 +449,7 @@ class Workspace:
         review.mark_base(self.context, base, on=on)
 
     async def notify_reviewers(self, seconds: float) -> int:
-        """Tell the webhook about every answer that waits and that it does not know of yet. Returns their number."""
+        """Notify the webhook of every waiting answer that it was not notified of yet. Returns their number."""
         from assay.workspace import review
 
         return await review.notify_reviewers(self.context, seconds)

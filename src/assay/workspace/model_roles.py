@@ -148,7 +148,7 @@ def _ceilings(settings: Settings, run: Run) -> Ceilings:
 
 
 def prices(settings: Settings) -> Callable[[str, int, int], float | None]:
-    """A function that gives the price in USD of a model and so many tokens in and out; None if it is unknown."""
+    """A function from model, tokens in and tokens out to the price in USD; None if it is unknown."""
     own = parse_prices(settings.llm_prices)
     remote = model_hosts(settings)
 

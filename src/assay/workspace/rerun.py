@@ -1,4 +1,4 @@
-"""A run again: replayed from its record, or branched from one of its steps, possibly with another model."""
+"""Reruns: replay a run from its record, or branch from one of its steps, possibly with another model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOT_COPIED = (Withheld, Narrowed)  # withheld from this person
 
 
 async def replay_run(context: WorkspaceContext, run: Run) -> Replay:
-    """Make the run again from its record, and compare the two. Vectors are compared only with a local embedder and an
+    """Recompute the run from its record, and compare the two. Vectors are compared only with a local embedder and an
     existing index; nothing else is needed."""
     if run.answer is None:
         raise UserError(f"Run {run.id} has no answer yet, or none that you may read: there is nothing to make again.")
@@ -59,7 +59,7 @@ async def replay_run(context: WorkspaceContext, run: Run) -> Replay:
 
 def first_of_step(run: Run, place: int) -> int:
     """The first record of the step that record `place` belongs to. A step is always repeated as a whole, with its model
-    replies. Reviews are no steps: a branch from a review begins at the answer that was held."""
+    replies. Reviews are not steps: a branch from a review begins at the answer under review."""
     if not 1 <= place < len(run.events):
         raise UserError(
             f"Run {run.id} has no record {place} to go on from: choose 1 to {len(run.events) - 1}, as `assay trace` shows them."

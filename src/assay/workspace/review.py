@@ -283,7 +283,7 @@ def mark_base(context: WorkspaceContext, name: str, *, on: bool) -> None:
 
 
 async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
-    """Tell the webhook, if there is one, about every answer that waits and that it does not know of yet. Returns their
+    """Notify the webhook, if there is one, of every waiting answer that it was not notified of yet. Returns their
     number. A message that could not be delivered is sent again by the next call."""
     settings = context.settings
     if not settings.review_webhook:

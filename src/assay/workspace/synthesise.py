@@ -60,7 +60,7 @@ def _brief(context: WorkspaceContext, documents: Sequence[str], request: Synthes
 
 
 async def _connect(context: WorkspaceContext, request: SynthesisRequest) -> tuple[Roles, RoleModel | None]:
-    """The models by role, and the one that writes; nothing and None without a model."""
+    """The models by role, and the writing model; empty and None without a model."""
     if not (request.model and has_model(context.settings)):
         return {}, None
     roles = await model_roles.connect(context)

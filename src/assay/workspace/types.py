@@ -91,7 +91,7 @@ class WorkForecast:
     """What a piece of work is expected to take, which limits it may reach, and how good earlier forecasts were."""
 
     kind: WorkKind
-    alike: str  # names the work it is compared with
+    alike: str  # key of the earlier work it is compared with
     foreseen: WorkEstimate
     reached: tuple[Reached, ...] = ()
     errors: Mapping[str, Error] = field(default_factory=dict)

@@ -379,7 +379,7 @@ def health_report(runs: Sequence[RunFigures]) -> Report:
 
 
 def health_figures(runs: Sequence[RunFigures]) -> dict[str, float | None]:
-    """Every watched figure by its name; None where there is nothing to compute it from."""
+    """Every monitored figure by name; None if there is no data."""
     delivered = [run for run in runs if run.delivered]
     asked = [run for run in delivered if run.by != "synthesis"]
     readable = [run for run in asked if not run.erased]  # the rounds of an erased run are unknown

@@ -27,7 +27,7 @@ from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case
 
 NEAR = 0.5  # similarity from which two sentences that name the same thing are about the same thing
-MOULD = 0.6  # share of the words of the passage with fewer words
+MOULD = 0.6  # share of the smaller passage's words above which two passages follow one template
 PARALLEL = 0.8  # cosine from which two sentences say the same, if no figure differs and neither negates the other
 LONG = 2  # sentences per side
 SHARED = 4  # words that a reason names
