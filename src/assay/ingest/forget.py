@@ -1,4 +1,4 @@
-"""Taking away what was made of documents, and the bytes they came from. The whole of it is in `erasing.py`."""
+"""Deletes the derived data of documents and their original bytes. Complete erasure is in `workspace/erase.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def forget_vectors(
     size: int,
     overlap: int,
 ) -> None:
-    """What was embedded of these documents, as the settings split them now."""
+    """Delete the cached vectors of these documents, split with the current settings."""
     own = Scope(base.owner, (base,), frozenset(entry.label for entry in entries))
     for entry in entries:
         document = documents.get(store, entry.id, own)
@@ -36,7 +36,7 @@ def forget_vectors(
 
 
 def forget_originals(store: Store, originals: Path, digests: Iterable[str]) -> None:
-    """Bytes that no document stands on any more."""
+    """Delete the original bytes that no document refers to any more."""
     gone = set(digests)
     for sha in gone - documents.digests_in_use(store, gone):
         original_path(originals, sha).unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Zip files and the XML inside them, opened so that neither can cost more than a file may.
+"""Opens zip files and the XML inside them within the limits of a file.
 
-Word, PowerPoint, Excel and EPUB files are all zips of XML; their parsers reach the members through here.
+Word, PowerPoint, Excel and EPUB files are zips of XML; their parsers read the members through this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMBERS = 50_000
 
 @contextmanager
 def refuse_damaged(what: str) -> Iterator[None]:
-    """Whatever a parser trips over in a broken file becomes one sentence; running out of memory stays what it is."""
+    """Turns any exception that a broken file causes in a parser into a refusal of one sentence; MemoryError is passed on."""
     try:
         yield
     except (Refused, MemoryError):
@@ -42,13 +42,13 @@ class Archive:
     """The members of a zip by name, within limits."""
 
     zip: zipfile.ZipFile
-    names: dict[str, str]  # as looked for (lower case, no leading slash) → as stored
+    names: dict[str, str]  # normalised name (lower case, no leading slash) → stored name
 
     def __contains__(self, name: str) -> bool:
         return _key(name) in self.names
 
     def read(self, name: str) -> bytes:
-        """A member's bytes; empty where there is no such member."""
+        """A member's bytes; empty if it does not exist."""
         stored = self.names.get(_key(name))
         return self.zip.read(stored) if stored else b""
 
@@ -56,19 +56,19 @@ class Archive:
         return self.zip.open(self.names[_key(name)])
 
     def xml(self, name: str) -> Element | None:
-        """A member's root element; none where there is no such member."""
+        """A member's root element; None if it does not exist."""
         data = self.read(name)
         return parse_xml(data) if data else None
 
     def side_xml(self, name: str) -> Element | None:
-        """The same for a part that a document can do without: broken counts as missing."""
+        """The same for an optional part: a broken one counts as missing."""
         try:
             return self.xml(name)
         except (Refused, SyntaxError, ValueError, zipfile.BadZipFile):
             return None
 
     def links(self, name: str) -> dict[str, tuple[str, str]]:
-        """What an Office part refers to: id → (last word of the kind, member)."""
+        """The relationships of an Office part: id → (last segment of the type, member)."""
         folder, base = posixpath.split(name)
         root = self.xml(f"{folder}/_rels/{base}.rels")
         found: dict[str, tuple[str, str]] = {}
@@ -79,12 +79,12 @@ class Archive:
         return found
 
     def linked(self, name: str, kind: str) -> str:
-        """The member of one kind that a part refers to; empty where there is none."""
+        """The member that a part is related to by this kind; empty if there is none."""
         return next((target for found, target in self.links(name).values() if found == kind), "")
 
 
 def open_archive(data: bytes, limits: FileLimits, what: str) -> Archive:
-    """Open a zip after its directory has been checked; nothing is unpacked yet."""
+    """Open a zip after checking its directory; nothing is unpacked yet."""
     if data.startswith(_OLE):
         raise _not_a_zip(data, what)
     try:
@@ -116,7 +116,7 @@ def _key(name: str) -> str:
 
 
 def parse_xml(data: bytes) -> Element:
-    """Parse XML that may be hostile: no entities, no network, no endless trees."""
+    """Parse untrusted XML: no entities, no network, limited tree size."""
     from lxml.etree import XMLParser, fromstring
 
     head = data[:65536]
@@ -129,13 +129,13 @@ def parse_xml(data: bytes) -> Element:
 
 
 def local_name(element: Element) -> str:
-    """An element's name without its namespace: transitional and strict Office files differ only in that."""
+    """An element's name without its namespace, in which alone transitional and strict Office files differ."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def attribute(element: Element, name: str) -> str:
-    """An attribute's value, whatever its namespace."""
+    """An attribute's value, in any namespace."""
     plain = element.get(name)
     if plain is not None:
         return plain
@@ -143,7 +143,7 @@ def attribute(element: Element, name: str) -> str:
 
 
 def child(element: Element | None, *path: str) -> Element | None:
-    """The first element down a path of names."""
+    """The first element at a path of local names."""
     for name in path:
         element = next((found for found in element if local_name(found) == name), None) if element is not None else None
     return element
@@ -158,7 +158,7 @@ class OfficeProperties:
 
 
 def office_properties(archive: Archive) -> OfficeProperties:
-    """What an Office file says about itself, as far as that can be believed."""
+    """The properties that an Office file declares, as far as they are plausible."""
     part = archive.linked("", "core-properties") or "docProps/core.xml"
     root = archive.side_xml(part)
     said = {local_name(field): (field.text or "") for field in root} if root is not None else {}
@@ -171,5 +171,5 @@ def office_properties(archive: Archive) -> OfficeProperties:
 
 
 def _dated(created: str | None, modified: str | None) -> str | None:
-    """The day of creation, unless the file was still worked on in later years: then it began as another document."""
+    """The day of creation, unless the file was modified in a later year: then it was probably created from another document."""
     return modified if created and modified and modified[:4] > created[:4] else created or modified

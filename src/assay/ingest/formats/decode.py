@@ -1,4 +1,4 @@
-"""Bytes to characters, for every format that is text inside: byte-order mark, declaration, UTF-8, then a guess."""
+"""Decodes bytes for every text-based format: byte-order mark, declaration, UTF-8, then a guess."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from assay.ingest.parsed import Refused, Status
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is its beginning
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of it
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# A guess needs a sample, not the whole file: guessing is slow.
+# Guessing is slow, so it uses a sample and not the whole file.
 _SAMPLE = 64_000
 # EBCDIC and DOS pages fit almost any bytes; guessing one of them is nearly always wrong.
 _NEVER_GUESSED = tuple(
@@ -30,7 +30,7 @@ _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """The characters of a text file in any common encoding; refuses bytes that are no text."""
+    """The characters of a text file in any common encoding; refuses bytes that are not text."""
     text = _decoded(data, declared)
     sample = text[:_SAMPLE]
     if len(_NOT_TEXT.findall(sample)) > 0.01 * len(sample) or sample.count("\ufffd") > 0.1 * len(sample):
@@ -46,7 +46,7 @@ def _decoded(data: bytes, declared: str | None) -> str:
             return data.decode(encoding, errors="replace")
     if wide := _wide(data[:4096]):
         return data.decode(wide, errors="replace")
-    # Pages and messages that name a one-byte encoding are often UTF-8 all the same, and UTF-8 is never so by accident.
+    # Pages and messages that declare a one-byte encoding are often UTF-8, and other encodings are hardly ever valid UTF-8.
     one_byte = _ONE_BYTE.match(declared or "")
     for encoding in ("utf-8", declared) if one_byte else (declared, "utf-8"):
         if encoding and (text := _strict(data, encoding)) is not None:
@@ -60,19 +60,19 @@ def _decoded(data: bytes, declared: str | None) -> str:
 
 
 def _strict(data: bytes, encoding: str) -> str | None:
-    # Browsers read every Latin-1 label as Windows-1252, and so do the pages that carry it.
+    # Browsers read every Latin-1 label as Windows-1252, and pages with that label rely on it.
     if encoding.strip().lower().replace("_", "-") in {"iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"}:
         encoding = "cp1252"
     try:
         codec = codecs.lookup(encoding.strip())
-        # A declaration that was read as single bytes cannot be one of two-byte characters.
+        # A declaration that was read as single bytes cannot declare two-byte characters.
         return None if codec.name.startswith(("utf-16", "utf-32")) else data.decode(codec.name)
     except (LookupError, UnicodeError, ValueError, AssertionError):
         return None
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-16 or UTF-32 without a mark, seen from where the zero bytes stand."""
+    """UTF-16 or UTF-32 without a byte-order mark, detected by the positions of the zero bytes."""
     if len(sample) < 4 or b"\x00" not in sample:
         return None
     sample = sample[: len(sample) // 4 * 4]
@@ -96,10 +96,10 @@ def _guess(data: bytes) -> str:
     guessed = found.encoding if found else "cp1252"
     if east_asian := _east_asian(data[:_SAMPLE]):
         return east_asian
-    # A few high bytes among plain letters are accents; two such letters in a row would be one East Asian character.
+    # A few high bytes among ASCII letters are accents; two such letters in a row would decode as one East Asian character.
     if guessed in _TWO_BYTE and sum(byte > 0x7F for byte in data[:2000]) < 0.2 * len(data[:2000]):
         return "cp1252"
-    # Western pages differ in a few signs only, and short texts give no ground to prefer a rare one.
+    # Western code pages differ in few characters, and a short text gives no evidence for a rare one.
     if guessed in {
         "cp1250",
         "cp1252",
@@ -119,7 +119,7 @@ def _guess(data: bytes) -> str:
 _TWO_BYTE = frozenset(
     {"big5", "big5hkscs", "cp949", "cp950", "euc_kr", "gb18030", "gbk", "gb2312", "cp932", "shift_jis", "euc_jp"}
 )
-# In any text of a language some characters are so frequent that the wrong encoding shows by their absence.
+# Every language has characters so frequent that their absence reveals the wrong encoding.
 _FREQUENT = {
     "cp932": "のはをにがたでとしてい、。るもなっ",
     "euc_jp": "のはをにがたでとしてい、。るもなっ",
@@ -130,7 +130,7 @@ _FREQUENT = {
 
 
 def _east_asian(sample: bytes) -> str | None:
-    """The East Asian encoding in which the text reads like its language; none where none does."""
+    """The East Asian encoding in which the text reads like its language; None if there is none."""
     shares: dict[str, float] = {}
     for encoding, frequent in _FREQUENT.items():
         text = sample.decode(encoding, errors="replace")

@@ -1,4 +1,4 @@
-"""CSV and TSV: the separator is found by trying, and every row repeats its column names."""
+"""CSV and TSV: the separator is detected, and every row repeats its column names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     with refuse_damaged("CSV"):
         csv.field_size_limit(max(len(text), 131_072))
         separator = separator_of(text)
-        # `sep=;` in the first line is a word to Excel, not a row.
+        # `sep=;` in the first line is an instruction to Excel, not a row.
         body = text.split("\n", 1)[-1] if text[:4].lower() == "sep=" else text
         if separator:
             write_rows(csv.reader(io.StringIO(body), delimiter=separator), out, always_named=True)
@@ -33,7 +33,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 
 def separator_of(text: str) -> str:
-    """The separator that gives the most rows of the same width, wider than one; empty where none does."""
+    """The separator that gives the most rows of equal width, more than one column; empty if there is none."""
     if text[:4].lower() == "sep=" and text[4:5]:
         return text[4]
     sample = "\n".join(text[:50_000].splitlines()[:100])

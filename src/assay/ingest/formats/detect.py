@@ -1,7 +1,7 @@
-"""Detects the format of a file and runs its parser, inside the sandbox. The result has text, or a reason why not.
+"""Detects the format of a file and runs its parser, inside the sandbox. Returns a document with text, or refuses with a reason.
 
-Formats are listed in `core/formats.py`, file types that cannot be read in `UNSUPPORTED`. The content decides before the
-name does.
+Formats are listed in `core/formats.py`, file types that cannot be read in `UNSUPPORTED`. The content takes precedence over
+the name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from assay.core.formats import FORMATS, Format, format_named, format_of_suffix
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
-SNIFFED = 4_096  # bytes that text formats are told apart by
+SNIFFED = 4_096  # bytes that are examined to tell text formats apart
 
 
 OLD_WORD = "It is an old Word file; open it and save it as DOCX."
@@ -33,7 +33,7 @@ PROGRAM = "It is a program or a library, not a document; leave it out."
 DATA = "It is a data file; export what matters from it as CSV or text."
 LOCKED = "It is locked with a password; save a copy without one and add that."
 
-# (the first bytes, at which offset, what to say)
+# (magic bytes, their offset, the message)
 UNSUPPORTED: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n", 0, PICTURE),
     (b"\xff\xd8\xff", 0, PICTURE),
@@ -77,7 +77,7 @@ UNSUPPORTED: tuple[tuple[bytes, int, str], ...] = (
     (b"BOOKMOBI", 60, "It is a Kindle book; convert it to EPUB."),
     (b"bplist", 0, DATA),
 )
-# In an OLE container: the name of a stream says what the file is. Names are stored in UTF-16.
+# OLE containers: the name of a stream identifies the file type. Names are stored in UTF-16.
 CONTAINERS: tuple[tuple[str, Status, str], ...] = (
     ("EncryptedPackage", Status.encrypted, LOCKED),
     ("__properties_version1.0", Status.unsupported, OUTLOOK),
@@ -107,7 +107,7 @@ def read(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 
 def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
-    """The checks and additions that every format gets: text within bounds, title, authors, date and language."""
+    """Checks and metadata for every format: text within limits, title, authors, date and language."""
     from assay.ingest.metadata.fill import fill_metadata
 
     if not parsed.text.strip():
@@ -157,7 +157,7 @@ def _detect_text(start: bytes, named: Format | None) -> Format:
 
 
 def _is_mail(start: bytes) -> bool:
-    """Several header fields at the top, and at least one that only a mail program writes."""
+    """Several header fields at the top, at least one of which only mail programs write."""
     if start.startswith(b"From ") and re.match(rb"From \S+@\S+ ", start):
         return True
     lines = start.decode("latin-1").splitlines()

@@ -1,4 +1,4 @@
-"""E-books (EPUB): the chapters in reading order, each heading a section; the table of contents names what has none."""
+"""E-books (EPUB): the chapters in reading order, each heading a section; the table of contents supplies missing titles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.language.clean import tidy_whitespace
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-# Scrambling fonts is not locking the book.
+# Obfuscated fonts do not mean that the book is encrypted.
 _FONTS_ONLY = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"})
 _PAGES = ("html", "xhtml", "htm", "xml")
 
@@ -88,7 +88,7 @@ def _write_chapters(archive: Archive, package: str, root: Element, out: TextBuil
         text = chapter.parsed()
         if title and not text.sections and not text.text.startswith(title):
             out.heading(title, 1)
-        elif title and not text.sections:  # the chapter opens with its title, though not marked as a heading
+        elif title and not text.sections:  # the chapter opens with its title, which is not marked up as a heading
             text = replace(text, sections=(Section(title, 1, 0, len(title)),))
         out.embed(text, 0)
     if missing:
@@ -104,7 +104,7 @@ def _member(folder: str, href: str) -> str:
 
 
 def _contents(archive: Archive, folder: str, root: Element, items: dict[str, Element]) -> dict[str, str]:
-    """Member → its title in the table of contents, of either kind."""
+    """Member → its title in the table of contents (EPUB 2 or 3)."""
     for item in items.values():
         member = _member(folder, attribute(item, "href"))
         if "nav" in attribute(item, "properties").split() and member in archive:

@@ -1,6 +1,7 @@
-"""Web pages: what a reader of the page sees as its content, with headings as sections.
+"""Web pages: the content that a reader sees, with headings as sections.
 
-trafilatura chooses the main content; the tree is pruned of hidden text first, and walked by the same code either way.
+Hidden text is removed from the tree first; trafilatura then selects the main content. The same code converts both the whole
+page and the selection to text.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
 )
 _WEB_ARCHIVE = re.compile(rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*?Content-Type:\s*multipart/related", re.I)
-_DEEP = 150  # levels; trafilatura calls itself once per level
-_SHORT = 1500  # characters; a page this short has no room for much beside its content
-_LONG = 2_000_000  # characters; no article is as long, and choosing takes its time
-_WHOLE = 0.95  # of what is shown
-_LINKED = 0.1  # of what is shown; menus are made of links, prose is not
+_DEEP = 150  # levels; trafilatura recurses once per level
+_SHORT = 1500  # characters; a page this short has little beside its content
+_LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
+_WHOLE = 0.95  # of the visible text
+_LINKED = 0.1  # of the visible text; menus consist of links, prose does not
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
-    """The main content of a page; all it shows, where no main content stands out."""
+    """The main content of a page, or all visible text if no main content stands out."""
     if _WEB_ARCHIVE.match(data):
         data = _page_of_archive(data)
     return parse_page(decode_page(data), limits)
@@ -72,7 +73,7 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
 
 
 def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
-    """Append everything a reader of this HTML sees: for a chapter of a book or a message, where all of it is content."""
+    """Append all visible text of this HTML: for a book chapter or a message, where all of it is content."""
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(limit_depth(source))
@@ -82,7 +83,7 @@ def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
 
 
 def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
-    """Whether there is anything beside the content: a report saved as HTML has no menus, and all of it counts."""
+    """Whether the page has anything beside its content: a report saved as HTML has no menus, and all of it counts."""
     if tree.css_first("nav, aside, footer, form, [role=navigation], [role=contentinfo]") is not None:
         return True
     linked = sum(len(link.text()) for link in tree.css("a[href]:not([href^='#'])"))
@@ -90,7 +91,7 @@ def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
 
 
 def _main(source: str, shown: TextBuilder) -> TextBuilder:
-    """The main content; `shown`, which is everything, where none stands out or where nearly everything is content."""
+    """The main content, or `shown` (everything) if none stands out or nearly everything is content."""
     from selectolax.lexbor import LexborHTMLParser
 
     chosen = _chosen(source)
@@ -99,12 +100,12 @@ def _main(source: str, shown: TextBuilder) -> TextBuilder:
         return shown
     main = TextBuilder("html", shown.limits)
     write_tree(body, main)
-    # The page itself keeps more of its structure than what was chosen from it.
+    # The page itself keeps more of its structure than the selection does.
     return main if 0 < main.length < _WHOLE * shown.length else shown
 
 
 def _chosen(source: str) -> str | None:
-    """The main content as HTML, by trafilatura; it only ever sees the page's characters, never an address."""
+    """The main content as HTML, by trafilatura. It gets only the page's characters, never a URL."""
     import logging
 
     from trafilatura import extract
@@ -114,11 +115,11 @@ def _chosen(source: str) -> str | None:
         return extract(source, output_format="html", include_formatting=True, include_comments=False)
     except MemoryError:
         raise
-    except Exception:  # whatever goes wrong in choosing, the visible text is still there to read
+    except Exception:  # if the selection fails in any way, the visible text remains
         return None
 
 
-# --- what the page says about itself --------------------------------------------------------------------------------
+# --- metadata of the page -------------------------------------------------------------------------------------------
 
 _TITLES = ("citation_title", "dc.title", "og:title", "twitter:title")
 _AUTHORS = ("citation_author", "citation_authors", "dc.creator", "author", "article:author", "parsely-author")
@@ -157,7 +158,7 @@ def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str
     tag = tree.css_first("head > title") or tree.css_first("title")
     written = plausible_title(tag.text()) if tag is not None else ""
     offered = plausible_title(_text(linked.get("headline"))) or _first(metas, _TITLES, plausible_title) or ""
-    # `Heading | Site` in the title element is best cut where the page's own heading ends.
+    # `Heading | Site` in the title element is best cut at the end of the page's own heading.
     for heading in headings:
         if heading and len(heading) > 3 and (heading in written or heading == offered):
             return heading
@@ -179,7 +180,7 @@ def _language(tree: LexborHTMLParser) -> str | None:
 
 
 def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
-    """The first JSON-LD object on the page that describes an article or the like."""
+    """The first JSON-LD object on the page that describes an article or something similar."""
     for node in tree.css('script[type="application/ld+json"]'):
         try:
             held = json.loads(node.text(), strict=False)

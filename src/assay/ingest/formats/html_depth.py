@@ -1,13 +1,14 @@
-"""Markup before it is parsed: elements nested beyond all measure are laid flat, since a parser looks through all that are open
-at every tag. Words are never touched, and a page that anybody would write is left as it is."""
+"""Limits the nesting depth of markup before it is parsed, since a parser scans all open elements at every tag. Text is never
+changed, and neither is a page of ordinary depth.
+"""
 
 from __future__ import annotations
 
 import re
 
-MOST = 2_000  # elements inside each other; browsers stop at 512
+MOST = 2_000  # nested elements; browsers stop at 512
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*+)[^<>]*+>")
-# Those that have no end, and those whose end nobody has to write: they do not nest by themselves.
+# Void elements, and those whose end tag is optional: they do not nest by themselves.
 FLAT = frozenset(
     "area base br col embed hr img input link meta param source track wbr p li dt dd tr td th option optgroup thead tbody "
     "tfoot colgroup caption rb rt rtc rp".split()
@@ -15,7 +16,7 @@ FLAT = frozenset(
 
 
 def limit_depth(source: str) -> str:
-    """The same page with at most so many elements inside each other."""
+    """The same page with at most `MOST` nested elements."""
     if source.count("<") <= MOST:
         return source
     kept: list[str] = []

@@ -1,6 +1,6 @@
-"""What a page carries but does not show. Hidden text is where instructions to a model are planted, so it is not read.
+"""Detects text that a page contains but does not show. It is not read, because instructions to a model are hidden there.
 
-A rule here must be sure: text that a style sheet elsewhere or a script might still show is left alone.
+A rule must be certain: text that an external style sheet or a script might still show is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(-?(?:\d++(?:\.\d++)?|\.\d++))\s*(px|pt|em|rem|vw|vh|ex|ch|cm|in|%)?")
 _FONT = re.compile(r"(?:^|\s)(\d++(?:\.\d++)?|\.\d++)(px|pt|em|rem|%)?(?:/\S+)?\s")
-_FAR = 400  # pixels outside the page: no layout needs that, every trick does
+_FAR = 400  # pixels outside the page: layouts never need that, hidden text does
 _PIXELS = {"em": 16, "rem": 16, "pt": 1.3, "vw": 12, "vh": 8, "ex": 8, "ch": 8, "cm": 38, "in": 96, "%": 10}
 
 
@@ -31,7 +31,7 @@ def declarations(style: str) -> dict[str, str]:
 
 
 def hides_text(style: str) -> bool:
-    """Whether an element with this inline style, whatever stands around it, cannot be seen."""
+    """Whether an element with this inline style is invisible regardless of its context."""
     return bool(style) and _invisible(declarations(style))
 
 
@@ -40,7 +40,7 @@ def _invisible(style: dict[str, str]) -> bool:
         return False
     if style.get("display") == "none" or style.get("visibility") in {"hidden", "collapse"}:
         return True
-    if style.get("mso-hide") == "all" or style.get("content-visibility") == "hidden":  # the former in mails
+    if style.get("mso-hide") == "all" or style.get("content-visibility") == "hidden":  # mso-hide: in e-mails
         return True
     if re.search(r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", style.get("filter", "")):
         return True
@@ -74,7 +74,7 @@ def _share(value: str | None) -> float:
 
 
 def _pixels(value: str | None) -> float:
-    """A length in pixels, roughly; what is not a length counts as one that hides nothing."""
+    """A length in pixels, roughly; anything else counts as a length that hides nothing."""
     match = _SIZE.match(value or "")
     return float(match[1]) * _PIXELS.get(match[2] or "px", 1) if match else 100.0
 
@@ -104,7 +104,7 @@ def parse_colour(value: str) -> Colour | None:
 
 
 def are_alike(one: Colour, other: Colour) -> bool:
-    """No reader can tell these two apart."""
+    """Whether a reader cannot tell these two colours apart."""
     return max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 12
 
 
@@ -113,32 +113,32 @@ def are_alike(one: Colour, other: Colour) -> bool:
 _NOT_TEXT = frozenset(
     {"script", "style", "template", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio", "video"}
 )
-# A page that waits for its scripts hides all of itself at first; that is no trick.
+# A page that waits for its scripts hides itself entirely at first; that is not hidden text.
 _WHOLE = frozenset({"html", "body", "main", "article"})
-_UNKNOWN = (-1, -1, -1)  # behind it lies a picture, or what a sheet sets that cannot be seen from here
+_UNKNOWN = (-1, -1, -1)  # an image, or a background set by a style sheet that is not available
 
 
 @dataclass(frozen=True, slots=True)
 class _StyleSheet:
-    """What the page's own style sheets say about plain selectors (`p`, `.note`, `#aside`, `p.note`)."""
+    """What the page's own style sheets declare for plain selectors (`p`, `.note`, `#aside`, `p.note`)."""
 
     hidden: frozenset[str]
     backgrounds: dict[str, str]
-    foreign: bool  # there are sheets that cannot be seen from here
+    foreign: bool  # some style sheets are not available
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenText:
-    words: int  # of text that was hidden
+    words: int  # of hidden text
     depth: int  # of the deepest element
 
 
 def remove_hidden(tree: LexborHTMLParser) -> HiddenText:
-    """Take out of the tree whatever a reader would not see."""
+    """Remove from the tree what a reader would not see."""
     sheet = _sheet(tree)
     gone: list[LexborNode] = []
     words = depth = 0
-    behind: list[Colour] = [_WHITE]  # what lies behind each open element
+    behind: list[Colour] = [_WHITE]  # the background of each open element
     node = tree.root
     entering = True
     while node is not None and behind:
@@ -159,7 +159,7 @@ def remove_hidden(tree: LexborHTMLParser) -> HiddenText:
         else:
             node, entering = node.parent, False
             behind.pop()
-    # Only now, and never one inside another: a node that was taken out must not be touched again.
+    # Only after the walk, and never a node inside another: a removed node must not be touched again.
     for node in gone:
         node.decompose()
     return HiddenText(words, depth)
@@ -220,7 +220,7 @@ def _sheet(tree: LexborHTMLParser) -> _StyleSheet:
 
 
 def _rules(css: str) -> list[tuple[str, dict[str, str]]]:
-    """Rules outside every @-block: those inside hold only for some screens, or for paper."""
+    """Rules outside every @-block: those inside apply only to some screens, or to print."""
     rules: list[tuple[str, dict[str, str]]] = []
     css = re.sub(r"/\*.*?(?:\*/|\Z)", "", css, flags=re.DOTALL)
     depth = start = opened = 0

@@ -1,6 +1,6 @@
-"""From a tree of HTML elements to text with sections: paragraphs, list items, table rows. Used for every kind of HTML.
+"""Converts a tree of HTML elements to text with sections: paragraphs, list items, table rows. Used for every kind of HTML.
 
-The walk keeps its own stack, because a page may be nested deeper than Python can call.
+The walk uses an explicit stack, because a page may be nested deeper than Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 
 
 def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
-    """Append all text under `root`; headings become sections, `below` levels deeper than they say."""
+    """Append all text under `root`; headings become sections, `below` levels deeper than their own level."""
     writer = _HtmlWriter(out, below)
     node: LexborNode | None = root
     entering = True
@@ -56,15 +56,15 @@ class _HtmlWriter:
     out: TextBuilder
     below: int
     inline: list[str] = field(default_factory=list)
-    tables: list[bool] = field(default_factory=list)  # for each open table: does it hold data, or place things
-    row: list[str] | None = None  # the cells of the open row, inside a table of data
+    tables: list[bool] = field(default_factory=list)  # per open table: a data table, or a layout table
+    row: list[str] | None = None  # cells of the open row of a data table
     lists: int = 0
-    items: list[str] = field(default_factory=list)  # the mark of a list item that has no text yet
+    items: list[str] = field(default_factory=list)  # the marker of a list item that has no text yet
     gap: str = "\n\n"
     pre: int = 0
 
     def enter(self, node: LexborNode) -> bool:
-        """Take note of an element; false where its children are not to be read."""
+        """Enter an element; false if its children must be skipped."""
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
@@ -84,7 +84,7 @@ class _HtmlWriter:
             return
         if tag in _HEADINGS and self.row is None:
             words = self._taken()
-            # A paragraph set as a heading is a paragraph.
+            # A long paragraph marked up as a heading is a paragraph.
             if len(words) <= 250:
                 self.out.heading(words, _HEADINGS[tag] + self.below)
             else:
@@ -113,7 +113,7 @@ class _HtmlWriter:
             self.gap = "\n"
 
     def flush(self) -> None:
-        """Write what has gathered as one paragraph, list item or, in a table, part of a cell."""
+        """Write the collected text as one paragraph, list item or, in a table, part of a cell."""
         if self.row is not None:
             if self.inline and not self.inline[-1].endswith((" ", "\n")):
                 self.inline.append(" ")
@@ -147,7 +147,7 @@ class _HtmlWriter:
 
 
 def _holds_data(table: LexborNode) -> bool:
-    """Rows and columns of short cells; a table around headings, other tables or long text only places things."""
+    """Whether a table has rows and columns of short cells; one with headings, other tables or long text is for layout."""
     if table.css_first("table table, h1, h2, h3, h4") is not None:
         return False
     rows = table.css("tr")

@@ -1,6 +1,6 @@
-"""E-mail: what the reader of a message sees (sender, date, subject, body), then its attachments as sections.
+"""E-mail: the visible parts of a message (sender, date, subject, body), then its attachments as sections.
 
-An mbox file is many messages; each is a section.
+An mbox file contains many messages; each is a section.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOCKED = "The message is encrypted; open it in a mail program that has the key,
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     """One message, or a whole mailbox."""
     out = TextBuilder("email", limits)
-    if b"\x00" in data[:100]:  # saved by an editor in two-byte characters, which no mail is in
+    if b"\x00" in data[:100]:  # saved by an editor as UTF-16; genuine mail never is
         data = decode(data).encode()
     with refuse_damaged("e-mail"):
         pieces = [piece for piece in _BORDER.split(data) if piece.strip()] if data.startswith(b"From ") else [data]
@@ -80,7 +80,7 @@ def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -
         _attach(part, number, limits, out, level + 1)
 
 
-# --- what a message is made of --------------------------------------------------------------------------------------
+# --- parts of a message ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _parts(message: Message) -> _Parts:
 
 
 def _sort(part: Message, found: _Parts) -> None:
-    """Tell the body's parts from what hangs on it; of several versions of one body the plainest that says something."""
+    """Separate the body's parts from the attachments; of alternative bodies, take the plainest that is not empty."""
     kind = part.get_content_type()
     if kind == "multipart/encrypted" or _is_locked(part):
         raise Refused(Status.encrypted, _LOCKED)
@@ -110,7 +110,7 @@ def _sort(part: Message, found: _Parts) -> None:
         and not part.get_filename()
     ):
         found.bodies.append(part)
-    elif not (kind.startswith("image/") and part.get("Content-ID")):  # a picture inside the text is no attachment
+    elif not (kind.startswith("image/") and part.get("Content-ID")):  # an inline image is not an attachment
         found.attached.append(part)
 
 
@@ -139,15 +139,15 @@ def _payload(part: Message) -> bytes:
 def _plain(part: Message) -> str:
     try:
         text = decode(_payload(part), part.get_content_charset()).replace("\r\n", "\n")
-    except Refused:  # rubbish in one part takes nothing from the others
+    except Refused:  # an undecodable part does not affect the others
         return ""
-    if str(part.get_param("format") or "").lower() == "flowed":  # lines that end in a blank go on in the next
+    if str(part.get_param("format") or "").lower() == "flowed":  # lines that end in a space continue on the next
         text = re.sub(r"(?<!--) \n(?![>\n])", " ", text)
     return re.sub(r"\n(?:[ \t\xa0]*\n)+", "\n\n", text)
 
 
 def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, level: int) -> None:
-    """Read what is attached as the file it is; what cannot be read is named in a warning."""
+    """Parse an attachment by its format; if that fails, a warning names it."""
     name = tidy_whitespace(_words(part.get_filename() or "")).replace("\n", " ")
     if limits.depth < 1:
         out.warn(f"Attachment {name or number} was left out: it is attached to an attachment of an attachment.")
@@ -179,7 +179,7 @@ def _field(message: Message, name: str) -> str:
 
 
 def _words(value: str) -> str:
-    """A header's characters; an encoding nobody knows leaves it as it stands."""
+    """A decoded header; with an unknown encoding it stays unchanged."""
     try:
         return str(make_header(decode_header(value)))
     except (LookupError, ValueError, AssertionError):
@@ -191,7 +191,7 @@ def _subject(message: Message) -> str:
 
 
 def _senders(message: Message) -> tuple[str, ...]:
-    # Addresses are taken apart before they are decoded: a decoded name may hold commas.
+    # Addresses are split before they are decoded: a decoded name may contain commas.
     pairs = getaddresses([str(value) for value in message.get_all("From", [])])
     return tuple(filter(None, (tidy_whitespace(_words(name)) or address for name, address in pairs)))
 

@@ -1,7 +1,7 @@
-"""Text that is written to be read as it stands: plain text, Markdown, reStructuredText, Org.
+"""Text formats: plain text, Markdown, reStructuredText, Org.
 
-The text stays as its author typed it, so a quotation can be found in the file; only what no reader of the rendered page
-sees is taken out: front matter, comments, embedded pictures, and the marks around headings.
+The text stays as its author typed it, so that a quotation can be found in the file. Only what the rendered page does not show
+is removed: front matter, comments, embedded images, and the markup of headings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assay.language.clean import clean_text
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
-    """Read a text file; the name's ending says which mark-up its headings are in."""
+    """Parse a text file; the suffix of the name determines the markup of its headings."""
     text = clean_text(decode(data))
     if len(text) > limits.characters:
         raise too_long(limits)
@@ -53,7 +53,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
-    """A heading with its mark-up, which ends before the next line: `text[start:end]`."""
+    """A heading with its markup, without the line break: `text[start:end]`."""
 
     words: str
     level: int
@@ -73,7 +73,7 @@ def _none(text: str) -> list[_Heading]:
 
 
 def _leading_title(sections: list[Section]) -> str:
-    """A single top heading that opens the text is its title."""
+    """The title: a single top-level heading that opens the text."""
     if not sections or sections[0].start:
         return ""
     first = sections[0]
@@ -91,7 +91,7 @@ _NO_SETEXT = re.compile(r"^\s*(?:[-*+>|#]|\d+[.)]\s|$)|^ {4}|^\t")
 
 
 def _front_matter(text: str) -> tuple[dict[str, list[str]], str]:
-    """The few fields we use, from the plain subset of YAML that front matter is written in; and the rest of the text."""
+    """The fields in use, from the simple subset of YAML common in front matter; and the rest of the text."""
     match = _FRONT.match(text)
     if not match:
         return {}, text
@@ -103,7 +103,7 @@ def _front_matter(text: str) -> tuple[dict[str, list[str]], str]:
             fields[key] = _values(pair[2] or "")
         elif (item := re.match(r"\s+(?:-\s+)?(?:name:\s*)?(.+)$|-\s+(?:name:\s*)?(.+)$", line)) and key:
             value = item[1] or item[2]
-            if not _PAIR.match(value):  # a field of a nested mapping (affiliation, e-mail) is no value of ours
+            if not _PAIR.match(value):  # a field of a nested mapping (affiliation, e-mail) is not in use
                 fields[key] += _values(value)
     # A rule above and below ordinary text looks the same; without a single field it is text.
     return (fields, text[match.end() :]) if fields else ({}, text)
@@ -125,7 +125,7 @@ _SCRIPT = re.compile(r"<(script|style|template|noscript)\b[^>]*>.*?(?:</\1\s*>|\
 
 
 def _without_hidden(text: str) -> str:
-    """Markdown without what its rendered page does not show; code fences keep everything."""
+    """Markdown without what its rendered page does not show; fenced code is kept unchanged."""
     shown = []
     for fenced, stretch in _stretches(text):
         if not fenced:
@@ -142,7 +142,7 @@ def _hidden_tag(attributes: str) -> bool:
 
 
 def _stretches(text: str) -> list[tuple[bool, str]]:
-    """The text cut into fenced code and everything else, in order; joined, they are the text."""
+    """The text split into fenced code and the rest, in order; joined, they are the text."""
     found: list[tuple[bool, list[str]]] = []
     fence = ""
     for line in text.splitlines(keepends=True):
@@ -178,7 +178,7 @@ def _markdown(text: str) -> list[_Heading]:
 
 
 def _shown(heading: str) -> str:
-    """A heading's words without links, emphasis or an attribute list (`{#anchor}`)."""
+    """A heading's text without links, emphasis or an attribute list (`{#anchor}`)."""
     heading = re.sub(r"(?<!\s)\s*+\{[#.][^}]{0,300}\}\s*$", "", heading)
     return re.sub(r"!?\[([^\[\]]*+)\]\([^)]{0,2000}\)", r"\1", heading).replace("**", "").replace("`", "").strip()
 
@@ -192,7 +192,7 @@ _ADORNED = re.compile(
 
 
 def _rst(text: str) -> list[_Heading]:
-    """Underlined lines; the order in which the marks first appear gives the levels."""
+    """Underlined lines; the order in which the underline characters first appear gives the levels."""
     levels: dict[tuple[str, bool], int] = {}
     heads: list[_Heading] = []
     for match in _ADORNED.finditer(text):

@@ -1,6 +1,6 @@
-"""Where every parser but the PDF one writes: text grows piece by piece, and headings and pages keep their offsets.
+"""Builds the text of every format but PDF: text is appended piece by piece, and headings and pages keep their offsets.
 
-Each piece is cleaned as it arrives, so an offset taken here is still right when the text is whole.
+Each piece is cleaned when it is appended, so offsets stay valid.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from assay.language.clean import clean_text, tidy_whitespace
 
 @dataclass(slots=True)
 class TextBuilder:
-    """A text in the making. `kind` and `limits` belong to the file as a whole."""
+    """A text under construction. `kind` and `limits` belong to the whole file."""
 
     kind: str
     limits: FileLimits
@@ -26,7 +26,7 @@ class TextBuilder:
     warnings: list[str] = field(default_factory=list)
 
     def block(self, text: str, gap: str = "\n\n") -> int:
-        """Append a paragraph after `gap` and say where it starts; white space around it is dropped."""
+        """Append a paragraph after `gap` and return its offset; surrounding white space is dropped."""
         text = clean_text(text).strip()
         if not text:
             return self.length
@@ -46,7 +46,7 @@ class TextBuilder:
             self.sections.append(Section(title, level, start, self.length))
 
     def page(self) -> None:
-        """Whatever comes next stands on a new page."""
+        """Start a new page."""
         self.pages.append(self.length if self.pages else 0)
         if len(self.pages) > self.limits.pages:
             raise Refused(
@@ -76,7 +76,7 @@ class TextBuilder:
         meta: Mapping[str, str] | None = None,
         empty: str = "There is no text in it; check that this is the file you meant.",
     ) -> Parsed:
-        """The finished text. A file without text is refused with the sentence `empty`."""
+        """The finished text. A file without text is refused with the message `empty`."""
         text = "".join(self.parts)
         if not text.strip():
             raise Refused(Status.empty, empty)

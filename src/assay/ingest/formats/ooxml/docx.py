@@ -1,6 +1,6 @@
-"""Word documents, straight from their XML: headings by style, lists with their numbers, tables, notes, text boxes.
+"""Word documents, read from their XML: headings by style, lists with their numbers, tables, notes, text boxes.
 
-Deleted revisions, comments and hidden text are not part of what a reader sees, and are not read.
+Deleted revisions, comments and hidden text are not visible to a reader, and are skipped.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class _Reader:
     styles: dict[str, Style]
     notes: dict[str, dict[str, Element]]
     numbering: Numbering
-    coloured: bool  # the paper, or what lies behind the text, is not known to be white
+    coloured: bool  # the background is not known to be white
     title: str = ""
     in_list: bool = False
-    aside: list[Element] = field(default_factory=list)  # text boxes and notes met inside a paragraph
+    aside: list[Element] = field(default_factory=list)  # text boxes and notes found inside a paragraph
 
     def blocks(self, parent: Element) -> None:
         for element in parent:
@@ -103,7 +103,7 @@ class _Reader:
             level = outline(element) or style.level
             if style.title and not self.title:
                 self.title = text.replace("\n", " ")
-            # A whole paragraph set in a heading's style is still a paragraph.
+            # A long paragraph in a heading style is still a paragraph.
             if level and len(text) < 250:
                 self.out.heading(f"{label} {text}" if label not in {"", "-"} else text, level)
             else:
@@ -113,7 +113,7 @@ class _Reader:
             self.blocks(box)
 
     def table(self, element: Element) -> None:
-        """Rows as lines; a table that only places paragraphs on the page is read cell by cell instead."""
+        """Rows as lines; a layout table is read cell by cell instead."""
         lines = [row for row in _inside(element, "tr") if child(row, "trPr", "del") is None]
         rows = [list(_inside(line, "tc")) for line in lines]
         if all(len(row) <= 1 for row in rows) or any(self._is_page(cell) for row in rows for cell in row):
@@ -130,7 +130,7 @@ class _Reader:
                 merged = child(cell, "tcPr", "vMerge")
                 text = self._cell(cell)
                 if merged is not None and attribute(merged, "val") != "restart":
-                    text = above.get(column, "")  # the cell goes on from the row above
+                    text = above.get(column, "")  # the cell continues from the row above
                 above[column] = text
                 texts.append(text)
                 column += _count(child(cell, "tcPr", "gridSpan"), 1)
@@ -143,7 +143,7 @@ class _Reader:
             self.blocks(box)
 
     def _cell(self, cell: Element) -> str:
-        coloured, self.coloured = self.coloured, True  # a cell may be dark, and its text white
+        coloured, self.coloured = self.coloured, True  # a cell may have a dark background with white text
         texts = []
         for part in _paragraphs(cell):
             style = self._style(part)
@@ -165,7 +165,7 @@ class _Reader:
         return self.styles.get(attribute(named, "val") if named is not None else "", Style())
 
     def _words(self, parent: Element, shaded: bool) -> Iterator[str]:
-        """The characters of a paragraph; text boxes and notes are set aside for after it."""
+        """The characters of a paragraph; text boxes and notes are collected for later."""
         shaded = shaded or child(parent, "pPr", "shd") is not None
         for element in parent:
             name = local_name(element)
@@ -196,7 +196,7 @@ class _Reader:
 
 
 def _alternative(element: Element) -> Element:
-    """One of several renderings of the same thing: the first that holds text."""
+    """One of several renderings of the same content: the first that contains text."""
     ways = [way for way in element if local_name(way) in {"Choice", "Fallback"}]
     return next(
         (way for way in ways if any(local_name(part) == "t" for part in way.iter())), ways[0] if ways else element
@@ -204,7 +204,7 @@ def _alternative(element: Element) -> Element:
 
 
 def _marked(note: Element, number: str) -> Element:
-    """A copy of a note that begins with its mark, where the mark itself is not a character."""
+    """A copy of a note that begins with its mark, if the mark itself is not a character."""
     from copy import deepcopy
 
     copy = deepcopy(note)
@@ -217,7 +217,7 @@ def _marked(note: Element, number: str) -> Element:
 
 
 def _hidden(run: Element, shaded: bool) -> bool:
-    """Hidden by Word's own switch, written white on white, or too small for anyone to read."""
+    """Hidden by Word's own attribute, white on white, or too small to read."""
     looks = child(run, "rPr")
     if looks is None:
         return False
@@ -244,7 +244,7 @@ def _inside(parent: Element, name: str) -> Iterator[Element]:
 
 
 def _paragraphs(cell: Element) -> Iterator[Element]:
-    """All paragraphs of a cell, those of a table within it included."""
+    """All paragraphs of a cell, including those of nested tables."""
     for element in cell:
         if local_name(element) == "p":
             yield element

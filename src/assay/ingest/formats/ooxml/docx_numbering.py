@@ -1,4 +1,4 @@
-"""The numbers Word puts before list items and headings. They are counted, not written, yet readers cite by them."""
+"""The numbers that Word shows before list items and headings. They are computed, not stored, but readers cite by them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class _Level:
 
 @dataclass(slots=True)
 class Numbering:
-    """Counts as the document is read from top to bottom."""
+    """Counts list items in document order."""
 
-    levels: dict[str, dict[int, _Level]] = field(default_factory=dict)  # by list
-    shared: dict[str, str] = field(default_factory=dict)  # list → the scheme whose count it continues
+    levels: dict[str, dict[int, _Level]] = field(default_factory=dict)  # by list id
+    shared: dict[str, str] = field(default_factory=dict)  # list → the abstract list whose count it continues
     restarts: set[str] = field(default_factory=set)
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def label(self, numbered: tuple[str, int] | None) -> str:
-        """The mark of the next item in a list at a depth: `2.1`, `(a)`, `-`; empty where it is no list."""
+        """The label of the next item of a list at a depth: `2.1`, `(a)`, `-`; empty if it is not in a list."""
         if numbered is None or numbered[0] in {"0", ""}:
             return ""
         name, depth = numbered

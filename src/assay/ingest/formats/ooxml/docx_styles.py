@@ -1,4 +1,4 @@
-"""A Word document's paragraph styles, as far as reading needs them: which are headings, which are lists."""
+"""A Word document's paragraph styles, as far as parsing needs them: which are headings, which are lists."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    level: int = 0  # of a heading; 0: body text
+    level: int = 0  # of a heading; 0 for body text
     title: bool = False
-    numbered: tuple[str, int] | None = None  # list and depth
-    shaded: bool = False  # set on a background of its own
+    numbered: tuple[str, int] | None = None  # list id and depth
+    shaded: bool = False  # has its own background
 
 
 def read_styles(root: Element | None) -> dict[str, Style]:
-    """Styles by id, each with what it takes over from the style it is based on."""
+    """Styles by id, each with what it inherits from the style it is based on."""
     if root is None:
         return {}
     found = {attribute(style, "styleId"): style for style in root if local_name(style) == "style"}
@@ -54,14 +54,14 @@ def _named_level(called: str) -> int:
 
 
 def outline(holder: Element) -> int:
-    """The heading level that a style or a paragraph sets for itself; 0: none."""
+    """The heading level that a style or a paragraph sets itself; 0 for none."""
     found = child(holder, "pPr", "outlineLvl")
     level = attribute(found, "val") if found is not None else ""
     return int(level) + 1 if level.isdigit() and int(level) < 9 else 0
 
 
 def numbered(holder: Element) -> tuple[str, int] | None:
-    """The list and the depth in it that a style or a paragraph sets for itself."""
+    """The list and depth that a style or a paragraph sets itself."""
     number, depth = child(holder, "pPr", "numPr", "numId"), child(holder, "pPr", "numPr", "ilvl")
     if number is None:
         return None

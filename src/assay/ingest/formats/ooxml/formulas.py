@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def formula(element: Element | None) -> str:
-    """The formula under an element; what has no line form is written part by part."""
+    """The formula under an element; parts without a linear form are written one after the other."""
     if element is None:
         return ""
     name = local_name(element)

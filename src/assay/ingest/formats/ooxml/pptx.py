@@ -1,4 +1,4 @@
-"""PowerPoint presentations, straight from their XML: a slide is a page and a section; tables, charts and notes are text."""
+"""PowerPoint presentations, read from their XML: a slide is a page and a section; tables, charts and notes become text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 
 def _write_slides(archive: Archive, part: str, root: Element, out: TextBuilder) -> str:
-    """Write all slides; gives back the title of the first, which is the presentation's where nothing else is."""
+    """Write all slides and return the title of the first, which is the presentation's title if there is no other."""
     links = archive.links(part)
     size = child(root, "sldSz")
     sheet = (_whole(attribute(size, "cx")), _whole(attribute(size, "cy"))) if size is not None else (0, 0)
@@ -92,7 +92,7 @@ class _Slide:
         if title and len(title) < 250:
             out.heading(title, 1)
         elif rest or notes or title:
-            out.heading(f"Slide {number}", 1)  # or its text would stand under the title of the slide before
+            out.heading(f"Slide {number}", 1)  # otherwise its text would belong to the section of the previous slide
             out.block(title)
         for shape in rest:
             out.block("\n".join(shape.lines))
@@ -101,7 +101,7 @@ class _Slide:
         return title
 
     def _order(self, shape: _Shape) -> tuple[bool, int, int]:
-        """Title first, then in rows from the top, each from the left; a row is a twelfth of the slide."""
+        """Sort key: title first, then by rows from the top and left to right; a row is a twelfth of the slide."""
         return not shape.title, shape.top * 12 // (self.sheet[1] or 1), shape.left
 
     def _shapes(self, tree: Element | None, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
@@ -127,14 +127,14 @@ class _Slide:
                 yield _Shape(lines, kind in _TITLES, *place)
 
     def _group(self, group: Element, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
-        """What is grouped is read together, where the group stands."""
+        """Grouped shapes are read together, at the position of the group."""
         inner = sorted(self._shapes(group, places), key=lambda shape: (shape.top, shape.left))
         lines = [line for shape in inner for line in shape.lines]
         if lines:
             yield _Shape(lines, False, *(_place(group) or (0, 0)))
 
     def _outside(self, element: Element) -> bool:
-        """Beside the slide, where no audience sees it."""
+        """Whether it is placed outside the slide, where it is not visible."""
         box = next((part for part in element.iter() if local_name(part) == "xfrm"), None)
         start, size = child(box, "off"), child(box, "ext")
         if start is None or size is None or not all(self.sheet) or local_name(element.getparent()) == "grpSp":
@@ -172,7 +172,7 @@ class _Slide:
         return found
 
     def _places(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Where the layout and its master put each placeholder: most slides do not repeat it."""
+        """The positions of placeholders in the layout and its master: most slides do not repeat them."""
         places: dict[tuple[str, str], tuple[int, int]] = {}
         layout = self.archive.linked(self.part, "slideLayout")
         master = self.archive.linked(layout, "slideMaster") if layout else ""
@@ -197,14 +197,14 @@ def _whole(value: str) -> int:
 
 
 def _place(shape: Element) -> tuple[int, int] | None:
-    """Top and left, where the shape sets them itself."""
+    """Top and left, if the shape sets them itself."""
     boxes = (child(shape, "spPr", "xfrm"), child(shape, "grpSpPr", "xfrm"), child(shape, "xfrm"))
     start = child(next((box for box in boxes if box is not None), None), "off")
     return (_whole(attribute(start, "y")), _whole(attribute(start, "x"))) if start is not None else None
 
 
 def _lines(body: Element | None) -> list[str]:
-    """The paragraphs of a text frame; one that is set off below another is marked as an item."""
+    """The paragraphs of a text frame; an indented one is marked as a list item."""
     lines: list[str] = []
     for paragraph in body if body is not None else ():
         if local_name(paragraph) == "p":
@@ -239,7 +239,7 @@ def _diagram(root: Element) -> list[str]:
 
 
 def _chart(root: Element) -> list[str]:
-    """A chart's title, and its figures with the name of each category and series."""
+    """A chart's title, and its values with the names of their category and series."""
     heading = next((part for part in root.iter() if local_name(part) == "title"), None)
     lines = [tidy_whitespace(" ".join(_texts(heading)))] if heading is not None else []
     for series in (part for part in root.iter() if local_name(part) == "ser"):

@@ -1,6 +1,6 @@
-"""Excel workbooks: a section per sheet, values as Excel last showed them, read as a stream.
+"""Excel workbooks: a section per sheet, values as Excel last showed them, parsed as a stream.
 
-Only cells that hold something cost anything, so a sheet with a million painted blanks is as quick as its text.
+Only cells with content cost time, so a sheet with a million formatted blanks is as fast as its text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_CELLS = 2_000_000  # with a value, per workbook
-_MERGED = 20_000  # cells filled from the merged cell they belong to
+_CELLS = 2_000_000  # cells with a value, per workbook
+_MERGED = 20_000  # cells filled from the merged cell that they belong to
 _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 _PERCENT = frozenset({9, 10})
 
@@ -78,10 +78,10 @@ _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationship
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What turns a stored value into what Excel shows."""
+    """What is needed to format a stored value as Excel shows it."""
 
     strings: list[str]
-    styles: list[str]  # date, percent or nothing, per style
+    styles: list[str]  # per style: date, percent or nothing
     epoch: datetime
 
 
@@ -103,7 +103,7 @@ def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: 
 def _laid_out(
     rows: list[tuple[int, dict[int, str]]], merged: dict[tuple[int, int], tuple[int, int]]
 ) -> Iterator[list[str]]:
-    """Rows as lists over the columns in use; one empty row stands for any gap."""
+    """Rows as lists over the columns in use; any gap becomes one empty row."""
     columns = sorted({column for _, row in rows for column in row})
     values = {(number, column): row[column] for number, row in rows for column in row} if merged else {}
     before = 0
@@ -115,13 +115,13 @@ def _laid_out(
 
 
 def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str], int]]:
-    """Row number, values by column, how many; only rows that show something."""
+    """Row number, values by column, their count; only rows with visible content."""
     from lxml.etree import iterparse
 
     hidden_columns: set[int] = set()
     number = 0
     with archive.open(target) as stream:
-        # Only rows and column settings are looked at one by one: a sheet may have millions of cells.
+        # Only rows and column settings are visited one by one: a sheet may have millions of cells.
         for _, element in iterparse(
             stream,
             tag=("{*}row", "{*}col"),
@@ -135,7 +135,7 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
                 number = int(element.get("r") or number + 1)
                 row = {} if hidden else _row(element, hidden_columns, look)
                 element.clear()
-                while element.getprevious() is not None:  # or a million empty rows stay in memory
+                while element.getprevious() is not None:  # otherwise a million empty rows stay in memory
                     del element.getparent()[0]
                 if row:
                     yield number, row, len(row)
@@ -174,7 +174,7 @@ def _shown(cell: Element, look: _Look) -> str:
     if kind in {"str", "d"} or not raw:
         return raw
     if kind == "e":
-        return ""  # `#REF!` says nothing
+        return ""  # an error value such as `#REF!` has no content
     style = cell.get("s", "0")
     look_of = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ""
     return _number(raw, look_of, look.epoch)
@@ -218,7 +218,7 @@ def _style(number: int, formats: dict[int, str]) -> str:
 
 
 def _strings(archive: Archive, member: str) -> list[str]:
-    """The shared strings, without the reading aids (`rPh`) that East Asian ones carry."""
+    """The shared strings, without the phonetic guides (`rPh`) of East Asian ones."""
     root = archive.xml(member)
     return [
         "".join(text.text or "" for part in item for text in _texts(part))
@@ -234,7 +234,7 @@ def _texts(part: Element) -> Iterator[Element]:
 
 
 def _merged(archive: Archive, target: str) -> dict[tuple[int, int], tuple[int, int]]:
-    """(row, column) → the cell whose value it shares. The list stands at the end of the sheet, so it is sought first."""
+    """(row, column) → the cell whose value it shares. The list is at the end of the sheet, so it is read first."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     tail = b""
     with archive.open(target) as stream:
