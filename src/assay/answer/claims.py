@@ -1,6 +1,6 @@
-"""Turns what a model wrote into claims of one sentence each, with their citations. Pure.
+"""Splits model output into claims of one sentence each, with their citations. Pure.
 
-Keys that no evidence has are removed and reported. Headings and gaps that state facts of their own are dropped.
+Keys that match no evidence are removed and reported. Headings and gaps that state facts of their own are dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LABEL = re.compile(
     r"^(?:keys?|cites?|cited|citations?|sources?|refs?|see|evidence|quoted)\b\s*:?\s*|[\"'`#*“”]+|\.$", re.I
 )
 REFERENCE = re.compile(r"\d{1,3}(?:\s*[-–]\s*\d{1,3})?")
-LONGEST = 600  # signs of a claim; what is longer is no sentence
+LONGEST = 600  # characters of a claim; longer text is not a sentence
 ROW = " | "
 
 
@@ -44,8 +44,8 @@ class _CitationsBuilder:
 
 
 def extract_citations(words: str, known: Collection[str]) -> ExtractedCitations:
-    """The words without citations. What looks like one and is none of this run's ("[3]", an invented key) goes too: left in
-    the text, it would pass for a number of our own."""
+    """The words without citations. Anything that looks like a citation but is not one of this run's ("[3]", an invented
+    key) is removed too: left in the text, it would pass for one of our citation numbers."""
     out = _CitationsBuilder()
     at = 0
     for match in GROUP.finditer(words):
@@ -61,8 +61,8 @@ def extract_citations(words: str, known: Collection[str]) -> ExtractedCitations:
 
 
 def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | None:
-    """The keys of a group in brackets; none where the brackets hold words. "(20240517)" may be a day: only known figures
-    count there."""
+    """The keys of a bracketed group; None if the brackets contain words. "(20240517)" may be a date: in round brackets
+    a key of digits must be known."""
     apart = re.split(r"[,;|&]|(?<!\s)\s++and\s+", LABEL.sub("", inside.strip()))
     parts = [LABEL.sub("", part.strip()).strip() for part in apart]
     parts = [piece for part in parts for piece in part.split() if piece]
@@ -75,7 +75,7 @@ def _keys(inside: str, known: Collection[str], *, square: bool) -> list[str] | N
 
 
 def _without_bare(found: ExtractedCitations, known: Collection[str]) -> ExtractedCitations:
-    """A known key that stands among the words, without brackets, is a citation too."""
+    """A known key in the text without brackets is a citation too."""
     words, cites = found.words, list(found.cites)
     for match in reversed(list(re.finditer(r"(?<!\s)\s*+\b[0-9a-f]{8}\b", words, re.I))):
         key = match[0].strip().lower()
@@ -87,9 +87,9 @@ def _without_bare(found: ExtractedCitations, known: Collection[str]) -> Extracte
 
 
 def split_claims(words: str, cites: Iterable[str], known: Collection[str]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
-    """The sentences of what was written as one claim, each with the keys that stand in it or, failing that, those of the
-    whole; and the keys that were removed. A row of a table stays whole. A sentence without content ("Yes.") says nothing
-    that could be checked, and is left out."""
+    """The sentences of one written claim, each with the keys inside it or, failing that, those of the whole claim; and
+    the keys that were removed. A table row stays whole. A sentence without content ("Yes.") cannot be checked and is
+    left out."""
     found = extract_citations(clean_text(words), known)
     given = [cite.strip().lower().strip("[]() ") for cite in cites]
     own = tuple(dict.fromkeys(cite for cite in given if cite in known))
@@ -106,7 +106,7 @@ def split_claims(words: str, cites: Iterable[str], known: Collection[str]) -> tu
 
 
 def _belongs(at: int, place: int, start: int, spans: Sequence[Span], *, last: bool) -> bool:
-    """A citation belongs to the sentence that it stands in or after."""
+    """A citation belongs to the sentence that it is in or directly after."""
     begins = start < at or place == 0
     return begins and (last or at <= spans[place + 1][0])
 
@@ -117,8 +117,8 @@ def _tidy(words: str) -> str:
 
 
 def drop_redundant_citations(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
-    """The claim without citations that add nothing: each of those kept says something of it that the better ones do not, or
-    says as much with the same facts. Writers cite too much rather than too little."""
+    """The claim without redundant citations. Each one kept covers something that the better ones do not, or covers as
+    much with the same facts. Writers tend to cite too much."""
     claim = replace(claim, cites=_of_each_passage(claim, evidence))
     if len(claim.cites) < 2:
         return claim
@@ -137,7 +137,7 @@ def drop_redundant_citations(claim: Claim, evidence: Sequence[Evidence], sources
 
 
 def _of_each_passage(claim: Claim, evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """Of several quotations of one passage the one that has most of the claim's words; a synthesis has such."""
+    """Of several quotations of one passage, the one with most of the claim's words; this occurs in syntheses."""
     known = {each.key: each for each in evidence}
     terms = claim_terms(claim.text)
     best: dict[str, str] = {}
@@ -182,8 +182,8 @@ GAPS = 6
 
 
 def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """A heading if it states nothing of its own: each of its parts is a phrase of the question or of the evidence, or a plain
-    word such as "Summary". Otherwise nothing."""
+    """The heading if it states nothing of its own: each part must be a phrase of the question or of the evidence, or a
+    plain word such as "Summary". Empty otherwise."""
     tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).strip("#*: ").strip()
     if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
         return ""
@@ -204,8 +204,8 @@ def _is_known_phrase(part: str, said: Sequence[str]) -> bool:
 
 
 def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """What is said to be missing, if it names and numbers nothing that neither question nor evidence has, and speaks of what
-    was asked; otherwise nothing. What is missing must not be a way to say something unchecked."""
+    """The gap if it contains no name or number that is in neither question nor evidence, and is about the question;
+    empty otherwise. A gap must not be a way to state something unchecked."""
     tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).rstrip(". ")
     terms = set(content_terms(tidy))
     if not terms or len(tidy.split()) > GAP_WORDS or len(split_sentences(tidy)) > 1:

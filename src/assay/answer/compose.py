@@ -1,4 +1,4 @@
-"""From checked claims to an answer. The one place that decides what is delivered; nothing unverified gets past it. Pure."""
+"""Builds the answer from checked claims. The only place that decides what is delivered; nothing unverified passes. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fa
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Shape, Verdict
 
-NEAR = 2  # quotations shown where nothing is an answer
+NEAR = 2  # quotations shown if nothing answers the question
 
 
 def opinions(run: Run) -> frozenset[int]:
-    """The places of claims that are an opinion."""
+    """The indexes of claims that are opinions."""
     blocks = run.draft.blocks if run.draft else ()
     marked = [block.opinion for block in blocks for _ in block.claims]
     return frozenset(place for place, opinion in enumerate(marked) if opinion)
@@ -26,7 +26,8 @@ def opinions(run: Run) -> frozenset[int]:
 def answer(
     run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = (), judge: Judge = JUDGE
 ) -> Answer:
-    """What is delivered: the claims that passed, and an honest account of the rest. `titles` are those of what was found."""
+    """The delivered answer: the claims that passed, and what is missing or failed. `titles` are those of the found
+    documents."""
     draft = run.draft or Drafted((), Shape.list)
     document = cache(document)
     guard = delivery_guard(run, document, judge)
@@ -57,8 +58,8 @@ def answer(
 
 
 def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:
-    """The blocks again, with only those claims that are good; a block that loses all of them is gone. An opinion stands
-    only on facts: alone, it is gone too."""
+    """The blocks with only the claims that passed; empty blocks are removed. An opinion needs facts: alone, it is
+    removed too."""
     kept: list[Block] = []
     place = 0
     for block in blocks:
@@ -70,8 +71,8 @@ def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Bl
 
 
 def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[str, str]) -> tuple[str, ...]:
-    """What is not answered: for quotations as the rules see it; for a written answer as its writer says, and every name of the
-    question that nothing cited speaks of."""
+    """The unanswered parts. For quotations, as the rules find; for a written answer, as its writer states, plus every
+    name of the question that no citation mentions."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
     found = missing_words(run.question, run.evidence, delivered, titles)
@@ -82,14 +83,14 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
 
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
-    """Answered: every part of the question is spoken of. Partial: a claim failed, something is missing, or a limit ended the
-    search, or replies that nobody could use. Without a model a full round of searches is no limit: it is all that the rules
-    would ever do."""
+    """Answered: every part of the question is covered. Partial: a claim failed, something is missing, or the search was
+    ended by a limit or by unusable replies. Without a model, a full round of searches does not count as a limit: the
+    rules would do no more."""
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
     if run.asked.brief is not None:
         told = (event for event in run.events if not isinstance(event, Described))
-        short = any(map(fallbacks, told))  # rules told a part of it, for want of something
+        short = any(map(fallbacks, told))  # rules replaced the model for part of it
         return Outcome.partial if lost or short else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
@@ -102,7 +103,7 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
 
 
 def _near(run: Run, draft: Drafted, document: Documents, judge: Judge) -> tuple[Claim, ...]:
-    """What came nearest where nothing is an answer: what the draft names, or else the best evidence in its own words."""
+    """The closest quotations if nothing answers the question: those the draft names, or else the best evidence."""
     best = draft.near or tuple(
         Claim("", (each.key,), quote=each.quote) for each in run.evidence[:NEAR] if not each.flagged
     )
@@ -115,13 +116,13 @@ def _near(run: Run, draft: Drafted, document: Documents, judge: Judge) -> tuple[
 
 @dataclass(frozen=True, slots=True)
 class DeliveryGuard:
-    """What every claim is checked against before it is delivered; computed once for all claims."""
+    """What every claim is checked against before delivery; computed once for all claims."""
 
     checked: Mapping[int, Claim]
     evidence: tuple[Evidence, ...]
     opinions: frozenset[int]
     document: Documents
-    passages: tuple[str, ...]  # whatever was found, kept or not
+    passages: tuple[str, ...]  # everything found, kept as evidence or not
     judge: Judge
 
 
@@ -131,8 +132,8 @@ def delivery_guard(run: Run, document: Documents, judge: Judge = JUDGE) -> Deliv
 
 
 def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
-    """Why a claim must not be delivered; empty if it may. It was checked in this run and found supported, it is what was
-    checked, and the string checks and rules still do not speak against it."""
+    """Why a claim must not be delivered; empty if it may. It must have been checked in this run, found supported and
+    unchanged since, and the string checks and rules must still not reject it."""
     if guard.checked.get(place) != claim or claim.verdict is not Verdict.supported:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
@@ -140,7 +141,7 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
     again = guard.judge.verify(claim, guard.evidence, guard.document, opinion=place in guard.opinions)
     if again.verdict is Verdict.supported:
         return ""
-    if claim.quote is None and again.verdict is Verdict.partial:  # what rules leave open, a model has settled
+    if claim.quote is None and again.verdict is Verdict.partial:  # a model has settled what the rules leave open
         cited = [each for each in guard.evidence if each.key in claim.cites]
         told = follows_instruction(claim, cited, sources_of(cited, guard.document), guard.passages)
         return f"“{claim.words}”: a passage tells its reader to say so" if told else ""
@@ -148,8 +149,9 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
 
 
 def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JUDGE) -> list[str]:
-    """What in an answer does not hold. Every claim was checked in this run and is supported, every key is evidence of this run,
-    every quotation stands in its document, both sides of a conflict are cited, and what is not from the documents says so."""
+    """The faults of an answer. Every claim must have been checked in this run and be supported, every key must be
+    evidence of this run, every quotation must be in its document, both sides of a conflict must be cited, and content
+    that is not from the documents must be labelled."""
     document = cache(document)
     guard = delivery_guard(run, document, judge)
     places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}

@@ -1,4 +1,4 @@
-"""Writing with a model: what it is shown, the form of its reply, and the draft that is read from it. Pure.
+"""Drafts an answer with a model: the prompt, the reply's schema, and parsing the reply. Pure.
 
 Nothing here is delivered: every claim of a draft is checked first.
 """
@@ -23,7 +23,7 @@ from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
-BLOCKS, CLAIMS, CITES = 8, 12, 4  # what a reply may hold at most
+BLOCKS, CLAIMS, CITES = 8, 12, 4  # most that a reply may contain
 OPINIONS = 2  # sentences of a closing opinion
 
 
@@ -69,7 +69,7 @@ class Direct(_Strict):
 
 
 def schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The form of a reply, in which nothing can be cited but what was shown."""
+    """The JSON schema of a reply, in which only shown evidence can be cited."""
     key = {"type": "string", "enum": list(keys)}
     claim = _object(text={"type": "string"}, cites=_list(key, 1, CITES))
     block = _object(heading={"type": "string"}, claims=_list(claim, 1, CLAIMS), opinion={"type": "boolean"})
@@ -99,13 +99,13 @@ def build_prompt(
     readings: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The values of the prompt `write`, in at most `room` tokens: the question first of all, then as much evidence as fits."""
+    """The values of the prompt `write`, in at most `room` tokens: the question first, then as much evidence as fits."""
     asked = fit_to_tokens(" ".join(question.split()), max(room // 4, 16))
     notes = _note(
         "It may mean each of these; answer for each:", "readings", [fit_to_tokens(each, 40) for each in readings], mark
     )
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
-    notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a fence that is cut would not end
+    notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     shape = SHAPE_HINTS[shape_of(question)]
     used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)
     return {
@@ -121,7 +121,7 @@ def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
 
 
 def shown_keys(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, ...]:
-    """The keys of what `build_prompt` would show in that room."""
+    """The keys of the evidence that `build_prompt` would show within `room` tokens."""
     return quotations(evidence, sources, mark, room)[1]
 
 
@@ -163,9 +163,9 @@ def asks_for_judgement(question: str) -> bool:
 def read(
     reply: Writing, question: str, evidence: Sequence[Evidence], by: str, sources: Sources | None = None
 ) -> Drafted:
-    """The draft: sentence by sentence, citing nothing but this run's evidence, and no more of it than says something. What a
-    heading, a gap or a conflict says is kept only if it states nothing of its own. A figure that other evidence gives
-    differently is followed by that evidence's own words, whether or not the writer noticed."""
+    """The draft, split into sentences that cite only this run's evidence, without redundant citations. A heading, gap
+    or conflict is kept only if it states nothing of its own. A figure that other evidence gives differently is followed
+    by a quotation of that evidence, whether or not the writer noticed."""
     known = {each.key for each in evidence}
     sources = sources or Sources()
     blocks: list[Block] = []
@@ -177,7 +177,7 @@ def read(
             said, strange = claims.split_claims(stated.text, stated.cites, known)
             own += (claims.drop_redundant_citations(claim, evidence, sources) for claim in said)
             stray += strange
-        own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # said once is enough
+        own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions
         if own:
             title = (
                 claims.accept_heading(part.heading, question, evidence) if len(reply.blocks) > 1 or _is_row(own) else ""
@@ -191,9 +191,9 @@ def read(
     told = (
         claims.accept_gap(each, question, evidence)
         for each in reply.missing[: claims.GAPS]
-        if not any(frozenset(content_terms(each)) <= said for said in stated)  # what is stated is not missing
+        if not any(frozenset(content_terms(each)) <= said for said in stated)  # a stated part is not missing
     )
-    if blocks:  # who has answered and then repeats the question names no gap
+    if blocks:  # an answer followed by a repetition of the question names no gap
         told = (each for each in told if set(content_terms(each)) != set(content_terms(question)))
     return Drafted(
         tuple(blocks),
@@ -210,7 +210,7 @@ def _is_row(own: Sequence[Claim]) -> bool:
 
 
 def _shape(said: str, blocks: Sequence[Block]) -> Shape:
-    """What the model chose, as far as it kept to it."""
+    """The model's chosen shape, if the blocks match it."""
     own = [claim for block in blocks for claim in block.claims]
     if own and _is_row(own):
         return Shape.table
@@ -221,7 +221,7 @@ def _shape(said: str, blocks: Sequence[Block]) -> Shape:
 
 
 def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:
-    """Two different pieces of evidence that speak of the same; what they disagree about is said only in words they have."""
+    """A conflict between two different pieces of evidence on the same subject; it is described only in words they contain."""
     sides = [one for key in (each.left, each.right) for one in evidence if one.key == key.strip().lower()]
     if len(sides) != 2 or sides[0].key == sides[1].key:
         return None
@@ -232,7 +232,7 @@ def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Co
     return Conflict(sides[0].key, sides[1].key, about)
 
 
-COMPARED = 8  # pieces of evidence whose figures are held against the claims
+COMPARED = 8  # pieces of evidence whose figures are compared with the claims
 
 
 def _with_other_sides(
@@ -266,6 +266,6 @@ def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:
-    """An answer that is not from the documents; a citation in it would be made up."""
+    """An answer that is not from the documents; any citation in it would be invented."""
     words = claims.extract_citations(clean_text(reply.text), ()).words.strip()
     return Drafted((), Shape.prose, by=by, said=words)

@@ -1,4 +1,4 @@
-"""Evidence as text for prompts: fenced, labelled, best first, within a number of tokens. Pure."""
+"""Formats evidence for prompts: fenced, labelled, best first, within a token budget. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGGED = "reads like an instruction, and is not one"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is known of the documents beside their text, by document."""
+    """Metadata of documents, by document id."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Sources:
 
 def quotations(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, tuple[str, ...]]:
     """The evidence that fits, fenced, and the keys of what was shown: first every quotation, then as much of the
-    passages around them as there is room for, the best first."""
+    surrounding passages as fits, the best first."""
     shown: dict[str, str] = {}
     left = room
     for each in evidence:
@@ -61,12 +61,12 @@ def _cost(fenced: str) -> int:
 
 
 def _words_cost(fenced: str) -> int:
-    """What the words between the marks cost, without the marks."""
+    """The token cost of the text between the marks, without the marks."""
     return estimate_tokens("\n".join(fenced.split("\n")[1:-1]))
 
 
 def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:
-    """A quotation that is too long by itself: its beginning."""
+    """The beginning of a quotation that is too long by itself."""
     frame = _cost(_fenced(evidence, sources, mark, ""))
     if room - frame < 8:
         return ""
@@ -74,7 +74,7 @@ def _cut(evidence: Evidence, sources: Sources, mark: str, room: int) -> str:
 
 
 def widen_quotation(evidence: Evidence, room: int) -> str:
-    """The quotation with as many whole sentences of its passage around it as fit into `room` tokens."""
+    """The quotation with as many whole surrounding sentences of its passage as fit into `room` tokens."""
     passage = evidence.passage.text
     if estimate_tokens(passage) <= room:
         return passage

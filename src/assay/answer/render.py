@@ -1,4 +1,4 @@
-"""An answer for people and for programs: terminal, Markdown, HTML, JSON and BibTeX. Keys become numbers here. Pure."""
+"""Renders an answer as terminal text, Markdown, HTML, JSON and BibTeX. Evidence keys become citation numbers here. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Where a claim's words stand, for a person: a number, a document, a page, the words."""
+    """A citation as shown to a person: number, document, page, quoted text."""
 
     number: int
     key: str
@@ -66,13 +66,13 @@ OPINION = "Opinion"
 ROW = " | "
 
 
-Cited = Mapping[tuple[str, int], Citation]  # by key and by where the words stand: one passage may be quoted twice
+Cited = Mapping[tuple[str, int], Citation]  # by key and start offset: one passage may be quoted twice
 
 
 def citations(
     answer: Answer, evidence: Sequence[Evidence], document: Callable[[str], Document | None]
 ) -> dict[tuple[str, int], Citation]:
-    """A numbered citation for everything the answer cites, in the order in which it appears."""
+    """A numbered citation for everything the answer cites, in order of appearance."""
     by_key = {each.key: each for each in evidence}
     found: dict[tuple[str, int], Citation] = {}
     for claim in (*answer.claims, *answer.near):
@@ -100,7 +100,7 @@ def citations(
 
 
 def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
-    """A claim's own citations."""
+    """The citations of one claim."""
     return [
         citation
         for (key, start), citation in cited.items()
@@ -109,17 +109,17 @@ def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
 
 
 def claim_text(claim: Claim) -> str:
-    """What a claim says; of a document that was removed, nothing is left to say."""
+    """The text of a claim; a placeholder if its document was removed."""
     return one_line(claim.words) or "(the document was removed)"
 
 
 def one_line(words: str) -> str:
-    """Words on one line, without what nobody can see and what a terminal takes for an order."""
+    """Text on one line, without invisible characters or terminal control characters."""
     return " ".join(clean_text(words).split())
 
 
 def citation_marks(claim: Claim, cited: Cited) -> str:
-    """The numbers of a claim's citations, and a warning where it has nothing better to rest on."""
+    """The citation numbers of a claim, and a warning if all its sources are flagged."""
     warning = f" {FLAGGED_WARNING}" if rests_on_flagged(claim, cited) else ""
     return "".join(f"[{each.number}]" for each in cited_by(claim, cited)) + warning
 
@@ -128,7 +128,7 @@ FLAGGED_WARNING = "(rests only on what reads like an instruction)"
 
 
 def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
-    """Whether all that a claim cites reads like an instruction to a model."""
+    """Whether everything a claim cites reads like an instruction to a model."""
     own = cited_by(claim, cited)
     return bool(own) and all(each.flagged for each in own)
 
@@ -142,7 +142,7 @@ def source_line(citation: Citation) -> str:
 
 
 def remarks(answer: Answer, cited: Cited) -> list[str]:
-    """What has to be said beside the claims: conflicts, gaps, what was searched, what could not be read."""
+    """Remarks beside the claims: conflicts, gaps, what was searched, what could not be read."""
     said: list[str] = []
     if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.stopped in BUDGETS:
         said.append(f"Incomplete evidence: {LIMIT_TEXT[answer.stopped]} ended the search.")
@@ -179,7 +179,7 @@ def _number(key: str, cited: Cited) -> str:
 
 
 def layout(answer: Answer, block: Block) -> Literal["table", "opinion", "prose", "list"]:
-    """How a block is set, in every format."""
+    """The layout of a block, the same in every format."""
     if answer.shape is Shape.table and any(ROW in claim.text for claim in block.claims):
         return "table"
     if block.opinion:
@@ -190,12 +190,13 @@ def layout(answer: Answer, block: Block) -> Literal["table", "opinion", "prose",
 
 
 def cells(words: str) -> list[str]:
-    """A row's cells: a claim of a table parts them by bars, and so does the heading that names its columns."""
+    """The cells of a table row, separated by bars, in claims as in the heading that names the columns."""
     return [one_line(cell) for cell in words.split("|")]
 
 
 def table(block: Block) -> tuple[list[str], list[list[str]]]:
-    """The columns' names, none if they do not fit, and the rows, all of one length; a quotation is a row of one cell."""
+    """The column names (empty if they do not fit) and the rows, padded to equal length; a quotation is a row with one
+    cell."""
     rows = [[claim_text(claim)] if claim.quote else cells(claim_text(claim)) for claim in block.claims]
     width = max(len(row) for row in rows)
     named = cells(block.heading) if block.heading else []
@@ -243,25 +244,25 @@ def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
     return [*heading, *(f"{'• ' if len(answer.claims) > 1 else ''}{line}" for line in lines)]
 
 
-# Markdown syntax, and what a viewer would turn into a link by itself: an address in a document stays plain text.
+# Markdown syntax, and whatever a viewer would autolink: an address in a document stays plain text.
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
 def as_markdown(answer: Answer, cited: Cited) -> str:
-    """A Markdown file with the quotations as footnotes. Whatever comes from a document or a model is escaped."""
+    """A Markdown file with the quotations as footnotes. All text from documents and models is escaped."""
     return _from_template("answer.md", answer, cited).rstrip() + "\n"
 
 
 def as_html(answer: Answer, cited: Cited) -> str:
-    """One page that needs nothing else. Whatever comes from a document or a model is escaped."""
-    from markupsafe import Markup  # late: starting the command line stays quick
+    """A self-contained HTML page. All text from documents and models is escaped."""
+    from markupsafe import Markup  # late import: keeps command-line startup fast
 
     return _from_template("answer.html", answer, cited, style=Markup(stylesheet()))
 
 
 @cache
 def stylesheet() -> str:
-    """The style sheet that the page of an answer carries."""
+    """The style sheet embedded in the HTML page."""
     return (resources.files("assay.answer") / "templates" / "answer.css").read_text(encoding="utf-8").strip()
 
 
@@ -306,7 +307,7 @@ def _templates(name: str) -> Template:
 
 
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
-    """The answer as data; each citation with its document, page, offsets and words."""
+    """The answer as data; each citation with its document, page, offsets and quoted text."""
     plain = to_json(answer)
     for block, told in zip(answer.blocks, plain.get("blocks", ()), strict=False):
         for claim, own in zip(block.claims, told["claims"], strict=True):

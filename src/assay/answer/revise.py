@@ -28,10 +28,10 @@ from assay.language.words import stop_words
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
-OTHER_EVIDENCE = 5  # pieces of evidence shown beside those that the claim cites
-MIN_NEW_TERMS = 2  # words that a further piece of evidence must add
-CLOSE_WITH_FACTS = 0.6  # the same, where it must also have all names and numbers
-CLOSE = 0.5  # of a claim's words that a sentence must have to stand in for it
+OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations
+MIN_NEW_TERMS = 2  # words that an additional piece of evidence must add
+CLOSE_WITH_FACTS = 0.6  # the same, if the sentence also has all names and numbers
+CLOSE = 0.5  # share of a claim's words that a sentence must have to replace it
 
 
 class Revision(BaseModel):
@@ -45,7 +45,7 @@ class Revision(BaseModel):
 
 
 def schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The form of a reply, in which nothing can be cited but what was shown."""
+    """The JSON schema of a reply, in which only shown evidence can be cited."""
     return {
         "type": "object",
         "properties": {
@@ -59,7 +59,7 @@ def schema(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def relevant_evidence(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """What a claim is put right from: what it cites, and then what speaks most of the same, also what was found since."""
+    """The evidence to revise a claim from: its citations, then the most similar evidence, including what was found since."""
     cited = [each for each in evidence if each.key in claim.cites]
     terms = claim_terms(claim.words)
     others = [each for each in evidence if each.key not in claim.cites]
@@ -70,7 +70,7 @@ def relevant_evidence(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evide
 def correct_citations(
     claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE
 ) -> Claim | None:
-    """The same claim with the evidence that does say it, where the writer has named the wrong piece, or one too few."""
+    """The same claim citing the evidence that does support it, if the writer cited the wrong piece or one too few."""
     if claim.quote is not None or not claim.words.strip():
         return None
     for each in relevant_evidence(claim, evidence):
@@ -82,8 +82,8 @@ def correct_citations(
 
 
 def add_citation(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
-    """The same claim with one more piece of evidence, where the two together say what the one says in part: the other has
-    at least two of the words that the first has not."""
+    """The same claim with one more citation, if the two together support what one supports in part: the second must
+    cover at least two words that the first does not."""
     cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
     lacking = claim_terms(claim.words) - frozenset(content_terms(cited))
     for each in relevant_evidence(claim, evidence):
@@ -109,7 +109,8 @@ def build_prompt(
 
 
 def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
-    """The claim as it now reads. It is one sentence that cites evidence of this run; what says the same again is dropped."""
+    """The revised claim. It must be one sentence that cites evidence of this run; a repetition of the old claim is
+    dropped."""
     if reply.action == "drop":
         return Revised(place, None, claim.why, by)
     found, _ = claims.split_claims(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
@@ -124,15 +125,15 @@ def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence]
 
 
 def _hedge(words: str) -> str:
-    """The sentence as something that is only suggested; its first word keeps its capital if it is a name."""
+    """The sentence with a hedge in front; its first word keeps its capital if it is a name."""
     first = words.split(maxsplit=1)[0].lower()
     plain = first in stop_words() or facts.is_plain(first)
     return HEDGE + (words[:1].lower() + words[1:] if plain else words)
 
 
 def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
-    """The sentence of the evidence that is closest to the claim, as it stands; or nothing, if none is close. A claim that
-    cites nothing is compared with all there is."""
+    """The sentence of the evidence closest to the claim, verbatim; dropped if none is close. A claim without citations
+    is compared with all evidence."""
     if claim.quote is not None:
         return Revised(place, None, claim.why, RULES)
     known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
@@ -144,8 +145,8 @@ def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revis
 
 
 def quote_closest_sentence(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
-    """What a small model meant to say, in the document's own words: a sentence that has all the names and numbers of the
-    claim and most of its words. It would only say the same again if it were asked to write it anew."""
+    """Replace a small model's claim with a quotation: a sentence with all names and numbers of the claim and most of
+    its words. Asked to rewrite the claim, a small model would only repeat it."""
     best = closest_sentence(claim, run.evidence, run.question, sources, CLOSE_WITH_FACTS)
     if best is None or facts.missing_facts(claim.words, best.words):
         return Revised(place, None, claim.why, RULES)
@@ -155,7 +156,7 @@ def quote_closest_sentence(place: int, claim: Claim, run: Run, sources: Sources)
 def closest_sentence(
     claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
 ) -> Claim | None:
-    """The closest sentence as a quotation; it must speak of what was asked, too."""
+    """The closest sentence as a quotation; it must also be about the question."""
     terms, asked = claim_terms(claim.words), frozenset(content_terms(question))
     best: tuple[float, Claim] | None = None
     for each in evidence:

@@ -1,4 +1,4 @@
-"""A passage as statements: its sentences, and the rows of its tables one by one. Pure."""
+"""Splits a passage into statements: its sentences, and the rows of its tables one by one. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.language.sentences import Span, is_table_row, is_unspaced_script, spl
 
 
 def split_statements(body: str) -> list[Span]:
-    """Sentences; and where several rows of a table read as one sentence, its rows."""
+    """Sentences; where several table rows read as one sentence, the single rows."""
     found: list[Span] = []
     for start, end in split_sentences(body):
         lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
@@ -18,7 +18,7 @@ def split_statements(body: str) -> list[Span]:
 
 
 def is_statement(sentence: str) -> bool:
-    """Not a heading, a lone number or a fragment of a table."""
+    """False for a heading, a lone number or a fragment of a table."""
     words = sentence.split()
     return (
         len(words) >= 5

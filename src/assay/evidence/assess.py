@@ -1,7 +1,6 @@
-"""Weighing by a model: passages in, quotations with a score out. The step that asks is in the agent; here all is pure.
+"""Weighing by a model: passages in, scored quotations out. Pure; the agent's step makes the request.
 
-How evidence is assessed is a seam: whoever implements `Assessor` takes the model's place, and what it quotes is checked the
-same way.
+Assessment is pluggable: an `Assessor` replaces the model, and its quotations are checked the same way.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
-SAYS = 3  # words that a quotation must have
+SAYS = 3  # minimum words of a quotation
 LABEL = 40  # tokens of a title, and of the headings, above a passage
-NOTE, QUOTED = 600, 1500  # characters of a note and of a quotation, at most
+NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
 
 
 class Weight(BaseModel):
@@ -49,7 +48,8 @@ class Weights(BaseModel):
 
 
 class Assessor(Protocol):
-    """Another way to weigh: for each passage, given with its title, a weight or none. `id` is the passage's own."""
+    """An alternative to the model: returns a weight or none for each passage, given with its title. `id` is the
+    passage's own."""
 
     async def __call__(
         self, question: str, parts: Sequence[str], passages: Sequence[tuple[Passage, str]]
@@ -58,7 +58,7 @@ class Assessor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """What one request may hold. Measured: see docs/decisions/0008-cost.md."""
+    """Limits of one request. Measured: see docs/decisions/0008-cost.md."""
 
     tokens: int = 2400  # of passages
     together: int = 8  # passages
@@ -66,7 +66,7 @@ class BatchLimits:
 
 
 def batches(found: Sequence[Found], room: int, width: BatchLimits) -> Iterator[tuple[Found, ...]]:
-    """Passages that share a request: few enough to be read with care, and short enough to fit."""
+    """Batches of passages for one request: few enough to be read with care, and short enough to fit."""
     most = max(1, min(room, width.tokens))
     batch: list[Found] = []
     used = 0
@@ -84,7 +84,7 @@ def batches(found: Sequence[Found], room: int, width: BatchLimits) -> Iterator[t
 def build_prompt(
     question: str, parts: Sequence[str], batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
 ) -> dict[str, str]:
-    """What a model is shown. A passage that does not fit is cut at its end; its quotation is then sought in what was shown."""
+    """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part."""
     own = max(40, (room - 2 * estimate_tokens(question) - estimate_tokens("\n".join(parts))) // max(1, len(batch)) - 60)
     shown = [
         fence(
@@ -110,7 +110,7 @@ def _form() -> str:
 
 
 def schema(count: int) -> dict[str, Any]:
-    """The reply's form, with the ids that there are."""
+    """The reply's JSON schema, restricted to the shown ids."""
     made = json.loads(_form())
     weight = made["$defs"]["Weight"]
     weight["properties"]["id"] = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
@@ -121,7 +121,7 @@ def schema(count: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What came of a batch: evidence, the ids of what was not worth keeping, and the keys whose quotation did not match."""
+    """The result for a batch: evidence, the ids of rejected passages, and the keys whose quotation did not match."""
 
     evidence: tuple[Evidence, ...]
     dropped: tuple[str, ...]
@@ -129,8 +129,8 @@ class Weighed:
 
 
 def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: str, cutoff: float) -> Weighed:
-    """Weights as evidence. `passages` are those that were shown, by the id they were shown under; of two weights for one
-    passage the first holds, and a weight for a passage that was not shown is none."""
+    """Convert weights to evidence. `passages` are those shown, by the id they were shown under. Of two weights for one
+    passage the first counts; a weight for a passage that was not shown is ignored."""
     rare = rarity(question, [each.text for each in passages.values()])
     evidence: dict[str, Evidence] = {}
     inexact: list[str] = []
@@ -144,7 +144,7 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
             inexact.append(key)
         span = whole(passage.text, *span) if span else None
         if span and len(passage.text[slice(*span)].split()) < SAYS:
-            span = None  # a heading, or a lone name: there are words that say more
+            span = None  # a heading or a lone name: a sentence says more
         words = quote(passage, *span) if span else best_sentence(passage, rare)
         evidence[weight.id] = Evidence(
             key, passage, words, float(weight.score), question, weight.note.strip(), is_suspicious(passage.text)
@@ -155,8 +155,7 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
 
 
 def whole(body: str, start: int, end: int) -> tuple[int, int]:
-    """The span widened to the sentences it stands in, so that a quotation can be understood by itself; in a table, to the
-    rows."""
+    """The span widened to whole sentences, so that a quotation is understandable by itself; in a table, to whole rows."""
     touched = [(left, right) for left, right in split_sentences(body) if left < end and start < right]
     left, right = min(start, *(each[0] for each in touched), start), max(end, *(each[1] for each in touched), end)
     above, below = body.rfind("\n", left, start) + 1, body.find("\n", end, right)
@@ -165,7 +164,7 @@ def whole(body: str, start: int, end: int) -> tuple[int, int]:
 
 
 def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
-    """Weighing where no model can be asked any more: by how much of the question a passage speaks of."""
+    """Weighing when no model can be asked any more: by how much of the question a passage covers."""
     asked = " ".join((question, *parts))
     rare = rarity(asked, [each.passage.text for each in found])
     weights: list[Weight] = []

@@ -1,4 +1,4 @@
-"""Finding a quotation, and checking it. Two string checks, no model: what does not match is not a quotation."""
+"""Locates and verifies quotations. Two string checks, no model: text that does not match is not a quotation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…|\[\s*(?:\.\.\.|…)\s*\])\s*")
 
 
 def stands(quote: Quote, document: Document) -> bool:
-    """Whether the document really says this, at that place."""
+    """Whether the document contains this quotation at its offsets."""
     return bool(quote.text) and document.id == quote.doc_id and document.text[quote.start : quote.end] == quote.text
 
 
@@ -27,8 +27,8 @@ def within(evidence: Evidence) -> bool:
 
 
 def locate_quote(words: str, text: str) -> tuple[int, int] | None:
-    """Where `words` stand in `text`, forgiving white space, hyphenation at line ends, quotation marks, dashes, case at the
-    first letter and left-out middles; the span covers what stands there, not what was asked for."""
+    """The span of `words` in `text`, tolerating white space, hyphenation at line ends, quotation marks, dashes, case of
+    the first letter and omitted middles. The span covers the text as it is, not as requested."""
     words = words.strip().strip("\"'“”‘’").strip()
     if not words:
         return None
@@ -50,7 +50,7 @@ def locate_quote(words: str, text: str) -> tuple[int, int] | None:
 
 
 def _loosely(words: str, text: str, at: int) -> tuple[int, int] | None:
-    """The first place from `at` on where the same letters follow each other."""
+    """The first span at or after `at` with the same sequence of letters."""
     wanted, _ = _folded(words, 0)
     have, places = _folded(text, at)
     if not wanted:
@@ -60,7 +60,7 @@ def _loosely(words: str, text: str, at: int) -> tuple[int, int] | None:
 
 
 def _folded(text: str, at: int) -> tuple[str, list[int]]:
-    """Letters without white space or hyphens, each with the place it came from."""
+    """Letters without white space or hyphens, each with its original offset."""
     signs: list[str] = []
     places: list[int] = []
     for place in range(at, len(text)):

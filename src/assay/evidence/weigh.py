@@ -1,4 +1,4 @@
-"""Hits → quotations with a score. By rule: a passage is worth what the searches say, and is quoted by its best sentence."""
+"""Turns hits into scored quotations by rule: a passage gets its retrieval score and is quoted by its best sentence."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 
-KEPT = 20  # passages of a run that are worth quoting at all
+KEPT = 20  # passages per run worth quoting at all
 
 
 def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The best passages as evidence: those that are new, and those whose worth has changed since."""
+    """The best passages as evidence: new ones, and those whose score has changed."""
     rare = rarity(question, [hit.passage.text for hit, _ in ranked])
     before = {evidence.key: evidence for evidence in known}
     weighed = (
@@ -34,7 +34,7 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
 
 
 def rescore(evidence: Sequence[Evidence], worth: Mapping[str, float]) -> tuple[Evidence, ...]:
-    """The same evidence as the rules would score it, best first: where what a model made of it has come to nothing."""
+    """The same evidence with rule-based scores, best first: used for quotations, where a model's scores no longer matter."""
     scored = (replace(each, score=score_from_worth(worth.get(each.passage.id, 0.0))) for each in evidence)
     return tuple(sorted(scored, key=lambda each: -each.score))
 
@@ -44,12 +44,12 @@ def score_from_worth(worth: float) -> float:
 
 
 def evidence_key(passage: Passage) -> str:
-    """An opaque key that the same passage always gets; nothing about the document can be read from it."""
+    """An opaque, deterministic key for a passage; it reveals nothing about the document."""
     return digest(passage.id)[:8]
 
 
 def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
-    """The question's terms, by how rare they are among what was found; the weights add up to 1."""
+    """The question's terms, weighted by rarity among the results; the weights sum to 1."""
     found = [frozenset(content_terms(each)) for each in texts]
     weights = {
         term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in content_terms(question)
@@ -59,16 +59,16 @@ def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
 
 
 def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:
-    """The sentence of a passage that speaks most of what was asked."""
+    """The sentence of a passage that best covers the question."""
 
     def speaks(span: tuple[int, int]) -> float:
         there = frozenset(content_terms(passage.text[slice(*span)]))
-        return sum(weight for term, weight in rare.items() if term in there)  # always added up in the same order
+        return sum(weight for term, weight in rare.items() if term in there)  # fixed summation order, for determinism
 
     spans = split_sentences(passage.text) or [(0, len(passage.text))]
     return quote(passage, *max(spans, key=speaks))
 
 
 def quote(passage: Passage, start: int, end: int) -> Quote:
-    """A stretch of a passage as a quotation of its document."""
+    """A span of a passage as a quotation of its document."""
     return Quote(passage.doc_id, passage.start + start, passage.start + end, passage.text[start:end])

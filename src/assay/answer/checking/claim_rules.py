@@ -1,4 +1,5 @@
-"""Whether a claim follows from what it cites, by rule. Thresholds are measured: docs/decisions/0007-grounding.md. Pure."""
+"""Rules that decide whether a claim follows from its citations. Thresholds are measured:
+docs/decisions/0007-grounding.md. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from assay.language.terms import content_terms
 
 HEDGE = "The documents suggest, but do not state, that "
 
-MIN_WORDS = 4  # words of a statement that names and counts nothing
+MIN_WORDS = 4  # minimum words of a statement without names or numbers
 
 
 DEFAULT = Grounding()
@@ -31,7 +32,7 @@ def by_rule(
     opinion: bool = False,
     by: Grounding = DEFAULT,
 ) -> Claim:
-    """The claim with its verdict. The reason says so if all that it cites reads like an instruction to a model."""
+    """The claim with its verdict. The reason mentions it if everything cited reads like an instruction to a model."""
     return note_taint(_judge(claim, evidence, sources, opinion=opinion, by=by), evidence)
 
 
@@ -43,9 +44,9 @@ def _judge(
     opinion: bool,
     by: Grounding,
 ) -> Claim:
-    """The claim with its verdict. Its keys are evidence of this run; its numbers, dates and names stand in what it cites; it
-    denies what that denies and points the way it points; and it says little that is not there. Of an opinion, and of what
-    is said to be uncertain, less of the wording is asked."""
+    """The claim with its verdict. To pass, its keys must be evidence of this run; its numbers, dates and names must
+    occur in its citations; its negations and directions must match them; and it must add little wording of its own.
+    Opinions and hedged claims need less matching wording."""
     cited = [each for each in evidence if each.key in claim.cites]
     if not claim.cites:
         return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
@@ -79,7 +80,7 @@ def _judge(
         return replace(claim, verdict=Verdict.supported, why="an opinion; the facts in it are in what it cites")
     common = _common_terms(evidence, len(cited)) if len(cited) > 1 else frozenset()
     doubt = _reason_for_doubt(words, source, aligned, near, denied, "".join(strange[:1]), common, by)
-    if doubt and any(each.flagged for each in cited):  # no model settles that
+    if doubt and any(each.flagged for each in cited):  # no model can settle that
         return _unsupported(claim, f"it rests on a passage that reads like an instruction, and {doubt}")
     if not doubt or hedged:
         return replace(claim, verdict=Verdict.supported, why="its words and facts are in what it cites")
@@ -116,21 +117,22 @@ def _reason_for_doubt(
 
 
 def _common_terms(evidence: Sequence[Evidence], cited: int) -> frozenset[str]:
-    """Words that more of this run's evidence has than a claim cites: they tie nothing to anything."""
+    """Words that occur in more pieces of this run's evidence than the claim cites: they do not relate pieces to each
+    other."""
     counts = Counter(term for each in evidence for term in _terms(each.passage.text))
     return frozenset(term for term, count in counts.items() if count > cited)
 
 
 def _missing_facts(words: str, cited: str, evidence: Sequence[Evidence]) -> list[str]:
-    """Facts of the claim that are nowhere in what it cites. The rest of the evidence tells names from words that merely open a
-    sentence; it is read only if it matters."""
+    """Facts of the claim that are missing from its citations. The rest of the evidence tells names from words that only
+    start a sentence; it is read only if needed."""
     if not facts.missing_facts(words, cited):
         return []
     ordinary = frozenset[str]().union(*(_lowercase_stems(each.passage.text) for each in evidence))
     return facts.missing_facts(words, cited, ordinary)
 
 
-# Every claim of a long account is held against all evidence: each passage is read once.
+# Cached: every claim of a long text is compared with all evidence, so each passage is read once.
 _lowercase_stems = lru_cache(maxsize=4096)(facts.lowercase_stems)
 
 
@@ -140,13 +142,13 @@ def _terms(passage: str) -> frozenset[str]:
 
 
 def _is_instructed(added: frozenset[str], passages: Iterable[str]) -> bool:
-    """Whether what a claim adds to its sources is what some passage orders a model to say."""
+    """Whether what a claim adds to its sources is what some passage instructs a model to say."""
     return bool(added) and any(added <= order for each in passages for order in instruction_terms(each))
 
 
 def follows_instruction(claim: Claim, evidence: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:
-    """Whether a claim adds to what it cites what one of these passages orders a model to say: kept as evidence or not, a model
-    has read it, and then no model's verdict settles the claim."""
+    """Whether a claim adds something that one of these passages instructs a model to say. A model has read the passage,
+    kept as evidence or not, so no model's verdict settles such a claim."""
     source = Source.of([each for each in evidence if each.key in claim.cites], sources)
     return _is_instructed(missing_terms(claim_terms(claim.text.removeprefix(HEDGE)), source.terms), passages)
 
@@ -156,6 +158,6 @@ def _unsupported(claim: Claim, why: str) -> Claim:
 
 
 def _counts_citations(strange: str, claim: Claim) -> bool:
-    """ "Three suppliers …", citing three pieces of evidence: counted rather than read."""
+    """ "Three suppliers …" citing three pieces of evidence: the number is a count of the citations, not in the text."""
     (number, *others) = facts.numbers(strange) or [None]
     return number is not None and not others and len(set(claim.cites)) > 1 and len(set(claim.cites)) in number.values

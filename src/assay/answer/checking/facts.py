@@ -1,6 +1,6 @@
-"""Reads the facts of a sentence that do not depend on its wording: numbers, dates and names. Pure.
+"""Extracts facts that do not depend on wording from a sentence: numbers, dates and names. Pure.
 
-A claim must not contain a fact that is missing from what it cites; `claim_rules.py` applies that rule.
+A claim must not contain a fact that is missing from its citations; `claim_rules.py` applies that rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.language.words import stop_words
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it stands: every value it may mean ("1.500" is two), and its unit where it has one."""
+    """A number as written: every value it may mean ("1.500" has two), and its unit, if any."""
 
     said: str
     values: frozenset[Decimal]
@@ -41,7 +41,7 @@ ONES: dict[str, int] = dict(
 )
 ORDINALS: dict[str, int] = dict(
     zip("second third fourth fifth sixth seventh eighth ninth tenth".split(), range(2, 11), strict=True)
-)  # "first" is said of anything
+)  # "first" is too common to count
 SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "bn": 10**9, "trillion": 10**12}
 UNITS = {
     **dict.fromkeys(("%", "percent", "percentage", "pct"), "%"),
@@ -94,7 +94,7 @@ CODE = re.compile(r"[^\W_]+(?:[-./_][^\W_]+)*")
 
 
 def numbers(words: str) -> list[Number]:
-    """Every number in figures or in words, dates left out; "one" and "first" are words like any other."""
+    """Every number in digits or words, except dates; "one" and "first" count as ordinary words."""
     rest = DATED.sub(lambda match: " " * len(match[0]) if _days(match) else match[0], words)
     found: list[Number] = []
     for match in NUMBER.finditer(rest):
@@ -108,7 +108,7 @@ def numbers(words: str) -> list[Number]:
 
 
 def _figures(match: re.Match[str]) -> frozenset[Decimal]:
-    """ "1,500" is fifteen hundred, and where a comma marks decimals also one and a half."""
+    """ "1,500" is 1500, and also 1.5 where a comma is the decimal separator."""
     digits = re.sub(r"[’'\u00a0\u202f ]", "", match["digits"])
     readings = {digits.replace(",", "")}
     if digits.count(",") == 1 and "." not in digits:
@@ -143,14 +143,14 @@ def _spelled(words: str) -> frozenset[Decimal]:
 
 
 def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
-    """Whether no number there has the same value; one with another unit is another number."""
+    """Whether no number in `among` has the same value. The same value with a different unit is a different number."""
     same = [each for each in among if each.values & number.values]
     return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
 
 
 # --- dates ----------------------------------------------------------------------------------------------------------
 
-Day = tuple[int, int, int]  # year, month, day; 0 where it is not said
+Day = tuple[int, int, int]  # year, month, day; 0 where not given
 
 _month = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 DATED = re.compile(
@@ -164,7 +164,7 @@ DATED = re.compile(
 
 
 def dates(words: str) -> list[frozenset[Day]]:
-    """Every date with what it may mean: 03/04/2024 is two days."""
+    """Every date with its possible meanings: 03/04/2024 has two."""
     return [days for match in DATED.finditer(words) if (days := _days(match))]
 
 
@@ -187,7 +187,7 @@ def _valid_days(days: set[Day]) -> frozenset[Day]:
 
 
 def is_date_missing(days: frozenset[Day], among: Sequence[frozenset[Day]]) -> bool:
-    """Whether no date there says as much: "May 2024" is said by 17 May 2024, and not the other way round."""
+    """Whether no date in `among` is at least as specific: 17 May 2024 covers "May 2024", but not the reverse."""
     return not any(
         all(not part or part == other for part, other in zip(day, said, strict=True))
         for day in days
@@ -203,7 +203,7 @@ def years(words: str) -> frozenset[Decimal]:
 
 # --- names ----------------------------------------------------------------------------------------------------------
 
-# Capitalised only because they open a sentence, and so often that they are worth listing.
+# Words often capitalised only because they start a sentence.
 OPENERS = frozenset(
     (
         "active additional adult adults analysis annual answer any approximately article articles author authors "
@@ -232,8 +232,8 @@ WORD = re.compile(r"[^\W_]+")
 
 
 def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
-    """Names, and designations such as KX-40. A word that is capitalised because it opens the sentence is none if it is listed,
-    looks like a common noun, or its stem is among `ordinary`: words that are seen elsewhere in small letters."""
+    """Names, and designations such as KX-40. A word capitalised at the start of a sentence is not a name if it is
+    listed, looks like a common noun, or its stem is in `ordinary`: words seen elsewhere in lower case."""
     starts = {start for start, _ in split_sentences(words)}
     found: list[str] = []
     for name in find_names(words):
@@ -252,23 +252,23 @@ def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
 
 
 def is_plain(word: str, ordinary: Collection[str] = ()) -> bool:
-    """Whether a capital at the beginning of a sentence says nothing about this word."""
+    """Whether a capital at the start of a sentence says nothing about this word."""
     return word in OPENERS or COMMON.search(word) is not None or stem_word(word) in ordinary
 
 
 def lowercase_stems(words: str) -> frozenset[str]:
-    """The stems of words that a text writes in small letters."""
+    """The stems of words that a text writes in lower case."""
     return frozenset(stem_word(fold_case(word)) for word in WORD.findall(words) if word.islower())
 
 
 def _is_measure(code: str) -> bool:
-    """ "90-day", "5kg", "3rd", "1990s" are numbers with something after them."""
+    """ "90-day", "5kg", "3rd", "1990s" are numbers with a suffix."""
     return re.fullmatch(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*", code) is not None
 
 
 def is_name_missing(name: str, words: Collection[str], abbreviated: Collection[str] = ()) -> bool:
-    """Whether some part of a name is not there. `words` are folded; an initial stands for a word that begins with it, and a
-    part in small letters ("Aire-expressing") names nothing."""
+    """Whether some part of a name is missing. `words` are case-folded. An initial matches a word that starts with it,
+    and a lower-case part ("Aire-expressing") is ignored."""
     if fold_case(name) in abbreviated:
         return False
     parts = [fold_case(part) for part in WORD.findall(name) if not part.islower()]
@@ -276,7 +276,7 @@ def is_name_missing(name: str, words: Collection[str], abbreviated: Collection[s
 
 
 def _has_name_part(part: str, words: Collection[str]) -> bool:
-    """Also as the people of a place: Canadian where it says Canada."""
+    """Also matches demonyms: Canadian for Canada."""
     if part in words or f"{part}s" in words:
         return True
     if len(part) == 1:
@@ -290,7 +290,7 @@ def _has_name_part(part: str, words: Collection[str]) -> bool:
 
 
 def short_forms(words: str) -> frozenset[str]:
-    """Abbreviations that names in a text would have, and those that it defines: WHO for World Health Organization."""
+    """Abbreviations that the names in a text would have, and those it defines: WHO for World Health Organization."""
     found = {fold_case(short) for short in find_abbreviations(words)}
     for name in find_names(words):
         capitals = [part[0] for part in WORD.findall(name.text) if part[0].isupper()]
@@ -304,23 +304,23 @@ def short_forms(words: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything in a text that a claim about it may hold."""
+    """All facts of a text that a claim about it may contain."""
 
     numbers: tuple[Number, ...]
     dates: tuple[frozenset[Day], ...]
     years: frozenset[Decimal]
-    words: frozenset[str]  # folded
+    words: frozenset[str]  # case-folded
     short: frozenset[str]
 
 
-@lru_cache(maxsize=4096)  # the same passages are looked at for every claim, and again before delivery
+@lru_cache(maxsize=4096)  # the same passages are read for every claim, and again before delivery
 def facts_of(words: str) -> Facts:
     told = frozenset(WORD.findall(fold_case(words)))
     return Facts(tuple(numbers(words)), tuple(dates(words)), years(words), told, short_forms(words))
 
 
 def missing_facts(words: str, known: str, ordinary: Collection[str] = ()) -> list[str]:
-    """The numbers, dates and names that `known` does not have, as they stand in `words`."""
+    """The numbers, dates and names in `words` that are missing from `known`, as written."""
     there = facts_of(known)
     found = [
         number.said
@@ -338,12 +338,12 @@ LEFT = re.compile(r"\b\w+n['’]t\b|(?<= )0(?= )")
 
 
 def remove_numbers_and_dates(words: str) -> str:
-    """The words without numbers, their units of measure, dates, and what is left of "doesn't"."""
+    """The words without numbers, units of measure, dates, and the remainder of "doesn't"."""
     return LEFT.sub(" ", MEASURED.sub(" ", NUMBER.sub(" 0 ", DATED.sub(" ", words))))
 
 
 def facts_with_subjects(words: str) -> list[tuple[str, str]]:
-    """Each number and date with the name it is said of: the last one before it, or else the first one after it."""
+    """Each number and date with the name it refers to: the last one before it, or else the first one after it."""
     placed = sorted((words.find(name), name) for name in names(words))
     told = [(match.start(), match[0]) for match in DATED.finditer(words)]
     told += [(words.find(number.said), number.said) for number in numbers(words)]

@@ -1,7 +1,7 @@
-"""The judge: the one way in which any claim gets a verdict, in answers, in review and in syntheses.
+"""The judge: the only path by which any claim gets a verdict, in answers, in review and in syntheses.
 
-Rules come first, and what they find wrong stays wrong. A model settles what the rules leave open, and may find fault with the
-rest. Another way to judge replaces `RulesThenModel` and nothing else.
+Rules come first, and a claim they fail stays failed. A model settles what the rules leave open, and may lower the rest.
+An alternative judge replaces `RulesThenModel` and nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Documents = Callable[[str], Document | None]
 
 
 class AskModel(Protocol):
-    """Sends a prompt to the model of a role and reads the reply as a value of a type: `RunContext.ask`."""
+    """Sends a prompt to the model of a role and parses the reply as a given type: `RunContext.ask`."""
 
     def __call__(
         self,
@@ -39,24 +39,24 @@ class AskModel(Protocol):
 
 
 class Judge(Protocol):
-    """Gives claims their verdicts. `evidence` is all that the run has; what a claim cites of it is what counts."""
+    """Gives claims their verdicts. `evidence` is everything the run has; a claim is judged by the part it cites."""
 
     def by_rule(
         self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
     ) -> Claim:
-        """The claim with the verdict of the rules and the reason for it. Pure."""
+        """The claim with the rules' verdict and reason. Pure."""
         ...
 
     def verify(
         self, claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False
     ) -> Claim:
-        """As `by_rule`, after looking up that the documents still say what is cited. Pure but for `document`."""
+        """As `by_rule`, after checking that the documents still contain what is cited. Pure except for `document`."""
         ...
 
     def needs_model(
         self, claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False
     ) -> bool:
-        """Whether a claim that was judged by rule goes to a model as well."""
+        """Whether a claim judged by rule also goes to a model."""
         ...
 
     async def by_model(
@@ -69,14 +69,14 @@ class Judge(Protocol):
         mark: str,
         documents: Sequence[str],
     ) -> tuple[tuple[Claim, ...], str]:
-        """The claims with a model's verdicts, in one request, and who decided. `mark` fences the quotations; `documents` are
-        those whose text is shown. Without a reply the claims keep the verdicts they have."""
+        """The claims with a model's verdicts, from one request, and who decided. `mark` fences the quotations;
+        `documents` are those whose text is shown. Without a reply the claims keep their verdicts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RulesThenModel:
-    """The rules of `claim_rules`, then the model of the role `check`."""
+    """Applies the rules of `claim_rules`, then asks the model of the role `check`."""
 
     def by_rule(
         self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
@@ -86,8 +86,9 @@ class RulesThenModel:
     def verify(
         self, claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False
     ) -> Claim:
-        """The claim's keys are evidence of this run. A quotation is in that evidence's passage, and the document says it at
-        that place; a written claim cites what the document still says, and follows from it by rule."""
+        """The claim's keys must be evidence of this run. A quotation must be in its evidence's passage and in the
+        document at that offset; a written claim must cite text the document still contains, and follow from it by rule.
+        """
         cited = {each.key: each for each in evidence if each.key in claim.cites}
         quote = claim.quote
         if not claim.cites:
@@ -147,7 +148,7 @@ def _unsupported(claim: Claim, why: str) -> Claim:
 
 
 def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
-    """The evidence that may still be read and is still as it was: quotation in passage, passage in document."""
+    """The evidence that is still readable and unchanged: quotation in passage, passage in document."""
 
     def as_it_was(each: Evidence) -> bool:
         source = document(each.passage.doc_id)
@@ -163,7 +164,7 @@ def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tup
 
 
 def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
-    """Titles and dates of the documents that evidence is from."""
+    """Titles and dates of the documents that the evidence is from."""
     found = {each.passage.doc_id: document(each.passage.doc_id) for each in evidence}
     return Sources(
         {key: each.title for key, each in found.items() if each},

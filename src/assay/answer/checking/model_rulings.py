@@ -1,4 +1,4 @@
-"""Verdicts by a model: which claims go to one, what it is shown, and how its rulings join those of the rules. Pure."""
+"""Verdicts by a model: which claims need one, the prompt, and how its rulings combine with those of the rules. Pure."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Rulings(BaseModel):
 
 
 def needs_model(claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False) -> bool:
-    """Whether a claim that was judged by rule goes to a model: what the rules leave open; and, when thorough, whatever they
-    let pass. So does, unless in haste, what rests on a passage that reads like an instruction. Nobody can check an
-    opinion beyond its facts."""
+    """Whether a claim judged by rule also goes to a model: claims the rules leave open; in thorough mode also those
+    that passed; and, except in quick mode, claims based on a passage that reads like an instruction. Opinions do not:
+    beyond their facts they cannot be checked."""
     if claim.quote is not None or opinion:
         return False
     if claim.verdict is Verdict.partial:
@@ -48,7 +48,7 @@ def needs_model(claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, 
 
 
 def schema(count: int) -> dict[str, Any]:
-    """The form of a reply about `count` claims."""
+    """The JSON schema of a reply about `count` claims."""
     ruling = {
         "type": "object",
         "properties": {
@@ -70,7 +70,8 @@ def schema(count: int) -> dict[str, Any]:
 def build_prompt(
     claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
 ) -> dict[str, str]:
-    """The values of the prompt `check`, in at most `room` tokens: each set of citations once, and below it the claims on it."""
+    """The values of the prompt `check`, in at most `room` tokens: each set of citations once, followed by the claims on
+    it."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for number, claim in enumerate(claims, 1):
         groups.setdefault(tuple(sorted(claim.cites)), []).append(number)
@@ -89,7 +90,7 @@ def build_prompt(
 
 
 def _flat(claim: Claim) -> str:
-    """A claim in one line: what it says is never another claim's number."""
+    """A claim on one line, so that its text cannot look like another claim's number."""
     return " ".join(claim.text.removeprefix(HEDGE).split())
 
 
@@ -97,8 +98,8 @@ SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.
 
 
 def read(reply: Rulings | None, claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """The claims with the model's verdict joined to that of the rules. What was not ruled on counts against the claim; of two
-    rulings on one claim the worse one holds."""
+    """The claims with the model's verdict combined with that of the rules. A missing ruling counts against the claim;
+    of two rulings on one claim the worse one counts."""
     found: dict[int, Ruling] = {}
     for ruling in reply.rulings if reply else ():
         before = found.get(ruling.claim)
@@ -113,11 +114,12 @@ def read(reply: Rulings | None, claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
-    """A model can lower what the rules found, or settle what they left open; what they found wrong stays wrong."""
+    """Combine verdicts: a model can lower the rules' verdict, or settle what they left open; it cannot lift a failed
+    claim."""
     if claim.verdict not in (Verdict.supported, Verdict.partial):
         return claim
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
-        verdict = Verdict.supported  # it claims no more than that
+        verdict = Verdict.supported  # a hedged claim says no more than that
     said = " ".join(why.split())[:200] or claim.why
     # No model removes the taint.
     kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""

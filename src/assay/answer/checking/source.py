@@ -1,4 +1,4 @@
-"""What a claim cites, so that the claim can be held against it: sentence by sentence, each with its titles. Pure."""
+"""The text a claim cites, prepared for comparison with the claim: by sentence, each with its titles. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from assay.language.terms import content_terms, fold_case, stem_word
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """How much of a claim's words must be found. Measured; see docs/decisions/0007-grounding.md."""
+    """Thresholds for the share of a claim's words that must be found. Measured; see docs/decisions/0007-grounding.md."""
 
-    near: float = 0.9  # of its words in the sentences it is nearest to: it says what they say
-    least: float = 0.4  # of its words anywhere in what it cites: below, it speaks of something else
-    hedged: float = 0.75  # the same, where the claim itself says that it is only suggested
-    aligned: float = 0.8  # a sentence that has so much of the best one's share speaks of the same
-    beside: float = 0.7  # a number's own sentence must have so much of the best one's share
+    near: float = 0.9  # of its words in the nearest sentences: the claim says what they say
+    least: float = 0.4  # of its words anywhere in its citations; below this it is about something else
+    hedged: float = 0.75  # the same for a claim that is hedged
+    aligned: float = 0.8  # a sentence with this fraction of the best sentence's share is on the same subject
+    beside: float = 0.7  # a number's own sentence must have this fraction of the best sentence's share
 
 
-# Words that tell who says something, and how; not what.
+# Words that say who reports something and how, not what.
 REPORTING_STEMS = frozenset(
     stem_word(word)
     for word in (
@@ -40,7 +40,7 @@ REPORTING_STEMS = frozenset(
 )
 
 
-# A claim that says one thing is the cause of another; and all that a source may say of why, or only hint at.
+# CAUSAL: wording of a claim that states a cause. WHY: all wording by which a source may give or hint at a reason.
 CAUSAL = re.compile(
     r"\b(?:because|due to|owing to|thanks to|therefore|hence|consequently|as a result|which is why|caus(?:e|es|ed|ing)"
     r"|lead(?:s|ing)? to|led to|result(?:s|ed|ing)? (?:in|from))\b",
@@ -55,7 +55,7 @@ WHY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A sentence with what it needs to be understood: the titles above it, and the sentence before it if it names nothing."""
+    """A sentence with its context: the titles above it, and the preceding sentence if it names nothing itself."""
 
     own: str
     words: str
@@ -64,7 +64,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a claim cites, read once."""
+    """The parsed citations of a claim."""
 
     words: str
     terms: frozenset[str]
@@ -72,7 +72,7 @@ class Source:
 
     @staticmethod
     def of(cited: Sequence[Evidence], sources: Sources) -> Source:
-        # Two quotations of one passage are one piece to read: it would otherwise seem to bear itself out.
+        # Two quotations of one passage count as one piece; otherwise the passage would seem to corroborate itself.
         cited = tuple({each.passage.id: each for each in cited}.values())
         above = [_titles(each, sources) for each in cited]
         told = [remove_commands(each.passage.text) for each in cited]
@@ -81,8 +81,8 @@ class Source:
         return Source(words, frozenset(content_terms(words)) | _direction_terms(words), windows)
 
     def nearest(self, terms: frozenset[str], by: Grounding) -> tuple[float, str]:
-        """How much of the claim the nearest sentences have, one of each piece of evidence; and every sentence that speaks of
-        about as much of it as the best one."""
+        """The share of the claim covered by the nearest sentences, one per piece of evidence; and all sentences that
+        cover about as much as the best one."""
         scored = [[(share(terms, window.terms), window) for window in own] for own in self.windows]
         best = [max(own, key=lambda pair: pair[0]) for own in scored if own]
         if not best:
@@ -93,11 +93,11 @@ class Source:
         return share(terms, union), "\n".join(aligned)
 
     def untied(self, words: str, terms: frozenset[str], common: frozenset[str], by: Grounding) -> bool:
-        """Whether a claim joins pieces of evidence that have nothing to do with each other: no piece says it alone, and the
-        nearest sentences share no name and no word that is not common in this run. What the claim itself names joins
-        nothing, unless it is a designation: that two things are in one place does not make them one."""
+        """Whether a claim joins unrelated pieces of evidence: no piece states it alone, and the nearest sentences share
+        no name and no word that is uncommon in this run. A name in the claim itself does not relate them unless it is a
+        designation: two things in one place are not one thing."""
         nearest = [max(own, key=lambda window: share(terms, window.terms)) for own in self.windows if own]
-        best = list({window.own: window for window in nearest}.values())  # overlapping passages have it twice
+        best = list({window.own: window for window in nearest}.values())  # overlapping passages repeat sentences
         if len(best) < 2 or max(share(terms, window.terms) for window in best) >= by.near:
             return False
         own = fold_case(words)
@@ -112,13 +112,14 @@ class Source:
         return [window for own in self.windows for window in own]
 
     def miscounted(self, words: str, terms: frozenset[str]) -> bool:
-        """Whether the claim says a whole sentence again, but denies something once more or once less."""
+        """Whether the claim repeats a whole sentence but with a different number of negations."""
         count = count_negations(words)
         alike = [window for window in self.all_windows if _are_alike(terms, claim_terms(window.own))]
         return bool(alike) and all(count_negations(window.own) != count for window in alike)
 
     def unreasoned(self, words: str, terms: frozenset[str]) -> str:
-        """The word by which a claim says why, where nothing that it is nearest to does: two facts side by side are no cause."""
+        """The causal word of a claim if no related sentence gives a reason: two adjacent facts are no cause. Empty
+        otherwise."""
         said = CAUSAL.search(words)
         if said is None:
             return ""
@@ -126,7 +127,7 @@ class Source:
         return "" if any(WHY.search(window.own) for window in near) else said[0].lower()
 
     def apart(self, words: str, terms: frozenset[str], least: float) -> str:
-        """A number or date that stands here only away from what the claim says of it; empty if there is none."""
+        """A number or date that occurs only apart from what the claim says about it; empty if there is none."""
         all_windows = self.all_windows
         for fact, name in facts.facts_with_subjects(words):
             holding = [window for window in all_windows if not facts.missing_facts(fact, window.words)]
@@ -143,7 +144,7 @@ def _titles(evidence: Evidence, sources: Sources) -> str:
 
 
 def remove_commands(passage: str) -> str:
-    """A passage without the sentences that give a model orders: what they order is nothing that the document states."""
+    """A passage without the sentences that instruct a model: their content is not a statement of the document."""
     if not is_command(passage):
         return passage
     told = (passage[slice(*span)] for span in split_sentences(passage))
@@ -152,7 +153,7 @@ def remove_commands(passage: str) -> str:
 
 @lru_cache(maxsize=4096)
 def instruction_terms(passage: str) -> tuple[frozenset[str], ...]:
-    """The stems of each sentence that gives a model orders."""
+    """The stems of each sentence that instructs a model."""
     if not is_command(passage):
         return ()
     told = (passage[slice(*span)] for span in split_sentences(passage))
@@ -160,7 +161,7 @@ def instruction_terms(passage: str) -> tuple[frozenset[str], ...]:
 
 
 def _in_several(sets: Sequence[frozenset[str]]) -> set[str]:
-    """What stands in more than one of them."""
+    """The terms that occur in more than one set."""
     return {each for own in sets for each in own if sum(each in other for other in sets) > 1}
 
 
@@ -173,13 +174,13 @@ def _has_digit(name: str) -> bool:
 
 
 def missing_terms(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
-    """What of `terms` is not there."""
+    """The members of `terms` that are missing from `there`."""
     return frozenset(term for term in terms if not _has_term(term, there))
 
 
 @lru_cache(maxsize=1024)
 def _windows(above: str, passage: str) -> tuple[Window, ...]:
-    spans = split_statements(passage) or [(0, len(passage))]  # the rows of a table one by one
+    spans = split_statements(passage) or [(0, len(passage))]  # table rows one by one
     found: list[Window] = []
     for place, (start, end) in enumerate(spans):
         own = passage[start:end]
@@ -191,7 +192,7 @@ def _windows(above: str, passage: str) -> tuple[Window, ...]:
 
 @lru_cache(maxsize=4096)
 def claim_terms(words: str) -> frozenset[str]:
-    """The stems of what a claim says, without who says it, and without numbers and dates, which are looked at by themselves."""
+    """The stems of a claim without reporting words, numbers and dates; numbers and dates are checked separately."""
     return (
         frozenset(term for term in content_terms(facts.remove_numbers_and_dates(words)) if len(term) > 1)
         - REPORTING_STEMS
@@ -199,22 +200,22 @@ def claim_terms(words: str) -> frozenset[str]:
 
 
 def _direction_terms(words: str) -> frozenset[str]:
-    """A word that points somewhere stands for all that point there: "rose" for "increased"."""
+    """One term per direction of the words, so that "rose" matches "increased"."""
     return frozenset(f"→{pair}.{side}" for pair, sides in find_directions(words).items() for side in sides)
 
 
 def share(terms: frozenset[str], there: frozenset[str]) -> float:
-    """How much of `terms` is there."""
+    """The fraction of `terms` found in `there`."""
     return sum(_has_term(term, there) for term in terms) / len(terms) if terms else 0.0
 
 
 def _are_alike(terms: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether two sentences say the same words, but for a few."""
+    """Whether two sentences have the same words except for a few."""
     return bool(others) and len(terms & others) >= 0.8 * max(len(terms), len(others))
 
 
 def _has_term(term: str, there: frozenset[str]) -> bool:
-    """Also in another form: leakage where it says leaks; or as a word that points the same way."""
+    """Also matches other forms (leakage for leaks) and words of the same direction."""
     if term in there or term.isdigit():
         return term in there
     if any(f"→{pair}.{side}" in there for pair, side in directions_by_stem().get(term, ())):

@@ -1,5 +1,5 @@
-"""What two documents disagree about: a value in the same place, two answers to one question, or a denial. Pure, and slow to
-accuse: what may be said of two things of one name, or of two times, is no dispute. See decision 10."""
+"""Detects what two documents disagree about: a value in the same position, two answers to one question, or a negation.
+Pure, and conservative: what may concern two things of one name, or two times, is not a dispute. See decision 10."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from assay.language.negation import find_denial, find_reversal
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 
-ALIKE = 0.5  # by meaning; below this two sentences speak of different things
-KIN = 0.5  # of the particulars of the passage that has fewer, so many must be in the other
-TWIN = 0.75  # so many, and one passage retells the other
-MANY = 5  # particulars in both passages before it says something that few are shared
-BESIDE = 4  # words beside a place, without a gap, that are the same
-COPIED = 0.75  # of the shorter sentence: one is a copy of the other, and a word that differs was changed
-LINED = 0.6  # of the shorter sentence: they say the same sentence, and one denies it
-SAID = 5  # words that two sentences must share before one can deny the other
+ALIKE = 0.5  # similarity by meaning; below this two sentences are about different things
+KIN = 0.5  # share of the particulars of the passage with fewer that must be in the other
+TWIN = 0.75  # from this share on, one passage retells the other
+MANY = 5  # particulars in both passages before a small overlap is significant
+BESIDE = 4  # equal words directly beside a position
+COPIED = 0.75  # of the shorter sentence: one is a copy of the other, and a different word was changed
+LINED = 0.6  # of the shorter sentence: both are the same sentence, and one is negated
+SAID = 5  # words that two sentences must share before one can negate the other
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, the passage it stands in, and the title of its document."""
+    """A sentence, its passage, and the title of its document."""
 
     words: str
     around: str = ""
@@ -51,13 +51,13 @@ class Dispute:
 
     left: Statement
     right: Statement
-    about: str  # as both say it: "30 days / 90 days"
+    about: str  # both values as written: "30 days / 90 days"
     kind: str
-    weight: float  # how many words bear it out
+    weight: float  # number of words that support it
 
 
 def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
-    """What they disagree about in few words, "30 days / 90 days"; nothing if they do not, or speak of different things."""
+    """What they disagree about, as "30 days / 90 days"; empty if they agree or are about different things."""
     found = between(left, right, alike, question)
     return found.about if found else ""
 
@@ -68,13 +68,13 @@ def between_documents(
     right: Sequence[Statement],
     alike: Callable[[Statement, Statement], float] = lambda *_: 1.0,
 ) -> Dispute | None:
-    """The dispute of two documents that the most words bear out; None if they have none that bears on the question."""
+    """The dispute of two documents that most words support; None if none is relevant to the question."""
     found = [each for one in left for other in right if (each := between(one, other, alike(one, other), question))]
     return max(found, key=lambda each: each.weight, default=None)
 
 
 def between(left: Statement, right: Statement, alike: float, question: str = "") -> Dispute | None:
-    """The dispute of two sentences; nothing said of rows of tables, of issues of a series, or of two things of one name."""
+    """The dispute of two sentences; None for table rows, issues of a series, or two things of one name."""
     if (
         alike < ALIKE
         or is_table_row(left.words)
@@ -104,7 +104,7 @@ def _changed(left: Statement, right: Statement, question: str) -> list[Dispute]:
 
 
 def _difference(slot: Slot, lined: Alignment, left: Statement, right: Statement, question: str) -> tuple[str, str]:
-    """The kind of what differs, and both sides as written; nothing where it is no dispute about the question."""
+    """The kind of the difference, and both sides as written; empty if it is not a dispute about the question."""
     wanted = question_kind.kind(question)
     copied = lined.share >= COPIED
     if slot.in_words:
@@ -121,13 +121,13 @@ def _difference(slot: Slot, lined: Alignment, left: Statement, right: Statement,
         return "", ""
     if wanted in ("date", "number") and not _bears(left, right, question) and nearness(left, right, question) < TWIN:
         return "", ""
-    if ours.kind == "number" and _dated(left) != _dated(right):  # a rule and what happened once
+    if ours.kind == "number" and _dated(left) != _dated(right):  # a general rule and a single event
         return "", ""
     return ours.kind, f"{ours.said} / {theirs.said}"
 
 
 def _other_words(slot: Slot) -> str:
-    """ "defender / forward"; nothing where a verb or an adverb differs, which may mean the same: residing, living."""
+    """ "defender / forward"; empty if a verb or adverb differs, which may be a synonym: residing, living."""
     ours, theirs = (" ".join(each.said for each in side) for side in (slot.left, slot.right))
     mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
     if slot.beside < BESIDE + 2 or mine <= other or other <= mine or VERB.search(ours) or VERB.search(theirs):
@@ -139,13 +139,13 @@ VERB = re.compile(r"(?:ing|ed|ly)\b", re.I)
 
 
 def _bears(left: Statement, right: Statement, question: str) -> bool:
-    """Whether both sentences have a word of what is asked, or one that means the same."""
+    """Whether both sentences have a word of the question, or a synonym of one."""
     about = question_kind.focus(question)
     return all(about & frozenset(content_terms(each.words)) for each in (left, right))
 
 
 def _holds(words: str, value: Token) -> bool:
-    """Whether the value stands somewhere in the words: the order differs, not the value."""
+    """Whether the value occurs anywhere in the words: then the order differs, not the value."""
     told = [each for each in tokenize(words) if each.kind == value.kind]
     return any(each.meaning == value.meaning if value.kind == "name" else same(each, value) for each in told)
 
@@ -155,7 +155,8 @@ def _dated(statement: Statement) -> bool:
 
 
 def _another_thing(lined: Alignment, question: str) -> bool:
-    """More particulars differ than agree: the same form, filled in for two things. Without a question only one may differ."""
+    """Whether more particulars differ than agree: the same template, filled in for two things. Without a question only
+    one may differ."""
     values = [slot.values for slot in lined.slots if slot.values]
     counted = [pair for pair in values if not question or pair[0].kind != "name" or not are_incompatible(*pair)]
     differ = {(ours.said, theirs.said) for ours, theirs in counted}
@@ -166,7 +167,7 @@ def _another_thing(lined: Alignment, question: str) -> bool:
 
 
 def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispute]:
-    """Both answer the question, and neither passage has the other's answer anywhere."""
+    """Both answer the question, and neither passage contains the other's answer."""
     wanted = question_kind.kind(question)
     if not wanted:
         return []
@@ -186,7 +187,7 @@ def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispu
 
 
 def _denied(left: Statement, right: Statement) -> list[Dispute]:
-    """The same sentence, but for a "not" or a word that points the other way."""
+    """The same sentence except for a "not" or a word of the opposite direction."""
     lined = align(left.words, right.words)
     if lined.share < LINED or lined.equal < SAID or any(slot.values for slot in lined.slots):
         return []
@@ -198,8 +199,8 @@ def _denied(left: Statement, right: Statement) -> list[Dispute]:
 
 
 def same_thing(left: Statement, right: Statement, question: str) -> bool:
-    """Whether both passages are about one thing: they share many of their particulars, or one that hardly two things have; and
-    they do not give what the question names two different longer names, unless one retells the other."""
+    """Whether both passages are about one thing: they share many particulars, or one that is nearly unique; and they do
+    not extend the name in the question to two different longer names, unless one retells the other."""
     near = nearness(left, right, question)
     if near < KIN and not distinctive_particulars(left.passage) & distinctive_particulars(right.passage):
         return False
@@ -207,7 +208,7 @@ def same_thing(left: Statement, right: Statement, question: str) -> bool:
 
 
 def nearness(left: Statement, right: Statement, question: str) -> float:
-    """Of the particulars of the passage that has fewer, the share that the other has too. With few it says nothing: half."""
+    """The share of the particulars of the passage with fewer that the other has too; 0.5 if there are too few to tell."""
     ours, theirs = (particulars(each.passage, question) for each in (left, right))
     fewer = min(len(ours), len(theirs))
     return len(ours & theirs) / fewer if fewer >= MANY else 0.5
@@ -215,7 +216,7 @@ def nearness(left: Statement, right: Statement, question: str) -> float:
 
 @lru_cache(maxsize=20_000)
 def particulars(words: str, question: str) -> frozenset[Any]:
-    """Numbers, dates and the words of names, without those that the question has already."""
+    """Numbers, dates and the words of names, except those in the question."""
     known = frozenset(content_terms(question))
     found: set[Any] = set()
     for piece in tokenize(words):
@@ -228,7 +229,7 @@ def particulars(words: str, question: str) -> frozenset[Any]:
 
 @lru_cache(maxsize=20_000)
 def distinctive_particulars(words: str) -> frozenset[Any]:
-    """Particulars that hardly two things share: a day of a year, a number of four figures that is not round."""
+    """Nearly unique particulars: a full date, a four-digit number that is not round."""
     found: set[Any] = set()
     for piece in tokenize(words):
         if piece.kind == "date" and all(day[0] and day[2] for day in piece.meaning):
@@ -239,7 +240,7 @@ def distinctive_particulars(words: str) -> frozenset[Any]:
 
 
 def _rivals(left: Statement, right: Statement, question: str) -> bool:
-    """ "When was Senator Bloomer born?": Asa Bloomer and Robert Bloomer are two."""
+    """ "When was Senator Bloomer born?": Asa Bloomer and Robert Bloomer are two people."""
     ours, theirs = (_bynames(f"{each.title}\n{each.passage}", question) for each in (left, right))
     return bool(ours and theirs and not ours & theirs)
 
@@ -249,7 +250,7 @@ ASIDE = re.compile(r"(?<!\s)\s*+\(\s*+([^()]{2,60}?)\s*+\)")
 
 @lru_cache(maxsize=20_000)
 def _bynames(words: str, question: str) -> frozenset[str]:
-    """What is added to the name that the question has, within the name or in brackets after it."""
+    """Additions to a name of the question, within the name or in brackets after it."""
     subject, known = question_kind.subject(question), frozenset(content_terms(question))
     found: set[str] = set()
     for name in find_names(words):

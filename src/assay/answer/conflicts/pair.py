@@ -7,8 +7,8 @@ import re
 from assay.language.terms import content_terms, fold_case, stem_word
 from assay.language.words import stop_words
 
-ALIKE = 0.5  # by meaning
-SHARED = 0.6  # of the question's words that either speaks of, both must speak of so many
+ALIKE = 0.5  # similarity by meaning
+SHARED = 0.6  # of the question's words that either sentence has, both must have this share
 ASKS = re.compile(
     r"\bhow (?:many|much|long|far|old|often|large|high|fast|big|tall|deep|soon|frequently)\b|\bwhen\b|\bas often\b"
     r"|\bwhat (?:is |was |are |were )?(?:the )?(?:[\w-]+ )?"
@@ -17,7 +17,7 @@ ASKS = re.compile(
 )
 MEASURE = re.compile(r"(\d[\d,.]{0,40}+)\s*+(%|[^\W\d_]+)")
 NUMBER = re.compile(r"\d[\d,.]*")
-CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": the number of a clause measures nothing
+CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": a clause number is not a measurement
 MONTHS = frozenset(
     (
         "january february march april may june july august september october november december monday tuesday "
@@ -25,11 +25,11 @@ MONTHS = frozenset(
     ).split()
 )
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-Told = tuple[str, str]  # a sentence, and the titles it stands under
+Told = tuple[str, str]  # a sentence, and the titles above it
 
 
 def between(question: str, left: Told, right: Told, alike: float) -> str:
-    """What they disagree about, "30 days / 90 days"; nothing if they do not, or if they speak of different things."""
+    """What they disagree about, "30 days / 90 days"; empty if they agree or are about different things."""
     if alike < ALIKE or not ASKS.search(question) or not _same_thing(question, left, right):
         return ""
     ours, theirs = measures(left[0]), measures(right[0])
@@ -40,7 +40,7 @@ def between(question: str, left: Told, right: Told, alike: float) -> str:
 
 
 def _same_thing(question: str, left: Told, right: Told) -> bool:
-    """They speak of the same words of the question, name the same names and days, and are not two issues of a series."""
+    """Both have the same words of the question, the same names and days, and are not two issues of a series."""
     asked = frozenset(content_terms(question))
     ours, theirs = (asked & frozenset(content_terms(told)) for told, _ in (left, right))
     common = len(ours & theirs)
@@ -50,7 +50,7 @@ def _same_thing(question: str, left: Told, right: Told) -> bool:
 
 
 def marks(sentence: str) -> frozenset[str]:
-    """What tells one case from another: names inside the sentence, months and days, designations like KX-40."""
+    """What distinguishes one case from another: names inside the sentence, months and days, designations like KX-40."""
     words = WORD.findall(CLAUSE.sub("", sentence))
     inside = (word for word in words[1:] if word[0].isupper())
     coded = (word for word in words if any(c.isdigit() for c in word) and any(c.isalpha() for c in word))
@@ -59,7 +59,7 @@ def marks(sentence: str) -> frozenset[str]:
 
 
 def series(left: str, right: str) -> bool:
-    """Titles that differ in nothing but a date or a number: each issue speaks of its own time."""
+    """Whether titles differ only in a date or number: each issue is about its own time."""
     ours, theirs = (frozenset(WORD.findall(fold_case(each))) for each in (left, right))
     return bool(ours ^ theirs) and all(word in MONTHS or word.isdigit() for word in ours ^ theirs)
 

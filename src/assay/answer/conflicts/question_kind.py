@@ -1,4 +1,5 @@
-"""What a question asks for: the kind of its answer, the words its answer is said with, and the values nearest to them. Pure."""
+"""What a question asks for: the kind of its answer, the words that accompany an answer, and the values nearest to them.
+Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ QUANTITY = re.compile(
     r"\b(?:population|number|amount|height|length|width|depth|elevation|capacity|rate|price|cost|limit|income)\b", re.I
 )
 WHAT = re.compile(r"^\W*(?:(?:in|at|on|for|of) )?(?:what|which)\b", re.I)
-CLOSE = 5  # words between a value and the word of the question that it is said with
-# An answer may be said with any of these where the question has another one.
+CLOSE = 5  # most words between a value and the question word it belongs to
+# Synonym groups: an answer may use any of these where the question uses another.
 MEANINGS = tuple(
     frozenset(stem_word(word) for word in several.split())
     for several in (
@@ -39,7 +40,7 @@ ASKING = frozenset(("year", "date", "name"))
 
 @lru_cache(maxsize=1024)
 def kind(question: str) -> str:
-    """number, date or name; nothing where any word may answer."""
+    """number, date or name; empty if any word may answer."""
     if found := next((kind for kind, pattern in KINDS.items() if pattern.search(question)), ""):
         return found
     if DAY.search(question):
@@ -50,26 +51,26 @@ def kind(question: str) -> str:
 
 
 def asks_for_word(question: str) -> bool:
-    """Whether a plain word may answer it, said of something that has a name: what sport, which style."""
+    """Whether a plain word about a named thing may answer it: what sport, which style."""
     return bool(not kind(question) and WHAT.search(question) and subject(question))
 
 
 @lru_cache(maxsize=1024)
 def subject(question: str) -> frozenset[str]:
-    """Stems of the names in it."""
+    """Stems of the names in the question."""
     return frozenset(term for name in find_names(question) for term in content_terms(name.text))
 
 
 @lru_cache(maxsize=1024)
 def focus(question: str) -> frozenset[str]:
-    """What it asks about its subject: stems of its other words, and of words that mean the same."""
+    """What it asks about its subject: stems of its other words and of their synonyms."""
     asked = frozenset(content_terms(question)) - subject(question) - ASKING
     return asked.union(*(each for each in MEANINGS if each & asked))
 
 
 @lru_cache(maxsize=20_000)
 def answers(words: str, question: str) -> tuple[Token, ...]:
-    """The values of the kind asked for that stand nearest to the words of the question; none if none stands near."""
+    """The values of the requested kind nearest to the words of the question; empty if none is near."""
     about, known, wanted = focus(question), frozenset(content_terms(question)), kind(question)
     told = tokenize(words)
     places = [place for place, each in enumerate(told) if about & frozenset(content_terms(each.said))]

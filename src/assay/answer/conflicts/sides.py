@@ -1,4 +1,4 @@
-"""The disputes among several documents: what each pair disputes by itself, and who else says what one side says. Pure."""
+"""Finds the disputes among several documents: between each pair, and which other documents support a side. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from assay.answer.conflicts.dispute import Dispute, Statement, between_documents
 from assay.answer.conflicts.slots import Token, same, tokenize
 from assay.language.terms import content_terms
 
-HALF = 0.5  # of a question's words in one sentence: the document speaks to it
-RELATED = 0.2  # of the particulars: enough for a document that says the same value to stand beside another one
+HALF = 0.5  # share of the question's words in one sentence: the document addresses the question
+RELATED = 0.2  # share of the particulars: enough for a document with the same value to join another
 
-Pair = tuple[int, int]  # places of two documents, the smaller first
+Pair = tuple[int, int]  # indexes of two documents, the smaller first
 Alike = Callable[[Statement, Statement], float]
 
 
 def among_documents(
     question: str, documents: Sequence[Sequence[Statement]], alike: Alike = lambda *_: 1.0
 ) -> dict[Pair, Dispute]:
-    """Each pair that disagrees, with both sentences. A document that says what one side of a dispute says, and nowhere what the
-    other says, is on that side, though its own words are too different to be compared with the other's."""
+    """Each pair that disagrees, with both sentences. A document that states one side's value, and nowhere the other's,
+    joins that side, even if its wording is too different to be compared with the other's."""
     found: dict[Pair, Dispute] = {}
     for one, other in combinations(range(len(documents)), 2):
         if dispute := between_documents(question, documents[one], documents[other], alike):
@@ -42,8 +42,9 @@ def among_documents(
 def minority_pairs(
     question: str, documents: Sequence[Sequence[Statement]], disputes: Mapping[Pair, Dispute]
 ) -> set[Pair]:
-    """Further pairs that are at odds on a question, though no two sentences show it: a document whose value more documents
-    dispute than share stands alone, against each that speaks to the question and does not say so too."""
+    """Further pairs that disagree on a question although no two sentences show it. A document whose value more
+    documents dispute than share is a minority, against each document that addresses the question and does not share its
+    value."""
     found: set[Pair] = set()
     for (one, other), dispute in disputes.items():
         ours, theirs = _values(dispute)
@@ -51,7 +52,7 @@ def minority_pairs(
             continue
         share, dissent = (sum(any(_says(each, value) for each in own) for own in documents) for value in (ours, theirs))
         if share == dissent:
-            continue  # nobody can tell who is alone
+            continue  # no way to tell which is the minority
         alone, value = (one, ours) if share < dissent else (other, theirs)
         for place, own in enumerate(documents):
             if place != alone and _addresses_question(question, own) and not any(_says(each, value) for each in own):
@@ -68,7 +69,8 @@ def _addresses_question(question: str, document: Sequence[Statement]) -> bool:
 def _joins(
     document: Sequence[Statement], beside: Sequence[Statement], dispute: Dispute, question: str, *, turned: bool
 ) -> Statement | None:
-    """The sentence with which a document takes the right side of a dispute (the left one if `turned`); None if it does not."""
+    """The sentence with which a document takes the right side of a dispute (the left one if `turned`); None if it does
+    not."""
     against, own = _values(dispute)[:: -1 if turned else 1]
     if against is None or own is None or any(_says(each, against) for each in document):
         return None
@@ -100,7 +102,7 @@ def _says(statement: Statement, value: Value) -> bool:
 
 
 def _says_all(statement: Statement, value: Value) -> bool:
-    """Whether the sentence has a day where the value is a day: 1900 alone does not say 14 August 1900."""
+    """Whether the sentence gives a day if the value is a day: 1900 alone does not state 14 August 1900."""
     if isinstance(value, frozenset) or value.kind != "date":
         return True
     return not facts.is_date_missing(
@@ -109,7 +111,7 @@ def _says_all(statement: Statement, value: Value) -> bool:
 
 
 def _dispute(found: Dispute, said: Statement, first: bool, *, turned: bool) -> Dispute:
-    """The same dispute with the sentence of the document that joined; the document that comes first stands left."""
+    """The same dispute with the sentence of the document that joined; the first document is on the left."""
     mine = found.right if turned else found.left
     ours, theirs = found.about.split(" / ")[:: -1 if turned else 1]
     left, right = (mine, said) if first else (said, mine)

@@ -1,5 +1,5 @@
-"""The particulars of a sentence in their places (numbers, dates, times, names), and which particulars of two sentences stand in
-the same place. Pure; `dispute.py` weighs what differs."""
+"""Extracts the particulars of a sentence (numbers, dates, times, names) and aligns those of two sentences. Pure;
+`dispute.py` interprets the differences."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from assay.language.terms import content_terms, fold_case, stem_word
 YEAR = re.compile(r"(?<![\w.,$€£-])(1[0-9]{3}|20[0-9]{2})(?![\w%]|[.,:]\d|-\d)")
 TIME = re.compile(r"(?<![\w:.])([01]?\d|2[0-3]):([0-5]\d)(?![\w:])")
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-ORDINAL = re.compile("|".join(facts.ORDINALS), re.I)  # "the second largest" counts nothing
-HUNDREDS = 2  # zeros at its end, and a number may be a round one
-SHORT = 3  # words: what is longer and differs was written anew, not changed
+ORDINAL = re.compile("|".join(facts.ORDINALS), re.I)  # "the second largest" is not a count
+HUNDREDS = 2  # trailing zeros from which on a number may be rounded
+SHORT = 3  # words; a longer difference is a rewrite, not a changed value
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, or a particular with its kind: number, date, time or name. `meaning` is what makes two of them the same."""
+    """A word, or a particular with its kind: number, date, time or name. Two tokens are equal if `meaning` is."""
 
     said: str
     kind: str = ""
@@ -34,13 +34,13 @@ class Token:
 
     @property
     def place(self) -> str:
-        """What it lines up with: the same word, or any particular of its kind."""
+        """The alignment key: the word itself, or the kind of a particular."""
         return f"\x00{self.kind}" if self.kind else stem_word(fold_case(self.said))
 
 
 @lru_cache(maxsize=20_000)
 def tokenize(words: str) -> tuple[Token, ...]:
-    """The words in their order, each particular in one piece; the number of a clause is left out."""
+    """The words in order, each particular as one token; clause numbers are left out."""
     words = pair.CLAUSE.sub("", words)
     put: list[Token] = []
     ahead = 0
@@ -52,7 +52,7 @@ def tokenize(words: str) -> tuple[Token, ...]:
 
 
 def _particulars(words: str) -> list[tuple[int, int, Token]]:
-    """Dates first, then times, years, numbers and names, each in what the others left."""
+    """Dates first, then times, years, numbers and names, each in the text left by the previous ones."""
     found: list[tuple[int, int, Token]] = []
     rest = words
 
@@ -86,7 +86,7 @@ def _particulars(words: str) -> list[tuple[int, int, Token]]:
 
 
 def _names(words: str) -> list[Name]:
-    """Without what is capitalised only because it opens a sentence."""
+    """Names, except words capitalised only because they start a sentence."""
     starts = {start for start, _ in split_sentences(words)}
     found: list[Name] = []
     for name in find_names(words):
@@ -105,7 +105,7 @@ def _names(words: str) -> list[Name]:
 
 
 def same(left: Token, right: Token) -> bool:
-    """Whether both may mean one thing: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
+    """Whether both may mean the same: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
     if left.kind != right.kind:
         return False
     pairs = [(mine, theirs) for mine in left.meaning for theirs in right.meaning]
@@ -126,8 +126,8 @@ def same(left: Token, right: Token) -> bool:
 
 
 def are_incompatible(left: Token, right: Token) -> bool:
-    """Whether they cannot mean one thing. Names that share a word may, whatever else they have: that is left open. So are
-    numbers of different units."""
+    """Whether they cannot mean the same. Names that share a word may be the same, so they are left open. So are numbers
+    of different units."""
     if left.kind != right.kind or same(left, right):
         return False
     if left.kind == "name":
@@ -138,7 +138,7 @@ def are_incompatible(left: Token, right: Token) -> bool:
 
 
 def _as_good_as(one: Decimal, other: Decimal) -> bool:
-    """Equal, or one is the other rounded: 93.9 and 94, 1,417 and 1,400. But 90 is no round number for 93."""
+    """Equal, or one is the other rounded: 93.9 and 94, 1,417 and 1,400. But 90 is not 93 rounded."""
     fine, coarse = sorted((one, other), key=_last_figure)
     place = _last_figure(coarse)
     unit = Decimal(1).scaleb(0 if 0 < place < HUNDREDS else place)
@@ -146,13 +146,13 @@ def _as_good_as(one: Decimal, other: Decimal) -> bool:
 
 
 def _last_figure(number: Decimal) -> int:
-    """The place of the last figure that is no zero: -1 for 93.9, 0 for 94, 2 for 1,400."""
+    """The position of the last non-zero digit: -1 for 93.9, 0 for 94, 2 for 1,400."""
     exponent = number.normalize().as_tuple().exponent
     return exponent if isinstance(exponent, int) else 0
 
 
 def _short_for(left: str, right: str) -> bool:
-    """ "NBA" and "National Basketball Association"."""
+    """Whether one abbreviates the other: "NBA" and "National Basketball Association"."""
     pairs = ((left, right), (right, left))
     return any(short.isupper() and fold_case(short) in facts.short_forms(long) for short, long in pairs)
 
@@ -162,7 +162,7 @@ def _short_for(left: str, right: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What differs in the same place of two sentences, and how many words beside it are the same, without a gap."""
+    """A difference at the same position of two sentences, and the number of equal words directly beside it."""
 
     left: tuple[Token, ...]
     right: tuple[Token, ...]
@@ -170,7 +170,7 @@ class Slot:
 
     @property
     def values(self) -> tuple[Token, Token] | None:
-        """The two particulars of one kind that stand here; None if it is not one on each side."""
+        """The two particulars of the same kind at this position; None unless there is exactly one on each side."""
         ours, theirs = ([each for each in side if each.kind] for side in (self.left, self.right))
         if len(ours) == len(theirs) == 1 and ours[0].kind == theirs[0].kind:
             return ours[0], theirs[0]
@@ -183,12 +183,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Two sentences side by side: what differs in the same places, and how many pieces are the same, particulars among them."""
+    """Two aligned sentences: the differences at equal positions, and how many tokens, and particulars among them, are
+    equal."""
 
     slots: tuple[Slot, ...]
     equal: int
     agree: int
-    share: float  # of the shorter one that is the same
+    share: float  # of the shorter sentence that is equal
 
 
 @lru_cache(maxsize=20_000)
@@ -215,7 +216,7 @@ def align(left: str, right: str) -> Alignment:
 
 
 def _run(equal: set[tuple[int, int]], i: int, j: int, step: int) -> int:
-    """How far it is the same from here on."""
+    """The number of equal tokens from here on."""
     long = 0
     while (i, j) in equal:
         long, i, j = long + 1, i + step, j + step

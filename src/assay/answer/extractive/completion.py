@@ -1,7 +1,7 @@
-"""What an answer leaves open though the evidence has it: a sentence that continues it by a name, quoted after it. Pure.
+"""Completes a draft that leaves something open: appends a quotation that continues it by a name. Pure.
 
-Small models stop half-way: asked for the model of a sensor, they name the sensor. The name leads to the sentence that has
-the rest, as it does in the search.
+Small models stop half-way: asked for the model of a sensor, they name the sensor. The name leads to the sentence with
+the rest, as in the search.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from assay.language.terms import content_terms, fold_case
 
 
 def complete_draft(draft: Drafted, question: str, evidence: Sequence[Evidence], sources: Sources) -> Drafted:
-    """The draft with one quotation more, where one is needed and there is one."""
+    """The draft with one more quotation, if one is needed and available."""
     claims = [claim for block in draft.blocks for claim in block.claims]
     further = continuation(question, claims, evidence, sources)
     return replace(draft, blocks=(*draft.blocks, Block((further,)))) if further else draft
@@ -30,7 +30,7 @@ def complete_draft(draft: Drafted, question: str, evidence: Sequence[Evidence], 
 def continuation(
     question: str, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources
 ) -> Claim | None:
-    """The sentence that speaks of most of what the claims and their sources leave open, and of a name that they bring up."""
+    """The sentence that covers most of what the claims and their sources leave open, and contains a name they introduce."""
     cited = {key for claim in claims for key in claim.cites}
     own = [each for each in evidence if each.key in cited]
     if not own:

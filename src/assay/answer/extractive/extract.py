@@ -1,4 +1,4 @@
-"""An answer with no model: the sentences that answer, as they stand. Nothing is written that is not a quotation. Pure."""
+"""Extractive answers without a model: sentences verbatim, nothing but quotations. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.language.names import find_names
 from assay.language.terms import content_terms, stem_word
 
 DEFAULT = Extraction()
-NEAR = 2  # sentences shown where none is an answer
+NEAR = 2  # sentences shown if none is an answer
 
 
 def candidates(
@@ -29,9 +29,10 @@ def candidates(
     titles: Mapping[str, str] | None = None,
     by: Extraction = DEFAULT,
 ) -> list[Candidate]:
-    """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` by document.
+    """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` by
+    document.
 
-    Overlapping passages of a document share sentences; each counts once, where it stands best.
+    Overlapping passages of a document share sentences; each is kept once, from the passage where it scores best.
     """
     best = evidence[: by.passages]
     top = max((_worth(each) for each in best), default=0.0) or 1.0
@@ -53,17 +54,17 @@ def candidates(
 
 
 def _worth(evidence: Evidence) -> float:
-    """What the searches made of a passage, on the scale they use: the score on evidence is flat at its upper end."""
+    """The retrieval score of a passage on its original scale: the score stored on evidence is flat at its upper end."""
     return -math.log(max(1e-4, 1 - evidence.score / 10))
 
 
 def _is_quotable(sentence: str) -> bool:
-    """Words that a document addresses to a model are not about anything, and never an answer."""
+    """False for a fragment, and for text that a document addresses to a model: it is never an answer."""
     return is_statement(sentence) and not is_command(sentence)
 
 
 def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:
-    """What would be said: quotations that answer, or, when they are too weak, those that came nearest.
+    """The draft: quotations that answer, or the closest ones if they are too weak.
 
     `vectors` are those of the question and of each candidate.
     """
@@ -80,8 +81,8 @@ def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
 
 
 def require_complete(draft: Drafted, question: str, evidence: Sequence[Evidence], titles: Mapping[str, str]) -> Drafted:
-    """The draft, if it speaks of all that was asked; otherwise its sentences are what came nearest. For where a model has
-    tried and failed: then a part is more likely to be beside the point."""
+    """The draft if it covers the whole question; otherwise its sentences become the closest quotations. Used after a
+    model has tried and failed: a partial answer is then more likely to miss the point."""
     claims = [claim for block in draft.blocks for claim in block.claims]
     if not claims or not missing_words(question, evidence, claims, titles):
         return draft
@@ -93,10 +94,10 @@ def _claim(candidate: Candidate) -> Claim:
 
 
 def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = DEFAULT) -> float:
-    """How much like an answer the chosen sentences are, whatever else was found: log-odds.
+    """How likely the chosen sentences are an answer, independent of other results: log-odds.
 
-    Three things tell: how near the nearest of them is, how much of the question they speak of, and whether they name what
-    the question names.
+    Three features: the similarity of the nearest sentence, the share of the question they cover, and whether they
+    contain the names in the question.
     """
     near = max((float(of.near[place]) for place in chosen), default=0.0)
     return (
@@ -108,7 +109,7 @@ def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = D
 
 
 def named_share(question: str, chosen: Sequence[Candidate]) -> float:
-    """How far the chosen sentences name what the question names; 1 where it names nothing."""
+    """The share of the question's names that the chosen sentences contain; 1 if it has none."""
     wanted = [own for name in find_names(question) if (own := frozenset(content_terms(name.text)))]
     said = [frozenset(content_terms(f"{each.label} {each.quote.text}")) for each in chosen]
     shares = [max((len(own & words) / len(own) for words in said), default=0.0) for own in wanted]
@@ -126,7 +127,7 @@ def _conflicts(question: str, of: Field, chosen: Sequence[int]) -> tuple[Conflic
 
 # --- gaps -----------------------------------------------------------------------------------------------------------
 
-# Words that ask, relate or qualify: a document can answer without ever using them.
+# Words that ask, relate or qualify: a document can answer without using them.
 ASKING = frozenset(
     (
         "accord actually add also apart ask average base become begin belong best better big bring call can "
@@ -153,10 +154,10 @@ FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
 def missing_words(
     question: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = (), titles: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """What the question speaks of and none of the best evidence does: its names, numbers and nouns, not its verbs.
+    """What the question mentions and none of the best evidence does: its names, numbers and nouns, not its verbs.
 
-    Of an answer more is asked: its passages must hold each name of the question, and its sentences (or the headings they
-    stand under) each month, since the reading of March is no answer about January.
+    An answer must meet more: its passages must contain each name of the question, and its sentences (or the headings
+    above them) each month, since a reading from March does not answer a question about January.
     """
     cited = [each for each in evidence if any(each.key in claim.cites for claim in claims)]
     above = {each.key: f"{(titles or {}).get(each.passage.doc_id, '')} {each.passage.heading}" for each in evidence}
@@ -174,8 +175,8 @@ def missing_words(
 
 
 def question_names(question: str) -> frozenset[str]:
-    """The words of the question that name: names, designations, months and years. An initial is none, nor is the word
-    that merely opens the question."""
+    """The naming words of the question: names, designations, months and years. Initials do not count, nor does the word
+    that only starts the question."""
     words = WORD.findall(question)
     names = {word for name in find_names(question) for word in WORD.findall(name.text)}
     dated = {word for word in words if word[0].isupper() and word.lower() in MONTHS}
@@ -185,7 +186,7 @@ def question_names(question: str) -> frozenset[str]:
 
 
 def is_partial(question: str, gaps: Sequence[str]) -> bool:
-    """Whether so much is missing that what was found is only part of an answer: something named, or a quarter of it."""
+    """Whether so much is missing that the answer is only partial: anything named, or a quarter of the question."""
     names = question_names(question)
     return any(gap in names for gap in gaps) or len(gaps) * 4 >= max(4, len(set(content_terms(question))))
 
@@ -195,13 +196,13 @@ def _all_terms(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _is_searchable(word: str) -> bool:
-    """Whether somebody would look for this word. What ends like a verb, an adverb or a comparison only says how it is
-    asked."""
+    """Whether the word is worth searching for. Words that end like a verb, an adverb or a comparative only shape the
+    question."""
     return len(word) > 1 and stem_word(word.lower()) not in ASKING_STEMS and not FORM.search(word)
 
 
 def _has_term(term: str, spoken: frozenset[str]) -> bool:
-    """Also in another form: leakage where it says leaks."""
+    """Also matches other forms: leakage for leaks."""
     if term in spoken or len(term) < 4 or term.isdigit():
         return term in spoken
     return any(len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in spoken)

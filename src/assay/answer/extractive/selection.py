@@ -1,4 +1,4 @@
-"""Which sentences answer together. A sentence is scored by itself, then beside those already chosen. Pure."""
+"""Selects the sentences that answer together. A sentence is scored by itself, then relative to those already chosen. Pure."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from assay.language.terms import content_terms, fold_case
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How sentences are chosen and when none is. Measured; a weight of 0 switches its trick off.
-    See docs/decisions/0005-extraction.md."""
+    """How sentences are chosen, and when none is. Measured; a weight of 0 disables its feature. See
+    docs/decisions/0005-extraction.md."""
 
     passages: int = 8  # the best passages; their sentences compete
     claims: int = 4  # sentences of an answer
-    listed: int = 8  # sentences where the question asks for several things and a table or list has them
+    listed: int = 8  # sentences if the question asks for several things and a table or list has them
 
-    # A sentence by itself.
-    nearness: float = 0.5  # to the question, by meaning
-    words: float = 0.8  # of the question that the sentence speaks of, the rare ones first
-    title: float = 0.8  # how much it counts that not the sentence but the titles above it speak of a word
-    passage: float = 0.6  # what the searches made of the sentence's passage
+    # Score of a sentence by itself.
+    nearness: float = 0.5  # similarity to the question
+    words: float = 0.8  # terms of the question that the sentence contains, weighted by rarity
+    title: float = 0.8  # factor for a term that only the titles above the sentence contain
+    passage: float = 0.6  # retrieval score of the sentence's passage
     opening: float = 0.2  # the first sentence of a document says what it is about
-    kind: float = 0.3  # the sentence holds the kind of thing that was asked for: a number, a date, a name
-    fragment: float = 0.4  # lost by what is no sentence: headings, subject lines, labels
+    kind: float = 0.3  # the sentence contains the requested kind of value: a number, a date, a name
+    fragment: float = 0.4  # penalty for non-sentences: headings, subject lines, labels
 
-    # A sentence beside those chosen.
-    fresh: float = 1.0  # words of the question that no chosen sentence speaks of
-    tied: float = 0.15  # a name leads from one to the other
-    again: float = 0.5  # lost by a second sentence of the same passage
-    repeated: float = 0.9  # as near as this by meaning, with the same numbers: said already
-    stop: float = 0.45  # a further sentence must reach this, and
-    beside: float = 0.45  # this share of the best one on top
-    conflicts: bool = True  # a sentence that contradicts a chosen one is chosen too
+    # Score of a sentence relative to those chosen.
+    fresh: float = 1.0  # terms of the question that no chosen sentence contains
+    tied: float = 0.15  # a name links one to the other
+    again: float = 0.5  # penalty for a second sentence of the same passage
+    repeated: float = 0.9  # similarity from which on, with the same numbers, it is a repetition
+    stop: float = 0.45  # minimum gain of a further sentence,
+    beside: float = 0.45  # plus this share of the best one's score
+    conflicts: bool = True  # also choose a sentence that contradicts a chosen one
 
-    # Whether what was chosen is an answer at all: log-odds, on a scale that does not depend on what else was found.
+    # Whether the chosen sentences are an answer at all: log-odds, independent of other results.
     of_nearness: float = 6.5
     of_words: float = 2.0
     of_names: float = 5.0
@@ -53,41 +53,42 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sentence that might be part of the answer. `came` are the passages its own was reached from, by the name that led."""
+    """A sentence that might be part of the answer. `came`: the passages its own was reached from, by the name that led
+    there."""
 
     quote: Quote
     key: str
     passage: str
     worth: float
     opens: bool = False  # first of its document
-    label: str = ""  # title and headings it stands under
+    label: str = ""  # title and headings above it
     came: Mapping[str, str] | None = None
 
     @property
     def said(self) -> str:
-        """What to embed: "It was founded in 1901" says nothing without its title."""
+        """The text to embed: "It was founded in 1901" means nothing without its title."""
         title = self.label.partition(" › ")[0]
         return self.quote.text if fold_case(title) in fold_case(self.quote.text) else f"{title}: {self.quote.text}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """The candidates as numbers: one row each."""
+    """The candidates as arrays, one row each."""
 
     found: Sequence[Candidate]
     score: np.ndarray
     near: np.ndarray
-    alike: np.ndarray  # each sentence with each
+    alike: np.ndarray  # pairwise similarity
     holds: np.ndarray  # sentence × term of the question
-    weights: np.ndarray  # of the terms, by rarity; they add up to 1
+    weights: np.ndarray  # of the terms, by rarity; they sum to 1
 
     def spoken(self, places: Sequence[int]) -> float:
-        """How much of the question these sentences speak of together."""
+        """The share of the question that these sentences cover together."""
         return float(self.holds[list(places)].max(axis=0) @ self.weights) if places else 0.0
 
 
 def field(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction) -> Field:
-    """`vectors` are those of the question and of each sentence."""
+    """Build the arrays. `vectors` are those of the question and of each sentence."""
     said = np.asarray(vectors[1:])
     near = said @ np.asarray(vectors[0])
     rare = rarity(question, [each.quote.text for each in found])
@@ -106,13 +107,13 @@ def field(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Ex
 
 
 def _held(rare: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
-    """Text × term: 1 where the text has the term."""
+    """Text × term: 1 where the text contains the term."""
     own = [frozenset(content_terms(each)) for each in texts]
     return np.array([[term in terms for term in rare] for terms in own], dtype=float).reshape(len(texts), len(rare))
 
 
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
-    """Places of the sentences that answer together, in the order they were chosen: the best one first."""
+    """Indexes of the sentences that answer together, in order of selection, best first."""
     if not len(of.found):
         return []
     chosen = [int(np.argmax(of.score))]
@@ -131,7 +132,7 @@ def choose(question: str, of: Field, by: Extraction) -> list[int]:
 
 
 def _gains(of: Field, chosen: Sequence[int], by: Extraction) -> np.ndarray:
-    """What each further sentence is worth beside those chosen."""
+    """The gain of each further sentence relative to those chosen."""
     fresh = (of.holds * (1 - of.holds[list(chosen)].max(axis=0))) @ of.weights
     ties = np.array([max(tie(each, of.found[other]) for other in chosen) for each in of.found])
     beside = np.array([any(each.passage == of.found[other].passage for other in chosen) for each in of.found])
@@ -148,7 +149,7 @@ def _repeats(of: Field, place: int, other: int, by: Extraction) -> bool:
 
 
 def tie(one: Candidate, other: Candidate) -> float:
-    """1 when a name leads from one passage to the other and stands in one of the sentences; half that when it does not."""
+    """1 if a name leads from one passage to the other and occurs in one of the sentences; 0.5 if it does not occur."""
     name = (one.came or {}).get(other.passage) or (other.came or {}).get(one.passage)
     if not name:
         return 0.0
@@ -160,7 +161,7 @@ def _names(candidate: Candidate, name: str) -> bool:
 
 
 def _others_of_the_list(of: Field, chosen: Sequence[int], by: Extraction) -> list[int]:
-    """Further rows of a table that a chosen row is from, if they speak of the question as much as it does."""
+    """Further rows of a chosen row's table that cover as much of the question as it does."""
     more: list[int] = []
     for place in np.argsort(-of.score, kind="stable"):
         each = of.found[place]
@@ -174,7 +175,7 @@ def _others_of_the_list(of: Field, chosen: Sequence[int], by: Extraction) -> lis
 
 
 def _contradicting(question: str, of: Field, chosen: Sequence[int]) -> list[int]:
-    """At most one sentence for each chosen one: the best that another document says otherwise."""
+    """At most one contradicting sentence per chosen one: the best from another document."""
     more: list[int] = []
     for one in chosen:
         for place in np.argsort(-of.score, kind="stable"):
@@ -185,7 +186,7 @@ def _contradicting(question: str, of: Field, chosen: Sequence[int]) -> list[int]
 
 
 def clash(question: str, of: Field, one: int, other: int) -> str:
-    """What two sentences disagree about; nothing if they do not, or if one document says both."""
+    """What two sentences disagree about; empty if they agree, or if one document contains both."""
     left, right = of.found[one], of.found[other]
     if left.quote.doc_id == right.quote.doc_id:
         return ""
@@ -195,7 +196,7 @@ def clash(question: str, of: Field, one: int, other: int) -> str:
 
 
 def in_order(chosen: Sequence[Candidate]) -> list[Candidate]:
-    """What leads to another sentence stands before it; sentences of one passage stand as they stand there."""
+    """Order: a sentence that leads to another comes before it; sentences of one passage keep their order."""
     placed: list[Candidate] = []
     waiting: list[Candidate] = []
 
@@ -221,7 +222,7 @@ ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[\d+\])*$")
 
 
 def is_fragment(sentence: str) -> bool:
-    """A heading, a subject line, a label: it does not end as a sentence does, and is no row of a table."""
+    """A heading, a subject line or a label: it does not end like a sentence, and is not a table row."""
     return not ENDED.search(sentence.rstrip()) and not is_table_row(sentence)
 
 
@@ -239,7 +240,7 @@ DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")
 
 
 def has_answer_kind(question: str, sentence: str) -> bool:
-    """Whether a sentence holds the kind of thing that was asked for, beyond what the question already says."""
+    """Whether a sentence contains the requested kind of value, beyond what the question already contains."""
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
     known = fold_case(question)
     match kind:
