@@ -1,5 +1,4 @@
-"""The application: routes, errors in one form, and what happens when it starts and stops. Nothing is served that is not
-listed here."""
+"""The application: routes, uniform errors, startup and shutdown. Only what is listed here is served."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ ROUTERS = (
     system.router,
     auth.router,
     people.router,
-    access.router,  # before the bases: a base's name may hold a slash
+    access.router,  # before the bases: a base's name may contain a slash
     bases.router,
     documents.router,
     documents.search_router,
@@ -64,12 +63,12 @@ ROUTERS = (
 
 
 def make_app(server: Server) -> FastAPI:
-    """The whole service over one workspace."""
+    """Build the whole service over one workspace."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
-        async with audit.sealing(server):  # outermost: what runs record while they end is sealed too
+        async with audit.sealing(server):  # outermost: records written during shutdown are sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(_begin(server))
                 told = asyncio.create_task(server.engine.run(review_webhook.notify_reviewers(server.workspace)))
@@ -84,9 +83,9 @@ def make_app(server: Server) -> FastAPI:
         description="Answers questions from your own documents and shows its evidence.",
         lifespan=lifespan,
         openapi_url=None,  # served below
-        docs_url=None,  # those pages fetch their parts from elsewhere; the document itself is at /openapi.json
+        docs_url=None,  # those pages load assets from other hosts; the document itself is at /openapi.json
         redoc_url=None,
-        redirect_slashes=False,  # where the one who asks is sent would be named by the one who asks
+        redirect_slashes=False,  # the redirect target would be taken from the client's request
     )
     app.state.server = server
     for router in ROUTERS:
@@ -107,16 +106,16 @@ def make_app(server: Server) -> FastAPI:
     app.add_middleware(RequestGuard, server=server)
     if server.workspace.settings.metrics:
         server.metrics = ServerMetrics(server.workspace.store)
-        app.add_middleware(MetricsMiddleware, metrics=server.metrics)  # outermost: what the door refuses is counted too
+        app.add_middleware(MetricsMiddleware, metrics=server.metrics)  # outermost: rejected requests are counted too
     return app
 
 
 async def _begin(server: Server) -> None:
-    """Make the heavy parts, and take up what an earlier process was cut off from."""
+    """Load the heavy components, and resume what an earlier process left unfinished."""
     await server.load()
     try:
         await server.live.take_up(server.workspace.store, lambda principal: auth.current_workspace(server, principal))
-    except Exception as error:  # files that were sent are read all the same
+    except Exception as error:  # uploaded files are still processed
         log.error("not every run could be taken up", exc_info=error)
     await jobs.start_worker(server)
 

@@ -1,5 +1,6 @@
-"""A question of somebody who waits for the answer and cannot come back for it: begun, followed in a line at a time, and stopped
-when they leave. A chat front end and an MCP client ask this way; the page and the HTTP API let a run go on."""
+"""A question from a client that waits for the answer: the run is started, streamed as progress lines, and stopped
+when the client disconnects. Used by chat front ends and MCP clients; for the web page and the HTTP API a run
+continues on its own."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ SPOKEN = frozenset(
         "Drafted",
         "Critiqued",
     }
-)  # kinds of events that a watcher may be told of
+)  # event kinds that may be sent to a client
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
 HELD = "The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
 REJECTED = "The answer was rejected in review: {note}"
@@ -49,7 +50,7 @@ CLOSING = "The server is closing. The question is carried on as run {run} when i
 
 @dataclass(frozen=True, slots=True)
 class RunReply:
-    """What a run came to: the answer as Markdown with numbers for notes, or the question that it asks in return; `error` where
+    """The result of a run: the answer as Markdown with numbered citations, or a clarifying question; `error` if
     there is neither."""
 
     run: Run
@@ -61,7 +62,7 @@ class RunReply:
 
 @dataclass
 class AttachedRun:
-    """A run under way, and the one client that waits for it."""
+    """A run in progress and the one client that waits for it."""
 
     server: Server
     workspace: Workspace
@@ -69,7 +70,7 @@ class AttachedRun:
     ended: bool = False
 
     async def lines(self) -> AsyncGenerator[str]:
-        """What happens, in words, until the run ends; an empty line is a sign of life. Who stops listening stops the run."""
+        """Progress lines until the run ends; an empty line is a heartbeat. Closing the generator stops the run."""
         try:
             async for frame in self.server.live.follow(self.workspace, self.run):
                 if frame is None:
@@ -81,7 +82,7 @@ class AttachedRun:
             await self.leave()
 
     async def leave(self) -> None:
-        """Nobody waits any more: a run that has not ended is stopped, and can be carried on later."""
+        """The client disconnected: stop the run if it has not ended. It can be resumed later."""
         if self.ended:
             return
         self.ended = True
@@ -93,7 +94,7 @@ class AttachedRun:
 
 
 async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: AskOptions) -> AttachedRun:
-    """Ask, if the person has room for one more run. Who leaves meanwhile is heard once there is something to stop."""
+    """Start a run if the user's limit allows it. A disconnect meanwhile takes effect once there is a run to stop."""
     with server.reserve_run(person), anyio.CancelScope(shield=True):
         run = await server.live.begin(workspace, workspace.ask(question, how))
         return AttachedRun(server, workspace, run.id)
@@ -102,13 +103,12 @@ async def begin(server: Server, person: Person, workspace: Workspace, question: 
 
 def progress(frame: EventFrame) -> str:
     event = json.loads(frame.body)["event"]
-    return (
-        line_of(from_json(KINDS[frame.kind], event)) if event else ""
-    )  # nothing is told of what this person may not see
+    return line_of(from_json(KINDS[frame.kind], event)) if event else ""  # hides what this user may not see
 
 
 def line_of(event: Event) -> str:
-    """An event for somebody who waits. What a claim says is left out until it is delivered: it may yet be found wanting."""
+    """The progress line of an event. The text of a claim is omitted before delivery, since it may still fail its
+    check."""
     match event:
         case Checked():
             return ""
@@ -122,8 +122,8 @@ def line_of(event: Event) -> str:
 
 
 def reply_of(workspace: Workspace, run_id: str) -> RunReply:
-    """What a run came to, in the words of the documents that the person may read now. Why it failed stays in its record: that
-    may speak of endpoints."""
+    """The result of a run, with text from the documents that the user may read now. The reason for a failure stays
+    in the record, since it may name endpoints."""
     run = workspace.run(run_id)
     if run.answer is not None:
         cited = render.citations(run.answer, run.evidence, workspace.document)
@@ -132,7 +132,7 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     if run.withheld is not None:
         return RunReply(run, error=visibility.WITHHELD_ANSWER)
     if run.waiting is not None:
-        options = (f"- {each}" for each in run.waiting.options if each != EACH)  # which cannot be chosen in a chat
+        options = (f"- {each}" for each in run.waiting.options if each != EACH)  # cannot be chosen in a chat
         return RunReply(run, "\n".join([run.waiting.question, "", *options]))
     if run.held is not None:
         return RunReply(run, HELD.format(reasons="; ".join(run.held.reasons), run=run_id))

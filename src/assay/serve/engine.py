@@ -1,5 +1,5 @@
-"""A thread with an event loop of its own. Whatever waits for models, disks or the index is done there, so that the loop that
-serves people is never held up by it."""
+"""A thread with its own event loop. Work that waits for models, disks or the index runs there, so that it never
+blocks the loop that serves requests."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-STOP_SECONDS = 5.0  # seconds to wait for the last thread when it stops
-THREADS = 32  # for what a loop waits for in a thread: mostly disks
+STOP_SECONDS = 5.0  # seconds to wait for the thread to stop
+THREADS = 32  # threads for blocking calls of a loop, mostly disk access
 
 
 def enlarge_thread_pool(loop: asyncio.AbstractEventLoop) -> None:
-    """Enough threads that one long reading does not keep short ones waiting; by default there are four more than cores."""
+    """Provide enough threads that a long read does not delay short ones; the default is cores + 4."""
     loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="assay"))
 
 
 class BackgroundLoop:
-    """Started once, stopped once. `do` is called from any event loop and waits there without blocking it."""
+    """Started once, stopped once. `run` can be called from any event loop and waits there without blocking it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -41,14 +41,14 @@ class BackgroundLoop:
 
     @staticmethod
     async def _let_go() -> None:
-        """Whatever is still being done when the engine stops is stopped in good order."""
+        """Cancel all remaining tasks when the loop stops, and wait for them."""
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work comes to. Who stops waiting for it stops the work."""
+        """Run a coroutine on this loop and return its result. Cancelling the caller cancels the work."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
     def stop(self) -> None:
@@ -58,5 +58,5 @@ class BackgroundLoop:
 
     @property
     def stuck(self) -> bool:
-        """Whether something is still being done that cannot be stopped: a very large text that is being split, perhaps."""
+        """Whether work that cannot be cancelled is still running, such as splitting a very large text."""
         return self._thread.is_alive()

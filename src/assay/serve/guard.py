@@ -1,5 +1,5 @@
-"""The door: every request passes here before any route sees it. Who asks, from where, how often, how much; and what a
-browser may do with the reply. Streams pass through as they come."""
+"""Middleware that every request passes before routing: authentication, origin checks, rate and size limits, and
+security headers of the response. Streams are passed through unbuffered."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ T = TypeVar("T")
 log = logging.getLogger("assay.serve")
 
 COOKIE = "assay_session"
-RECHECK_SECONDS = 15.0  # seconds between two looks at whether the watcher of a stream may still be here
-CONCURRENT_LOOKUPS = 8  # requests whose sender is looked up at the same time
+RECHECK_SECONDS = 15.0  # seconds between two access checks of a stream's client
+CONCURRENT_LOOKUPS = 8  # concurrent authentication lookups
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})  # for everybody; /static/ and signing in as well
-PROBES = frozenset({"/health", "/ready"})  # asked by machines, under whatever name they know
+OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})  # no sign-in needed; also /static/ and signing in
+PROBES = frozenset({"/health", "/ready"})  # requested by machines, under any host name
 MEGABYTE = 1_000_000
 MAX_BODY = MEGABYTE
 MAX_UPLOAD = 2_000 * MEGABYTE
-UPLOAD = re.compile(r"/api/bases/.+/documents")  # a name may hold a slash
+UPLOAD = re.compile(r"/api/bases/.+/documents")  # a name may contain a slash
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -72,17 +72,17 @@ ERRORS = {
 
 
 class RequestGuard:
-    """ASGI middleware. `request.state.person` is set for every request that gets through to a route that needs one."""
+    """ASGI middleware. Sets `request.state.person` for every request that reaches a route that needs one."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self.app, self.server = app, server
         self._threads = CapacityLimiter(
             CONCURRENT_LOOKUPS
-        )  # of its own, so that no slow route keeps anybody waiting at the door
+        )  # a separate pool, so that slow routes do not delay authentication
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})  # there are none
+            await send({"type": "websocket.close", "code": 1008})  # websockets are not supported
             return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -105,11 +105,11 @@ class RequestGuard:
             log.info("%s ended: the person may not watch any more", scope["path"])
         except Exception as error:
             if reply.started:
-                raise  # too late for another reply: the connection is closed, so that nobody takes it for whole
+                raise  # too late for another response: close the connection, which marks it as incomplete
             await reply.problem(scope, receive, _said(scope, error))
 
     async def _person(self, scope: Scope, headers: Headers) -> Person | None:
-        """Who asks. None where nobody needs to have signed in."""
+        """The user of the request. None if no sign-in is needed."""
         serving, path = self.server.serving, scope["path"]
         if path in OPEN or path.startswith("/static/"):
             return LOCAL_PERSON if serving.auth == "off" else None
@@ -166,7 +166,7 @@ class RequestGuard:
         if not members.is_valid_name(name):
             raise sign_in("The proxy has not said who you are.")
         member = await self._look_up(members.named, name)
-        if member is None and name == LOCAL.id:  # who works at the command line: nobody becomes them by a name
+        if member is None and name == LOCAL.id:  # command-line user: never accepted from a header
             raise sign_in("That name is kept for the command line of the server.")
         groups = member.groups if member else ()
         if serving.groups_header:
@@ -180,11 +180,12 @@ class RequestGuard:
 
 
 class AccessRevoked(Exception):
-    """Who watches a stream has no right to be here any more."""
+    """The client of a stream has lost access."""
 
 
 class LimitedBody:
-    """A request's body, up to a length: what says that it is longer is refused unread, what is longer on the way."""
+    """A size-limited request body: refused unread if its declared length is too large, else as soon as it exceeds
+    the limit."""
 
     def __init__(self, receive: Receive, most: int, headers: Headers) -> None:
         self._receive, self._most, self._read = receive, most, 0
@@ -201,19 +202,19 @@ class LimitedBody:
         return message
 
     def _too_long(self) -> HTTPException:
-        # FastAPI's own kind: it makes a plain 400 of any other that comes while it reads.
+        # FastAPI's own class: it turns any other exception during reading into a plain 400.
         return FastAPIHTTPException(413, f"That is too much at once: {self._most // MEGABYTE} MB are taken.")
 
 
 class GuardedReply:
-    """What goes back: every reply gets the headers that keep a browser to what this page may do."""
+    """The response: adds the security headers that restrict what a browser may do with it."""
 
     def __init__(self, send: Send, path: str, still_in: Callable[[], Awaitable[object]]) -> None:
         self._send, self._path, self.started = send, path, False
         self._still_in, self._next_look = still_in, math.inf
 
     def look_again(self) -> None:
-        """A stream may last for hours, and its watcher be shut out meanwhile: see now and then."""
+        """Re-check access periodically: a stream may last for hours, and its client may lose access meanwhile."""
         self._next_look = time.monotonic() + RECHECK_SECONDS
 
     async def send(self, message: Message) -> None:
@@ -237,7 +238,7 @@ class GuardedReply:
         await self._send(message)
 
     async def problem(self, scope: Scope, receive: Receive, error: HTTPException) -> None:
-        """An error in the one form that errors have."""
+        """Send an error in the uniform format."""
         body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
         await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)
 
@@ -246,7 +247,7 @@ def _said(scope: Scope, error: Exception) -> HTTPException:
     if isinstance(error, HTTPException):
         return error
     log.error("%s %s broke down", scope["method"], scope["path"], exc_info=error)
-    if isinstance(error, AssayError):  # the store did not say who asks
+    if isinstance(error, AssayError):  # the store failed to identify the user
         return HTTPException(503, str(error), {"Retry-After": "1"})
     return HTTPException(500, INTERNAL_ERROR)
 
@@ -256,8 +257,8 @@ def sign_in(detail: str) -> HTTPException:
 
 
 def check_origin(server: Server, scope: Scope, headers: Headers) -> None:
-    """Refuse a page of somebody else's: one that goes by a name of its own to get at a server on this machine, or one that
-    makes a browser send changes."""
+    """Reject requests from foreign pages: DNS rebinding against a server on this machine, and cross-site changes
+    (CSRF)."""
     serving, hosts = server.serving, headers.getlist("host")
     host = hosts[0].strip().lower() if len(hosts) == 1 else ""
     off = serving.auth == "off"
@@ -291,10 +292,10 @@ def _loopback(name: str) -> bool:
 
 
 def _of_this_host(origin: str, host: str, names: Sequence[str]) -> bool:
-    """A page's own requests name the host that it came from. Behind a proxy that may be one of the server's other names."""
+    """Whether the origin matches the host of the request, or behind a proxy another of the server's names."""
     try:
         place = urlsplit(origin.lower())
-    except ValueError:  # half of an address in brackets
+    except ValueError:  # incomplete IPv6 address in brackets
         return False
     if place.scheme not in {"http", "https"} or not place.netloc:
         return False
@@ -308,12 +309,12 @@ def body_limit(scope: Scope) -> int:
 
 
 def peer_address(scope: Scope) -> str:
-    """The address at the other end of the connection; what a header says of it does not count."""
+    """The peer address of the connection; headers are ignored."""
     return scope["client"][0] if scope.get("client") else ""
 
 
 def address_matches(address: str, places: Sequence[str]) -> bool:
-    """Whether an address is one of these, or in one of these networks."""
+    """Whether an address equals one of these or lies in one of these networks."""
     try:
         own = ipaddress.ip_address(address)
         own = getattr(own, "ipv4_mapped", None) or own
@@ -323,7 +324,7 @@ def address_matches(address: str, places: Sequence[str]) -> bool:
 
 
 def client_address(server: Server, scope: Scope, headers: Headers) -> str:
-    """Where a request comes from: the last address in front of our own proxies."""
+    """The client address: the last address in front of our own proxies."""
     proxies, address = server.serving.proxies, peer_address(scope)
     for each in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
         if not address_matches(address, proxies) or not each.strip():
@@ -333,7 +334,7 @@ def client_address(server: Server, scope: Scope, headers: Headers) -> str:
 
 
 def decode_header(value: str) -> str:
-    """A header's value as its sender meant it: headers come as Latin-1, names are UTF-8."""
+    """Decode a header value: headers arrive as Latin-1, names are UTF-8."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:

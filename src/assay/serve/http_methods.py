@@ -1,5 +1,5 @@
-"""What HTTP expects of every path alike, whatever its route knows of it: HEAD wherever there is GET, the methods that a path
-takes, and ranges that cannot be read passed over."""
+"""HTTP behaviour common to all paths: HEAD wherever there is GET, the allowed methods of a path, and invalid Range
+headers ignored."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-RANGE = re.compile(rb"bytes=(\d{1,15})-(\d{0,15})|bytes=-\d{1,15}")  # one stretch; of several the whole is sent
+RANGE = re.compile(rb"bytes=(\d{1,15})-(\d{0,15})|bytes=-\d{1,15}")  # one range; for several the whole is sent
 
 
 class HttpMethodsMiddleware:
-    """ASGI middleware, within the guard."""
+    """ASGI middleware, inside the guard."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -29,7 +29,8 @@ class HttpMethodsMiddleware:
             await self.app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What GET would say, without the body. One that comes in pieces is ended with its first: it may have no end."""
+        """The response of GET without the body. A streamed body is cancelled at its first chunk, since it may be
+        endless."""
         ended = False
 
         async def headers_only(message: Message) -> None:
@@ -41,7 +42,7 @@ class HttpMethodsMiddleware:
                 ended = True
                 await send({"type": "http.response.body", "body": b""})
             if message.get("more_body"):
-                raise OSError("a HEAD request wants nothing more")  # how a reply learns that nobody reads on
+                raise OSError("a HEAD request wants nothing more")  # tells the response that nobody reads on
 
         try:
             await self.app(scope, receive, headers_only)
@@ -56,7 +57,7 @@ def _sound(value: bytes) -> bool:
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
-    """The methods that a path takes, whichever route each has: the first that fits the path knows only its own."""
+    """The methods of a path over all routes: the first matching route knows only its own."""
     routes = list(routes)
     found = [
         method

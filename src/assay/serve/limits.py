@@ -1,4 +1,4 @@
-"""Limits per person: requests a minute, runs and uploads at once, and password attempts. A refusal says when to retry."""
+"""Per-user limits: request rate, concurrent runs and uploads, password attempts. A refusal says when to retry."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 
 from starlette.exceptions import HTTPException
 
-MAX_ENTRIES = 10_000  # names and addresses that are kept in mind; the one not heard of longest goes first
-FREE_ATTEMPTS = {"name": 5, "address": 20}  # wrong passwords that cost nothing but the time they take
-MAX_WAIT = 60.0  # seconds until the next try: long for who guesses, short for who has mistyped
+MAX_ENTRIES = 10_000  # maximum tracked names and addresses; the least recently seen is evicted
+FREE_ATTEMPTS = {"name": 5, "address": 20}  # wrong passwords before delays start
+MAX_WAIT = 60.0  # maximum seconds until the next attempt: long for guessing, short after a typo
 FORGET_AFTER = 900.0  # seconds after which wrong passwords are forgotten
-CONCURRENT_SIGN_INS = 2  # passwords that are checked at the same time: each takes memory and a core
-RETRY_RUN, RETRY_UPLOAD = 5, 30  # seconds after which one may have ended
-MAX_OPEN_REQUESTS = (
-    200  # requests of one person that are under way at once: each holds a connection, a stream for hours
-)
+CONCURRENT_SIGN_INS = 2  # concurrent password checks: each takes memory and a core
+RETRY_RUN, RETRY_UPLOAD = 5, 30  # suggested seconds until a retry
+MAX_OPEN_REQUESTS = 200  # concurrent requests per user: each holds a connection, a stream for hours
 
 
 def too_many_requests(detail: str, seconds: float) -> HTTPException:
@@ -28,14 +26,14 @@ def too_many_requests(detail: str, seconds: float) -> HTTPException:
 
 
 class RateLimiter:
-    """A bucket for each person, filled at an even pace; a request takes one drop out."""
+    """A token bucket per user, refilled at a constant rate; a request takes one token."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MAX_ENTRIES) -> None:
         self._clock, self._most = clock, most
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()  # who → what is in it, as of when
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()  # user → (level, timestamp)
 
     def take(self, who: str, per_minute: int) -> float:
-        """Nothing, where there was a drop left; otherwise the seconds until there is one. 0 a minute: no limit."""
+        """Take a token. Returns 0 if there was one, else the seconds until the next. A rate of 0 means no limit."""
         if per_minute <= 0:
             return 0.0
         now, pace = self._clock(), per_minute / 60
@@ -52,15 +50,15 @@ class RateLimiter:
 
 
 class PasswordAttempts:
-    """Wrong passwords, by name and by address. A try is counted before the password is looked at, and taken back when it
-    was right: many at once are no way around."""
+    """Wrong passwords by name and address. An attempt is counted before the check and removed if correct, so that
+    parallel attempts cannot bypass the limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MAX_ENTRIES) -> None:
         self._clock, self._most = clock, most
         self._wrong: OrderedDict[tuple[str, str], tuple[int, float, float]] = OrderedDict()  # count, latest, until
 
     def begin(self, name: str, address: str) -> None:
-        """Count a try; refuse it, where there were too many wrong ones."""
+        """Count an attempt; refuse it after too many wrong ones."""
         now = self._clock()
         own = (("name", name), ("address", address))
         wait = max(self._until(each, now) for each in own) - now
@@ -76,7 +74,8 @@ class PasswordAttempts:
             self._wrong.popitem(last=False)
 
     def right(self, name: str, address: str) -> None:
-        """The name starts anew. The address does not: one's own password is no way to go on guessing others'."""
+        """Reset the count of the name. The address keeps its count: an own password must not enable guessing
+        others'."""
         self._wrong.pop(("name", name), None)
         count, latest, _ = self._wrong.get(("address", address), (1, 0.0, 0.0))
         self._wrong["address", address] = (count - 1, latest, 0.0)
@@ -91,21 +90,21 @@ class PasswordAttempts:
 
 @dataclass
 class ServerLimits:
-    """What a server keeps in mind of who did how much."""
+    """The in-memory limits of a server."""
 
     requests: RateLimiter = field(default_factory=RateLimiter)
     tries: PasswordAttempts = field(default_factory=PasswordAttempts)
     signing_in: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONCURRENT_SIGN_INS))
-    beginning: Counter[str] = field(default_factory=Counter)  # what is about to be under way, by kind and person
+    beginning: Counter[str] = field(default_factory=Counter)  # work that is being started, by kind and user
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass
 class Reservation:
-    """Room for one more piece of work, kept while it begins: until then nobody but this knows of it."""
+    """A slot for one more piece of work, held while it starts, since it is not listed anywhere else until then."""
 
     limits: ServerLimits
-    key: str  # whose, and of what kind
+    key: str  # kind and user
     most: int
     under_way: Callable[[], int]
     full: str
@@ -128,6 +127,6 @@ class Reservation:
 
 
 def reserve_request(limits: ServerLimits, who: str) -> Reservation:
-    """Room for one more open request of this person. Streams count."""
+    """Reserve a slot for one more open request of this user. Streams count."""
     full = f"{MAX_OPEN_REQUESTS} of your requests are open, including streams. Close some, or wait."
     return Reservation(limits, f"reply:{who}", MAX_OPEN_REQUESTS, lambda: 0, full, RETRY_RUN)

@@ -1,7 +1,8 @@
-"""Runs under way: each is carried on in the engine whoever watches, and anybody of right can watch from any event on.
+"""Runs in progress: each continues in the background loop regardless of clients, and authorised clients can follow
+it from any event on.
 
-What was recorded is the stream: a watcher who is behind reads from the store, at their own pace, and only the newest events of
-a run are kept in memory, once, however many watch.
+The record is the stream: a client that lags behind reads from the store at its own pace. Only the newest events of a
+run are buffered in memory, once for all clients.
 """
 
 from __future__ import annotations
@@ -31,14 +32,12 @@ from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
-BUFFERED_FRAMES = 64  # events of a run under way that are at hand without a look at the disk
-READ_BATCH = (
-    16  # events that are read from the disk for one watcher: so many are kept for somebody who does not read them
-)
-HEARTBEAT = 15.0  # seconds of silence after which a watcher gets a sign of life
-CANCELLED = "cancelled"  # what a run failed with, where the person who asked stopped it
+BUFFERED_FRAMES = 64  # buffered events of an active run
+READ_BATCH = 16  # events per read from the store for one client: this many are held for a client that does not read
+HEARTBEAT = 15.0  # seconds of silence before a heartbeat
+CANCELLED = "cancelled"  # the error of a run stopped by its asker
 STOPPED = "Stopped by the person who asked."
-REMOVED = "removed"  # what a run failed with, where the person who asked is no member any more
+REMOVED = "removed"  # the error of a run whose asker is no longer a member
 GONE = "The person who asked was removed."
 
 Steps = AsyncIterator[tuple[Run, Event]]
@@ -46,7 +45,7 @@ Steps = AsyncIterator[tuple[Run, Event]]
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event as it is sent: `body` is an `EventShape` as JSON."""
+    """One event as sent: `body` is an `EventView` as JSON."""
 
     seq: int
     kind: str
@@ -55,7 +54,7 @@ class EventFrame:
 
 @dataclass
 class ActiveRun:
-    """A run under way."""
+    """A run in progress."""
 
     id: str
     who: str
@@ -63,33 +62,33 @@ class ActiveRun:
     task: asyncio.Task[None] | None = None
     frames: deque[EventFrame] = field(default_factory=lambda: deque(maxlen=BUFFERED_FRAMES))
     titles: dict[str, str] = field(default_factory=dict)
-    parked: bool = False  # stopped with the server: it stays listed, for the one that starts next
+    parked: bool = False  # stopped with the server: stays listed, to be resumed by the next server
 
 
 class LiveRuns:
-    """The runs that this process carries on. Methods are called from the loop that serves; the work is in the engine."""
+    """The runs of this process. Methods are called from the serving loop; the work runs in the background loop."""
 
     def __init__(
         self, engine: BackgroundLoop, present: Callable[[Principal], Principal | None] = lambda principal: principal
     ) -> None:
         self._engine = engine
-        self._present = present  # a person as they are now: groups may be left while a run goes on; none was removed
+        self._present = present  # the current state of a user, whose groups may change during a run; None if removed
         self._under: dict[str, ActiveRun] = {}
-        self._due: dict[str, Principal] = {}  # what an earlier server was cut off from, until it is taken up
+        self._due: dict[str, Principal] = {}  # runs interrupted with an earlier server, until resumed
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._lock = threading.Lock()
         self._serving: asyncio.AbstractEventLoop | None = None
-        self.closing = False  # nothing new is taken on
-        self._closed = False  # and nothing goes on any more
+        self.closing = False  # no new work is accepted
+        self._closed = False  # all work has stopped
 
     def serve_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watchers wait on this loop."""
+        """Set the loop that clients wait on."""
         self._serving = loop
 
-    # Carrying on
+    # Running
 
     async def begin(self, workspace: Workspace, steps: Steps) -> Run:
-        """Start a run, and give it back once its first event is on disk; it goes on whoever leaves."""
+        """Start a run and return it once its first event is on disk; it continues when the client leaves."""
         return await self._engine.run(self._begin(workspace, steps))
 
     async def _begin(self, workspace: Workspace, steps: Steps) -> Run:
@@ -108,25 +107,25 @@ class LiveRuns:
             raise StoreError("The server is closing. Try again in a moment.")
 
     def _start(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
-        """From here on the run is carried on. No await stands between its being listed and this, so that whoever finds it
-        listed also finds its task."""
+        """Start the task of a listed run. There is no await between listing it and this, so that a listed run always
+        has a task."""
         own.task = asyncio.ensure_future(self._carry(workspace, own, steps))
-        own.parked = self.closing  # the server began to close while it was being asked: the next one takes it up
+        own.parked = self.closing  # the server began to shut down meanwhile: the next one resumes it
         if own.parked:
             asyncio.get_running_loop().call_soon(own.task.cancel)
 
     async def resume(self, workspace: Workspace, run_id: str, choice: str = "", words: str = "") -> None:
-        """Carry a run on that waits, has failed or was cut off. What cannot be is said here, before anything is done."""
+        """Resume a run that waits, failed or was interrupted. Raises before any change if that is not possible."""
         await self._engine.run(self._resume(workspace, run_id, choice, words))
 
     async def _resume(
         self, workspace: Workspace, run_id: str, choice: str = "", words: str = "", *, if_due: bool = False
     ) -> None:
-        # No await in here: of two who click at once the second finds it under way.
+        # No await in here: of two concurrent requests the second finds the run active.
         self._open()
-        run = workspace.run(run_id)  # says that there is none, where there is none of theirs
+        run = workspace.run(run_id)  # raises if the user has no such run
         if if_due and run_id not in self._due:
-            return  # somebody has stopped it, or carries it on already
+            return  # already stopped or resumed by someone else
         if run_id in self._under:
             raise UserError(f"Run {run_id} is under way already.")
         if run.delivered:
@@ -135,7 +134,7 @@ class LiveRuns:
             raise UserError(f"Run {run_id} waits for a reviewer: there is nothing to carry on before that.")
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
-        workspace.check_choice(run, choice, words)  # says what does not fit
+        workspace.check_choice(run, choice, words)  # raises if the choice is invalid
         underway.begin(workspace.store, run_id, workspace.principal)
         own = ActiveRun(run_id, workspace.principal.id, run)
         with self._lock:
@@ -144,7 +143,7 @@ class LiveRuns:
         self._start(workspace, own, workspace.resume(run_id, choice, words))
 
     async def go_on(self, workspace: Workspace, run_id: str) -> None:
-        """Carry a run on that a reviewer has decided on, as whoever asked; it may just be coming to rest."""
+        """Resume a run after a reviewer's decision, as its asker; it may still be about to stop."""
         await self._engine.run(self._go_on(workspace, run_id))
 
     async def _go_on(self, workspace: Workspace, run_id: str) -> None:
@@ -177,7 +176,7 @@ class LiveRuns:
             log.exception("run %s broke down", own.id)
             self._failed(workspace, own, type(error).__name__, "Assay broke down; the log says where.")
         finally:
-            if own.run.delivered or not (own.parked or own.run.held):  # what is held goes on when it is decided
+            if own.run.delivered or not (own.parked or own.run.held):  # a held run continues after the decision
                 self._ended(workspace, own)
             with self._lock:
                 self._under.pop(own.id, None)
@@ -187,33 +186,34 @@ class LiveRuns:
     def _ended(workspace: Workspace, own: ActiveRun) -> None:
         try:
             underway.end(workspace.store, own.id)
-        except AssayError as error:  # the next server finds it listed, and that there is nothing to carry on
+        except AssayError as error:  # the next server finds it listed and nothing left to do
             log.error("the end of run %s could not be noted: %s", own.id, error)
 
     @staticmethod
     def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
-        """Whether somebody else carries the run on, in a terminal perhaps: then its end is not ours to record."""
+        """Whether another process, such as a terminal, runs it: then its end is not recorded here."""
         try:
             return len(workspace.run(own.id).events) > len(own.run.events)
         except AssayError:
             return True
 
     def _failed(self, workspace: Workspace, own: ActiveRun, error: str, detail: str) -> None:
-        """The run's ending, on record: what was recorded and not yet given out comes first."""
+        """Record the failure of a run, after the events that were recorded but not yet sent."""
         try:
-            budgets.mark_lost(workspace.store, own.id)  # what was in flight may have been paid for
+            budgets.mark_lost(workspace.store, own.id)  # requests in flight may have been charged
             run = workspace.run(own.id)
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
-            if not at_rest:  # a question to a person is not taken back
+            if not at_rest:  # a pending question to the user stays open
                 workspace.record(run, Failed(error, detail))
         except AssayError:
             log.exception("the ending of run %s could not be recorded", own.id)
 
     def _add(self, workspace: Workspace, own: ActiveRun, run: Run, event: Event) -> None:
-        """Have the event at hand for who watches. It is on disk: where nobody does, or somebody comes now, it is read there."""
+        """Buffer the event for clients. It is already on disk: without clients, or for new ones, it is read from
+        there."""
         if own.id not in self._watchers:
             with self._lock:
-                own.frames.clear()  # those at hand follow each other without a gap
+                own.frames.clear()  # buffered frames must be contiguous
             return
         seq = len(run.events) - 1
         at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.may_need_review(own.id)
@@ -223,7 +223,7 @@ class LiveRuns:
         self._wake(own.id)
 
     async def cancel(self, workspace: Workspace, run_id: str) -> None:
-        """Stop a run now. It is recorded as stopped and can be carried on later."""
+        """Stop a run now. It is recorded as stopped and can be resumed."""
         await self._engine.run(self._cancel(workspace, run_id))
 
     async def _cancel(self, workspace: Workspace, run_id: str) -> None:
@@ -231,13 +231,13 @@ class LiveRuns:
         if own is None or own.task is None or own.who != workspace.principal.id:
             self._let_be(workspace, run_id)
             return
-        await asyncio.sleep(0)  # one that was cancelled before its first step would never get to its ending
+        await asyncio.sleep(0)  # a task cancelled before its first step would never run its cleanup
         own.task.cancel()
         await asyncio.wait([own.task])
 
     def _let_be(self, workspace: Workspace, run_id: str) -> None:
-        """A run that is not under way has nothing to stop; one that was to be taken up is not."""
-        run = workspace.run(run_id)  # says that there is none, where there is none of theirs
+        """A run that is not active needs no stopping; one that was due to be resumed no longer is."""
+        run = workspace.run(run_id)  # raises if the user has no such run
         with self._lock:
             due = self._due.pop(run_id, None)
         if due is not None:
@@ -249,24 +249,24 @@ class LiveRuns:
             raise UserError(f"Run {run_id} is not under way here.")
 
     def under_way(self, run_id: str) -> bool:
-        """Whether a run is carried on here, or will be in a moment."""
+        """Whether a run is active here or about to be."""
         with self._lock:
             return run_id in self._under or run_id in self._due
 
     def count_for(self, who: str) -> int:
-        """How many runs of a person are under way."""
+        """The number of active runs of a user."""
         with self._lock:
             return sum(own.who == who for own in self._under.values())
 
     def expect(self, store: Store) -> None:
-        """Look up what an earlier server was cut off from, before anybody is served: who comes back to watch such a run is
-        not told that it has come to rest."""
+        """Load the runs interrupted with an earlier server before serving requests, so that their clients are not
+        told that they have ended."""
         decided = {run: Principal(who) for run, who in reviews.undelivered(store)}
         with self._lock:
             self._due = decided | dict(underway.listing(store))
 
     async def take_up(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
-        """Carry those runs on, each as the person it is for."""
+        """Resume those runs, each as its asker."""
         taken = 0
         for run_id, principal in list(self._due.items()):
             if self.closing:
@@ -275,7 +275,7 @@ class LiveRuns:
                 workspace = await asyncio.to_thread(for_principal, principal)
                 await self._engine.run(self._resume(workspace, run_id, if_due=True))
                 taken += 1
-            except AssayError as error:  # delivered, or waiting, when the last server died; or erased since
+            except AssayError as error:  # already delivered or waiting when the last server died, or erased since
                 if self.closing:
                     continue
                 log.info("run %s was not taken up again: %s", run_id, error)
@@ -288,7 +288,8 @@ class LiveRuns:
         return taken
 
     async def park(self, grace: float) -> None:
-        """No more work: runs have a moment to end, the others stop where they are and stay listed. Watchers are let go."""
+        """Shut down: runs get a grace period, the rest stop where they are and stay listed. Clients are
+        disconnected."""
         self.closing = True
         await self._engine.run(self._park(grace))
         self._closed = True
@@ -307,7 +308,7 @@ class LiveRuns:
             if late:
                 await asyncio.wait(late)
 
-    # Watching
+    # Following
 
     def _wake(self, run_id: str) -> None:
         if self._serving is not None and run_id in self._watchers:
@@ -318,14 +319,14 @@ class LiveRuns:
             each.set()
 
     async def follow(self, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[EventFrame | None]:
-        """The events of a run from after this one on: each once, in order, as they come, until it ends or the server closes.
-        Nothing is given out for a sign of life. How it ended is in the store."""
+        """The events of a run after this one: each once, in order, as they occur, until it ends or the server
+        closes. None is a heartbeat. The final state is in the store."""
         woken = asyncio.Event()
         self._watchers.setdefault(run_id, set()).add(woken)
         try:
             while True:
                 woken.clear()
-                ongoing = self.under_way(run_id)  # asked before reading: what is recorded until the end is then read
+                ongoing = self.under_way(run_id)  # checked before reading: misses nothing recorded until the end
                 frames = self._at_hand(run_id, workspace.principal.id, after)
                 if frames is None or (frames and await asyncio.to_thread(self._closed_to, workspace, run_id)):
                     frames = await asyncio.to_thread(self._behind, workspace, run_id, after)
@@ -351,16 +352,16 @@ class LiveRuns:
         return stored_frames(workspace, run_id, after, READ_BATCH)
 
     def _as_now(self, workspace: Workspace) -> None:
-        """A stream may last for hours. Who was removed meanwhile is nobody, and reads nothing."""
+        """Refresh the user's access, since a stream may last for hours. A removed user reads nothing."""
         workspace.principal = self._present(workspace.principal) or Principal("")
 
     def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
-        """Whether a run speaks of something that this person may not read any more: then memory shows too much."""
+        """Whether a run mentions something that this user may no longer read: then the buffer would show too much."""
         self._as_now(workspace)
         return visibility.hidden_since(workspace.store, run_id, workspace.scope()) is not None
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
-        """The frames after this one, if all of them are in memory; none where the store has to be asked."""
+        """The buffered frames after this one, or None if they are incomplete and the store must be read."""
         with self._lock:
             own = self._under.get(run_id)
             if own is None or own.who != who:
@@ -372,7 +373,7 @@ class LiveRuns:
 
 
 def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200) -> list[EventFrame]:
-    """What a watcher has not seen, from the store, in the words that this person may read now."""
+    """Frames a client has not seen, from the store, with the text this user may read now."""
     scope = workspace.scope()
     texts = documents.texts_for(workspace.store, scope)
     found = records.events_since(workspace.store, run_id, workspace.principal.id, texts, scope, after, most)
@@ -384,7 +385,7 @@ def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200
 
 
 def withheld_frame(seq: int, at: str, event: Withheld) -> EventFrame:
-    """What is left of an event that this person does not see: that there was one."""
+    """The frame of an event hidden from this user: only its existence."""
     words = describe(event)
     body = {
         "seq": seq,
@@ -402,13 +403,13 @@ def withheld_frame(seq: int, at: str, event: Withheld) -> EventFrame:
 def build_frame(
     workspace: Workspace, seq: int, at: str, event: Event, titles: dict[str, str], *, watched: bool = False
 ) -> EventFrame:
-    """An event as it is sent, with the titles of the documents that it speaks of. Where a reviewer has to look at the answer
-    first, or may have to (`watched`), whoever asked is not sent its draft."""
+    """The frame of an event, with the titles of the documents it mentions. If the answer needs a review, or may need
+    one (`watched`), the asker is not sent its draft."""
     if watched:
         event = redact_event(event)
     if isinstance(event, Withheld):
         return withheld_frame(seq, at, event)
-    if isinstance(event, Asked):  # knowledge bases that there were are told of only where they are there still
+    if isinstance(event, Asked):  # only knowledge bases that still exist are listed
         names = {base.name for base in workspace.scope().bases}
         event = replace(event, about={name: said for name, said in event.about.items() if name in names})
     plain = _unscored(to_json(event))
@@ -432,8 +433,8 @@ def build_frame(
 
 
 def _unscored(plain: dict[str, Any]) -> dict[str, Any]:
-    """The same without what an index counted, over documents too that this person may not read: ranks are told, and evidence
-    on a scale of eleven steps."""
+    """The data without index scores, which depend on documents this user may not read: only ranks and the evidence
+    score, which has eleven steps, are sent."""
     for found in plain.get("found", ()):
         found.pop("score", None)
     for piece in plain.get("evidence", ()):

@@ -1,5 +1,5 @@
-"""What Prometheus is shown: counts of what the records tell, whoever did it and in whichever process, and of this server's
-own requests. No label names a person, a document, a question or a model: each is one of a few words that are known here."""
+"""Prometheus metrics: counts over the records of all users and processes, and over this server's own requests. No
+label names a person, document, question or model: label values come from small fixed sets."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 ROUNDS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20)
-SECONDS = (0.5, 1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 300, 600)  # with the thresholds of the alert rules among them
+SECONDS = (0.5, 1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 300, 600)  # includes the thresholds of the alert rules
 REPLIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 OTHER = "other"
 
 
 class ServerMetrics:
-    """One per server, with a registry of its own. What the records tell is counted when somebody looks, from where the last
-    look ended; the first one counts everything there is, so that a restart loses nothing."""
+    """One per server, with its own registry. Records are counted on each scrape, from where the last one ended; the
+    first counts all existing records, so that a restart loses nothing."""
 
     def __init__(self, store: Store) -> None:
         from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -48,7 +48,7 @@ class ServerMetrics:
         self.requests = Counter("assay_http_requests", "Requests to this server.", ["method", "status"], **own)
         self.replies = Histogram("assay_http_seconds", "Seconds until a reply begins.", buckets=REPLIES, **own)
         for decision in ("approve", "edit", "reject"):
-            self.reviews.labels(decision)  # there from the start, so that a share of nothing is none
+            self.reviews.labels(decision)  # initialised, so that a ratio without data is defined
         self._store = store
         self._open: dict[str, RunFigures] = {}
         self._n = 0
@@ -56,7 +56,7 @@ class ServerMetrics:
         self.registry.register(_Now(self))  # pyright: ignore[reportArgumentType]
 
     def update(self) -> None:
-        """Count what was recorded since the last update."""
+        """Count the records since the last update."""
         with self._lock:
             while facts := figures.facts_after(self._store, self._n):
                 for fact in facts:
@@ -85,13 +85,13 @@ class ServerMetrics:
         self.complete.inc(run.complete)
         if question:
             self.seconds.observe(run.seconds)
-        if question and not run.erased:  # of what was erased nobody can count the rounds
+        if question and not run.erased:  # the rounds of erased runs cannot be counted
             self.rounds.observe(run.rounds)
             self.model_runs.inc(run.by == "model")
             self.caps.inc(run.capped)
 
     def now(self) -> Iterable[Any]:
-        """What is as it is at this moment, and what was spent."""
+        """Current gauges, and total spending."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         store = self._store
@@ -117,7 +117,7 @@ class ServerMetrics:
 
 
 class _Now:
-    """The collector of what is as it is now."""
+    """The collector of current gauges."""
 
     def __init__(self, meters: ServerMetrics) -> None:
         self._meters = meters
@@ -127,7 +127,7 @@ class _Now:
 
 
 class MetricsMiddleware:
-    """ASGI middleware: how many requests there are, how they end, and how long it takes until a reply begins."""
+    """ASGI middleware: counts requests by result, and measures the time until the response begins."""
 
     def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
         self.app, self.metrics = app, metrics

@@ -1,5 +1,5 @@
-"""Pictures and places on pages, kept in memory by what they were made from: who asks again, or asks for the same as somebody
-else, does not wait. Whether they may see it is asked before anything is looked up here."""
+"""In-memory cache of page images and text positions, keyed by their source, so that repeated requests do not wait.
+Access is checked before the cache is used."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from assay.core.errors import Missing
 from assay.ingest.parsed import FileLimits, PageBox, Unreadable
 from assay.ingest.pdf.page_images import PageImages
 
-MAX_IMAGE_BYTES = 64_000_000  # of pictures that are kept
-MAX_SPANS = 5_000  # spans whose places are kept
-IDLE_SECONDS = 300.0  # seconds after which nothing is kept open
+MAX_IMAGE_BYTES = 64_000_000  # bytes of cached images
+MAX_SPANS = 5_000  # cached spans
+IDLE_SECONDS = 300.0  # seconds after which open files are closed
 
 
 class PageImageCache:
-    """One per server, used on the loop that serves. What is kept is found by the digest of the original."""
+    """One per server, used on the serving loop. Entries are keyed by the digest of the original."""
 
     def __init__(self, limits: FileLimits) -> None:
         self._page_images = PageImages(limits)
@@ -30,7 +30,7 @@ class PageImageCache:
         self._rest: asyncio.TimerHandle | None = None
 
     async def picture(self, digest: str, original: Path, page: int, width: int) -> bytes:
-        """A page as a PNG. Many who ask for the same page at once wait for one picture."""
+        """A page as a PNG. Concurrent requests for the same page share one rendering."""
         key = (digest, page, width)
         if (found := self._pictures.get(key)) is not None:
             self._pictures.move_to_end(key)
@@ -48,7 +48,7 @@ class PageImageCache:
     async def boxes(
         self, digest: str, original: Path, start: int, end: int, words: str, pages: Sequence[int]
     ) -> tuple[PageBox, ...]:
-        """Where a span stands, which has these words; nothing where that cannot be told."""
+        """The boxes of a span with this text; empty if they cannot be determined."""
         key = (digest, start, end)
         if (found := self._boxes.get(key)) is not None:
             self._boxes.move_to_end(key)
@@ -66,7 +66,7 @@ class PageImageCache:
         if key not in self._made:
             task = self._made[key] = asyncio.ensure_future(make())
             task.add_done_callback(lambda _: self._made.pop(key, None))
-        return await asyncio.shield(self._made[key])  # who leaves does not take it away from the others
+        return await asyncio.shield(self._made[key])  # cancelling one request does not cancel it for the others
 
     def _stir(self) -> None:
         if self._rest is not None:
@@ -75,7 +75,7 @@ class PageImageCache:
         self._rest = loop.call_later(IDLE_SECONDS, lambda: loop.run_in_executor(None, self._page_images.rest))
 
     async def forget(self) -> None:
-        """Nothing is kept, in memory or open: something was removed."""
+        """Clear the cache and close open files: something was removed."""
         self._pictures.clear()
         self._boxes.clear()
         self._size = 0

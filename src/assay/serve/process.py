@@ -1,4 +1,4 @@
-"""The process that serves: where it listens, how it ends, and what it writes to its log."""
+"""The server process: its socket, shutdown and logging."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fastapi import FastAPI
 from assay.core.errors import UserError
 from assay.serve.state import Server
 
-SHUTDOWN_SECONDS = 3  # seconds that replies have to go out once runs are parked
+SHUTDOWN_SECONDS = 3  # seconds for pending responses once runs are parked
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections; said in a line where there cannot be one."""
+    """A listening socket. Raises a one-line error if the address cannot be used."""
     try:
         made = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
         )
-        # Connections inherit it. Without it a reply waits 40 ms for the other end to confirm its first half.
+        # Inherited by connections. Without it a response waits 40 ms for the peer to acknowledge its first half.
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
     except OSError as error:
@@ -36,7 +36,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class ServerProcess(uvicorn.Server):
-    """Serves until it is told to end. Then runs are parked and streams let go first, so that nothing is left to wait for."""
+    """Serves until told to stop. Then runs are parked and streams closed first, so that nothing delays the shutdown."""
 
     def __init__(
         self, app: FastAPI, server: Server, *, access_log: bool = False, ready: Callable[[], None] = lambda: None
@@ -48,7 +48,7 @@ class ServerProcess(uvicorn.Server):
                 access_log=access_log,
                 lifespan="on",
                 ws="none",
-                proxy_headers=False,  # who is at the other end is told by the connection and by nothing else
+                proxy_headers=False,  # only the connection determines the peer address
                 server_header=False,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             )
@@ -69,7 +69,7 @@ class ServerProcess(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal ends it in good order, which is no failure; a second one of a person in a hurry at once."""
+        """The first signal shuts down gracefully, which is no failure; a second one stops at once."""
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
@@ -79,7 +79,7 @@ class ServerProcess(uvicorn.Server):
 
 
 class RedactingFormatter(logging.Formatter):
-    """Where something broke and what kind of error it was; not its words, which may be those of a document or a question."""
+    """Logs the location and type of an error but not its message, which may contain text of documents or questions."""
 
     def formatException(
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -89,7 +89,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 def without_query(record: logging.LogRecord) -> bool:
-    """A line of the access log names the path; what was searched for stays out of it."""
+    """Remove the query string from access log lines, so that search terms are not logged."""
     if isinstance(record.args, tuple) and len(record.args) == 5:
         client, method, path, *rest = record.args
         record.args = (client, method, str(path).partition("?")[0], *rest)
@@ -101,7 +101,7 @@ def log_to_terminal(*, access: bool) -> None:
     lines.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger().addHandler(lines)
     logging.getLogger().setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what it has to say is said in our words
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages are replaced by our own
     if access:
         logging.getLogger("uvicorn.access").setLevel(logging.INFO)
         logging.getLogger("uvicorn.access").addFilter(without_query)

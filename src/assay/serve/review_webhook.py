@@ -1,4 +1,4 @@
-"""A server tells others what waits for a reviewer: as soon as it does, again while nobody takes it, and after a restart."""
+"""Notifies a webhook of answers that wait for review: immediately, with retries until accepted, and after a restart."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
-LOOKS = 2.0  # seconds between two looks at what waits
-LONGEST = 300.0  # seconds between two tries at an address that does not take it
-SECONDS = 10.0  # that one message has
+LOOKS = 2.0  # seconds between two polls
+LONGEST = 300.0  # maximum seconds between two retries
+SECONDS = 10.0  # timeout of one message
 
 
 async def notify_reviewers(workspace: Workspace) -> None:
-    """Goes on until it is cancelled. What waits is in the store, so that nothing is lost with the process."""
+    """Run until cancelled. Pending notifications are in the store, so that none is lost with the process."""
     pause = LOOKS
     while workspace.settings.review_webhook:
         await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""What a serving process holds: the workspace, the engine and the runs under way; and how a request gets at them."""
+"""The state of a server process: the workspace, the background loop and the active runs; and how requests access it."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ from assay.workspace.facade import Workspace
 log = logging.getLogger("assay.serve")
 
 INTERNAL_ERROR = "Assay broke down; the log says where."
-GRACE = 5.0  # seconds that runs have to end when the server stops
+GRACE = 5.0  # seconds for runs to end when the server stops
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who makes a request. `csrf` is what a change made with a session's cookie has to bring along."""
+    """The user of a request. `csrf` is the token that a change made with a session cookie must send."""
 
     principal: Principal
     admin: bool = False
     csrf: str = ""
 
 
-LOCAL_PERSON = Person(LOCAL, admin=True)  # the one person on a laptop
+LOCAL_PERSON = Person(LOCAL, admin=True)  # the single user of a local workspace
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How people are known: `off` (one local person), `keys` (names and passwords, API keys), or `header` (a proxy in front
-    names them)."""
+    """How users are authenticated: `off` (one local user), `keys` (passwords and API keys), or `header` (named by a
+    proxy)."""
 
     auth: str = "off"
     user_header: str = ""
     groups_header: str = ""
-    proxies: tuple[str, ...] = ()  # addresses whose header is believed
-    hosts: tuple[str, ...] = ()  # names that this server goes by; empty: any, where people sign in
+    proxies: tuple[str, ...] = ()  # addresses whose user header is trusted
+    hosts: tuple[str, ...] = ()  # the server's host names; empty: any, if users sign in
     secure: bool = False  # cookies over HTTPS only
 
 
 @dataclass
 class Server:
-    """One per process. The workspace is whole here; a request only ever gets it as its person sees it."""
+    """One per process. The workspace is unrestricted here; a request only gets it scoped to its user."""
 
     workspace: Workspace
     serving: ServeOptions = field(default_factory=ServeOptions)
@@ -65,10 +65,10 @@ class Server:
     worker: UploadWorker = field(init=False)
     pages: PageImageCache = field(init=False)
     limits: ServerLimits = field(default_factory=ServerLimits)
-    closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # what else stops with the server
-    problems: tuple[str, ...] = ()  # why it is not ready, if it is not
+    closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # additional shutdown callbacks
+    problems: tuple[str, ...] = ()  # why the server is not ready, if so
     grace: float = GRACE
-    metrics: ServerMetrics | None = None  # where the setting `metrics` is on
+    metrics: ServerMetrics | None = None  # set if the setting `metrics` is on
 
     def __post_init__(self) -> None:
         self.live = LiveRuns(self.engine, self.present)
@@ -77,9 +77,9 @@ class Server:
         self.closers += [self.worker.close, self.pages.close]
 
     def present(self, principal: Principal) -> Principal | None:
-        """Somebody who asked earlier as they are now: in the groups that they have not left. Where a proxy says which groups
-        people are in, the last that it said holds. Who was removed is nobody, where people have to be members; whoever asks
-        at a terminal is none, and goes on."""
+        """An earlier asker with their current groups. If a proxy provides groups, its latest information applies.
+        Returns None for a removed user where membership is required; the command-line user is no member and is
+        always accepted."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
         member = members.named(self.workspace.store, principal.id)
@@ -92,8 +92,8 @@ class Server:
         return self.workspace.for_principal(principal)
 
     def reserve_run(self, person: Person) -> Reservation:
-        """Room for one more run of this person; 429 where there is none. `with` it around the start of the run, so that runs
-        that start at the same time count too."""
+        """Reserve a slot for one more run of this user; 429 if there is none. Use it as a context manager around the
+        start of the run, so that concurrent starts count too."""
         who, most = person.principal.id, self.workspace.settings.serve_runs_per_person
         full = f"{most} of your runs are in progress, which is the limit. Wait for one to end, or stop one."
         reservation = Reservation(self.limits, f"run:{who}", most, lambda: self.live.count_for(who), full, RETRY_RUN)
@@ -101,7 +101,7 @@ class Server:
         return reservation
 
     def reserve_upload(self, person: Person) -> Reservation:
-        """The same for uploads. It reads the store, so call it in a thread."""
+        """The same for uploads. Reads the store, so call it in a thread."""
         who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
         open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
@@ -116,7 +116,7 @@ class Server:
         await asyncio.to_thread(self.live.expect, self.workspace.store)
 
     async def load(self) -> None:
-        """Make the heavy parts. What is in the way is a problem until it is gone."""
+        """Load the heavy components. A failure is listed as a problem until it is fixed."""
         try:
             await asyncio.to_thread(lambda: self.workspace.cache)
             await asyncio.to_thread(lambda: self.workspace.embedder)
@@ -129,7 +129,7 @@ class Server:
             log.error("not ready", exc_info=error)
 
     async def park(self) -> None:
-        """Stop taking work on: runs end or are parked, jobs stay listed, watchers are let go."""
+        """Stop accepting work: runs end or are parked, jobs stay listed, clients are disconnected."""
         if not self.live.closing:
             await self.live.park(self.grace)
             for close in self.closers:
@@ -140,7 +140,7 @@ class Server:
         self.engine.stop()
 
 
-# What every route needs, found without a thread: a plain function would have to wait for one, behind whoever reads a long list.
+# Dependencies of every route. Coroutines, since plain functions would wait for a pool thread behind slow requests.
 
 
 async def server_of(request: Request) -> Server:
@@ -148,7 +148,7 @@ async def server_of(request: Request) -> Server:
 
 
 async def person_of(request: Request) -> Person:
-    """Who the request is from: the middleware of `auth.py` has found that out, or has refused it already."""
+    """The user of the request: the middleware of `guard.py` has identified them or already rejected the request."""
     return request.state.person
 
 
@@ -158,4 +158,4 @@ async def workspace_of(request: Request) -> Workspace:
 
 CurrentServer = Annotated[Server, Depends(server_of)]
 CurrentPerson = Annotated[Person, Depends(person_of)]
-CurrentWorkspace = Annotated[Workspace, Depends(workspace_of)]  # the workspace as the person who asks sees it
+CurrentWorkspace = Annotated[Workspace, Depends(workspace_of)]  # the workspace scoped to the user of the request

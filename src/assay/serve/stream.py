@@ -1,5 +1,5 @@
-"""A run as server-sent events: what was recorded, each event once with its number as id, then how it ended. The reader
-pulls: whoever reads slowly holds up nobody, and nothing is kept for them."""
+"""A run as server-sent events: each recorded event once, with its number as id, then the final state. Pull-based: a
+slow client delays nobody, and nothing is buffered for it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from assay.serve.views.run_views import run_summary
 from assay.store.runs import history
 from assay.workspace.facade import Workspace
 
-RETRY_MILLISECONDS = 1000  # milliseconds after which a client that lost the stream asks for the rest
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # no proxy keeps anything back
+RETRY_MILLISECONDS = 1000  # milliseconds until a disconnected client reconnects
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # disables caching and proxy buffering
 HEARTBEAT = ": still here\n\n"
 EVENT = {
     "event": {"type": "string"},
@@ -28,21 +28,21 @@ SSE = {"text/event-stream": {"itemSchema": {"type": "object", "required": ["data
 
 
 def sse(event: str, data: str, number: int | None = None) -> str:
-    """One event as it goes over the wire. The data is JSON on one line, so that nothing in it can end the event: also not
-    for clients that take more for the end of a line than the standard does."""
+    """One event in wire format. The data is JSON on one line, so that nothing in it can end the event, even for
+    clients that accept more line terminators than the standard."""
     for sign in ("\x85", "\u2028", "\u2029"):
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     return (f"id: {number}\n" if number is not None else "") + f"event: {event}\ndata: {data}\n\n"
 
 
 def stream_response(live: LiveRuns, workspace: Workspace, run_id: str, after: int = -1) -> StreamingResponse:
-    """The run's stream as a response; that there is such a run was looked at before."""
+    """The run's stream as a response; the caller has checked that the run exists."""
     return StreamingResponse(events(live, workspace, run_id, after), media_type="text/event-stream", headers=HEADERS)
 
 
 async def events(live: LiveRuns, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[str]:
-    """Every event after this one, signs of life in between, and at the end what became of the run: `end` with its state, or
-    `parked` where the server closes before that."""
+    """All events after this one with heartbeats in between, and at the end the final state: `end` with the run's
+    state, or `parked` if the server closes first."""
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
     while True:
         async for frame in live.follow(workspace, run_id, after):
@@ -58,18 +58,18 @@ async def events(live: LiveRuns, workspace: Workspace, run_id: str, after: int =
         if state is not RunState.running:
             yield sse("end", json.dumps({"state": state}))
             return
-        # Somebody has carried it on between the two looks.
+        # The run was resumed between the two checks.
 
 
 def current_state(live: LiveRuns, workspace: Workspace, run_id: str) -> RunState:
-    under_way = live.under_way(run_id)  # asked before reading: what has ended by then is on record
+    under_way = live.under_way(run_id)  # checked before reading: a run that has ended by then is recorded
     return run_summary(
         history.run_progress(workspace.store, run_id, workspace.principal.id, workspace.scope()), under_way
     ).state
 
 
 async def wait_until_ended(live: LiveRuns, workspace: Workspace, run_id: str) -> None:
-    """Waits until a run is delivered, has failed or waits for somebody."""
+    """Wait until a run is delivered, has failed or waits for someone."""
     after = 2**31
     while True:
         async for _ in live.follow(workspace, run_id, after):

@@ -1,6 +1,7 @@
-"""What MCP tools return, as data and in words.
+"""Results of MCP tools, as data and as text.
 
-Words of documents are data. They reach the agent between marks that no document can know, and every result says so.
+Document text is untrusted data. It reaches the agent between marks that no document can know, and every result says
+so.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class SourceView(ResponseModel):
 class SourceListResponse(ResponseModel):
     total: int
     sources: tuple[SourceView, ...]
-    next: str  # give it as `after` for the next page; empty at the end
+    next: str  # pass it as `after` for the next page; empty at the end
 
 
 class ReadResponse(ResponseModel):
@@ -60,7 +61,7 @@ class AnswerResponse(ResponseModel):
     citations: tuple[CitationView, ...]
 
 
-# --- in words ---------------------------------------------------------------------------------------------------------
+# --- as text ----------------------------------------------------------------------------------------------------------
 
 
 def render_hits(hits: list[Hit]) -> str:

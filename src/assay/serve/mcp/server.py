@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP at /mcp, and over stdio for an agent on this machine. The tools are in `mcp_tools.py`."""
+"""MCP over streamable HTTP at /mcp, and over stdio for a local agent. The tools are in `mcp/tools.py`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PATH = "/mcp"
 
 
 def mount(app: FastAPI, server: Server) -> None:
-    """Serve MCP at /mcp: a request is one exchange, whoever it is from, and nothing is kept between two of them."""
+    """Serve MCP at /mcp. Stateless: each request is one exchange, and nothing is kept between requests."""
 
     def person(ctx: Context[Any, Any]) -> Person:
         request = ctx.request_context.request
         assert request is not None, "over HTTP there is a request to every call"
-        return request.state.person  # as the guard has found out for this very request
+        return request.state.person  # set by the guard for this request
 
     def seen(ctx: Context[Any, Any]) -> Workspace:
         return server.for_principal(person(ctx).principal)
@@ -47,23 +47,23 @@ def mount(app: FastAPI, server: Server) -> None:
             await asked.leave()
 
     made = _made(ToolAccess(seen, server.engine.run, ask))
-    # The guard has looked at Host and Origin, and knows the names that this server goes by.
+    # The guard has already checked Host and Origin, and knows this server's names.
     trusting = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=trusting)
     app.state.mcp = made.session_manager
-    # Only POST: there is nothing to say to who has not asked, and a stream that is held open would hold up the closing.
+    # POST only: there are no server-initiated messages, and an open stream would delay the shutdown.
     app.router.routes.append(Route(PATH, StreamableHTTPASGIApp(made.session_manager), methods=["POST"]))
 
 
 @asynccontextmanager
 async def running(app: FastAPI) -> AsyncIterator[None]:
-    """While the application runs; once for each."""
+    """Run the MCP session manager during the application's lifetime; once per application."""
     async with app.state.mcp.run():
         yield
 
 
 async def over_stdio(workspace: Workspace) -> None:
-    """Serve one agent through standard input and output, as the person at this machine, until it closes them."""
+    """Serve one agent over standard input and output, as the local user, until it closes them."""
 
     @asynccontextmanager
     async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[LocalQuestion]:
@@ -78,7 +78,7 @@ async def _here(work: Coroutine[Any, Any, T]) -> T:
 
 @dataclass
 class LocalQuestion:
-    """A question where there is no server: it is carried on as long as the agent is there, and can be resumed."""
+    """A question without a server: it runs while the agent is connected, and can be resumed."""
 
     workspace: Workspace
     question: str
@@ -96,7 +96,7 @@ class LocalQuestion:
 
 
 def _made(reach: ToolAccess) -> MCPServer[Any]:
-    """The server; where the process logs to is left as it is, though the library would have its own way."""
+    """Build the server; the process's logging configuration is kept, although the library would replace it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     made = tools.build_server(reach)

@@ -1,6 +1,6 @@
-"""What an agent can do here over MCP: search, ask, list the sources, read. Nothing is changed by any of it.
+"""The MCP tools: search, ask, list sources, read. All are read-only.
 
-How results are told is in `mcp_shown.py`.
+Results are formatted in `mcp/results.py`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
 
-MAX_READ = 20_000  # characters of one reading
-PAGE = 50  # sources of one listing
+MAX_READ = 20_000  # characters per read
+PAGE = 50  # sources per page
 INSTRUCTIONS = (
     "Assay answers questions from the documents of one person or team and shows where every statement stands. "
     "`ask` researches a question and returns a checked answer with numbered citations, or says that the documents do not "
@@ -53,7 +53,7 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 
 
 class PendingQuestion(Protocol):
-    """A question under way: what happens, in lines, and then what it came to."""
+    """A question in progress: its progress lines, and then its result."""
 
     def lines(self) -> AsyncGenerator[str]: ...
     async def reply(self) -> RunReply: ...
@@ -61,7 +61,7 @@ class PendingQuestion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolAccess:
-    """How tools get at the workspace: as the person whose request it is, or as the one at this machine."""
+    """How tools access the workspace: as the user of the request, or as the local user."""
 
     seen: Callable[[Context[Any, Any]], Workspace]
     run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
@@ -75,7 +75,7 @@ Bases = Annotated[
 
 
 def build_server(reach: ToolAccess) -> MCPServer[Any]:
-    """The server with its tools, for any transport."""
+    """Build the server with its tools, for any transport."""
     server: MCPServer[Any] = MCPServer(
         "assay", title="Assay", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
     )
@@ -91,7 +91,7 @@ def build_server(reach: ToolAccess) -> MCPServer[Any]:
 
 @contextmanager
 def tool_errors() -> Iterator[None]:
-    """What a model can act on is told as it is; of everything else it learns that it did not work."""
+    """Pass errors that a model can act on through; report all others only as a failure."""
     try:
         yield
     except UserError as error:
@@ -217,7 +217,7 @@ def _fits(entry: Entry, words: str) -> bool:
 
 
 def _after(found: list[Entry], after: str) -> int:
-    """Where a page begins: behind the document that the one before ended with."""
+    """The start index of a page: after the last document of the previous page."""
     if not after:
         return 0
     place = next((place for place, each in enumerate(found) if each.id == after), None)
@@ -266,7 +266,7 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
 
 
 def _named(workspace: Workspace, name: str) -> str:
-    """The id of the one document with this title or file name."""
+    """The id of the single document with this title or file name."""
     wanted = name.strip().casefold()
     found = [each.id for each in workspace.sources() if wanted in (each.title.casefold(), each.name.casefold())]
     if len(found) > 1:

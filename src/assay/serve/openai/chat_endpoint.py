@@ -1,5 +1,5 @@
-"""A chat endpoint as OpenAI's clients know it. Modes and knowledge bases are its models; the answer is delivered once it is
-checked, with numbers for its citations, a list of them at its end, and the same as annotations."""
+"""An OpenAI-compatible chat endpoint. Modes and knowledge bases are its models. The answer is sent after it was
+checked, with numbered citations, a list of sources at its end, and the same as annotations."""
 
 from __future__ import annotations
 
@@ -48,11 +48,13 @@ from assay.workspace.types import AskOptions
 T = TypeVar("T")
 
 MODES = {"assay": Mode.balanced, "assay-quick": Mode.quick, "assay-thorough": Mode.thorough}
-GONE = 499  # nobody is there to read it
+GONE = 499  # the client has disconnected
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     **{code: {"model": OpenAIErrorResponse} for code in (400, 404, 422, 500, 502, 503)},
-    **{code: {"model": OpenAIErrorResponse | ErrorResponse} for code in (401, 403, 413, 429)},  # the latter at the door
+    **{
+        code: {"model": OpenAIErrorResponse | ErrorResponse} for code in (401, 403, 413, 429)
+    },  # the latter from the guard
 }
 
 router = APIRouter(
@@ -90,7 +92,7 @@ def _shape(model: str, mode: Mode, base: str) -> ModelView:
 
 
 def parse_model_name(model: str, scope: Scope) -> tuple[Mode, str]:
-    """The mode and the knowledge base that a model's name stands for; the base's own name may hold anything."""
+    """The mode and knowledge base of a model name; the base's own name may contain anything."""
     name, slash, base = model.partition("/")
     if name not in MODES or (slash and base not in {each.name for each in scope.bases}):
         raise Missing(f"There is no model called {model!r}. GET /v1/models lists them.")
@@ -112,7 +114,7 @@ async def completions(
     if chat.n not in (None, 1):
         raise UserError("Only one answer is given to a question: leave `n` at 1.")
     mode, base = await asyncio.to_thread(lambda: parse_model_name(chat.model, workspace.scope()))
-    # In a thread: to put fifty long follow-ups in their own words takes a while.
+    # In a thread: rewriting fifty long follow-ups takes a while.
     question, history = await asyncio.to_thread(
         split_messages, chat.messages, keep_as_typed if has_model(workspace.settings) else _alone
     )
@@ -125,7 +127,7 @@ async def completions(
             _streamed(asked, chat.model, page, usage),
             media_type="text/event-stream",
             headers=HEADERS,
-            background=BackgroundTask(asked.leave),  # also where the client left before the first piece
+            background=BackgroundTask(asked.leave),  # also if the client left before the first chunk
         )
     reply = await _unless_gone(request, _ended(asked))
     if reply is None:
@@ -147,7 +149,7 @@ async def _ended(asked: AttachedRun) -> RunReply:
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work comes to; nothing, and the work is stopped, where the client hangs up before that."""
+    """The result of the work; None, with the work cancelled, if the client disconnects first."""
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -175,7 +177,7 @@ def _completion(reply: RunReply, model: str, page: str) -> ChatCompletion:
 
 
 async def _streamed(asked: AttachedRun, model: str, page: str, with_usage: bool) -> AsyncIterator[str]:
-    """Who speaks; what is being done, as reasoning; and, once it is delivered, the answer, a paragraph at a time."""
+    """Stream the role, then progress as reasoning, and after delivery the answer, one paragraph at a time."""
     created = int(time.time())
     empty = {"usage": None} if with_usage else {}
 
@@ -205,7 +207,7 @@ def _event(data: dict[str, Any]) -> str:
 
 
 def annotations_for(reply: RunReply, page: str) -> tuple[Annotation, ...]:
-    """Each number in the text, with the title of what it cites and where its words are shown."""
+    """Annotations for each citation number in the text: the title of the source and a link to the quotation."""
     cited = {each.number: each for each in reply.citations}
     return tuple(
         Annotation(

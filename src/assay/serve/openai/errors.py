@@ -1,4 +1,4 @@
-"""Errors of the OpenAI-compatible routes, in the form that OpenAI's clients know; by the status they choose what to raise."""
+"""Errors of the OpenAI-compatible routes in OpenAI's format; clients choose their exception by the status code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("assay.serve")
 
 INVALID, SERVER = "invalid_request_error", "server_error"
 TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-NO_RETRY = {"X-Should-Retry": "false"}  # a client that tries again would have everything done again
+NO_RETRY = {"X-Should-Retry": "false"}  # a client retry would repeat the whole run
 
 
 class RunWithoutAnswer(Exception):
@@ -28,7 +28,7 @@ class RunWithoutAnswer(Exception):
 
 
 class OpenAIErrorRoute(APIRoute):
-    """A route whose errors are told as OpenAI would."""
+    """A route whose errors have OpenAI's format."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

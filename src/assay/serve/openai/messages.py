@@ -1,7 +1,7 @@
-"""The messages of a chat as a question and what came before it. Pure.
+"""Splits chat messages into a question and its history. Pure.
 
-The conversation is the client's own: what its assistant messages claim helps to understand the question and is never evidence.
-System messages are passed over: they can change neither the rules nor the answer.
+The conversation comes from the client: its assistant messages help to understand the question and are never
+evidence. System messages are ignored: they can change neither the rules nor the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from assay.serve.schemas.run_schemas import MAX_QUESTION
 from assay.serve.views.chat_markdown import strip_notes
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 
-ASKED = 2000  # characters of an earlier question that are remembered
+ASKED = 2000  # characters kept of an earlier question
 UNANSWERED = "(not answered)"
 
 StandsAlone = Callable[[str, Sequence[Exchange]], str]
@@ -28,7 +28,7 @@ def keep_as_typed(question: str, before: Sequence[Exchange]) -> str:
 def split_messages(
     messages: Sequence[ChatMessage], alone: StandsAlone = keep_as_typed
 ) -> tuple[str, tuple[Exchange, ...]]:
-    """The question, and the turns before it, oldest first. `alone` says what an earlier question meant in its place."""
+    """The question and the turns before it, oldest first. `alone` rewrites an earlier question as a standalone one."""
     spoken = [each for each in messages if each.role in ("user", "assistant")]
     if not spoken or spoken[-1].role != "user":
         raise UserError("The last message has to be the user's: it is the question.")
@@ -49,7 +49,7 @@ def split_messages(
 
 
 def extract_question(message: ChatMessage) -> str:
-    """The question's words. What is in a picture or a file cannot be searched for."""
+    """The text of the question. Pictures and files cannot be searched for."""
     if not isinstance(message.content, str) and (
         strange := [part.type for part in message.content or () if part.type != "text"]
     ):
@@ -73,4 +73,4 @@ def message_text(message: ChatMessage) -> str:
     words = (
         content if isinstance(content, str) else "\n".join(each.text for each in content or () if each.type == "text")
     )
-    return words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half an emoji is no reason to refuse
+    return words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # lone surrogates are accepted

@@ -1,5 +1,5 @@
-"""What the OpenAI-compatible routes take and give: the part of OpenAI's types that a chat needs. Whatever else a client sends
-is let through and has no effect."""
+"""Request and response types of the OpenAI-compatible routes: the subset of OpenAI's types that a chat needs. Other
+fields are accepted and ignored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ModelView(ResponseModel):
     object: Literal["model"] = "model"
     created: int = 0
     owned_by: str = "assay"
-    name: str  # as people would say it; some front ends show it
+    name: str  # display name, shown by some front ends
 
 
 class ModelListResponse(ResponseModel):
@@ -138,5 +138,5 @@ class OpenAIErrorResponse(ResponseModel):
 
 
 def chunk(run: str, created: int, model: str, **given: Any) -> dict[str, Any]:
-    """A piece of a stream."""
+    """One chunk of a stream."""
     return {"id": f"chatcmpl-{run}", "object": "chat.completion.chunk", "created": created, "model": model} | given

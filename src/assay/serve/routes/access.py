@@ -1,5 +1,5 @@
-"""Who may read what, over HTTP: looked at, given and taken by owners; and documents erased, with an account of what went. To
-everybody else none of it is there."""
+"""HTTP routes for access: viewing, granting and revoking by owners, and erasing documents with a report. Everyone
+else gets the same error as for a missing object."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def reset_document_access(document: DocumentId, workspace: CurrentWorkspac
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """In a thread with a loop of its own: the index is written to, and nobody should wait for that."""
+    """Run in a thread with its own loop: writing to the index must not block requests."""
     return asyncio.run(work)
 
 

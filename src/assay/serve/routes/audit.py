@@ -1,4 +1,4 @@
-"""The audit over HTTP: a run as a bundle, whether the record is whole; and the schedule on which a server seals and erases."""
+"""HTTP routes for the audit: a run as a bundle, and verification; and the server's schedule of sealing and erasing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ router = APIRouter(
     responses=error_responses(),
 )
 
-DAY = 86_400.0  # seconds between two looks for what is too old
-SERVER = "the server"  # by whom that is erased
+DAY = 86_400.0  # seconds between two retention checks
+SERVER = "the server"  # the actor of those erasures
 
 
 class FaultView(ResponseModel):
@@ -86,7 +86,7 @@ def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationRespons
 
 @asynccontextmanager
 async def sealing(server: Server) -> AsyncIterator[None]:
-    """While the server runs, and once more when it has stopped: what was recorded is sealed, and what is too old erased."""
+    """While the server runs, and once more after it stopped: seal new records, and erase those past retention."""
     minutes = server.workspace.settings.audit_minutes
     tasks = [
         asyncio.create_task(_every(minutes * 60, lambda: seal_now(server), at_once=False)),
@@ -111,7 +111,7 @@ async def _every(seconds: float, work: Callable[[], None], *, at_once: bool) -> 
 
 
 def _tried(work: Callable[[], None]) -> None:
-    """A second place that is away for a while, or a full disk, is no reason to stop serving."""
+    """An unavailable second location or a full disk must not stop the server."""
     try:
         work()
     except AssayError as error:

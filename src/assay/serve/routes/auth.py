@@ -1,4 +1,4 @@
-"""Who is who: the person at the door (`Guard`), signing in and out, and the workspace as somebody sees it now."""
+"""Identity: the current user (set by `RequestGuard`), signing in and out, and the workspace as a user sees it now."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ router = APIRouter(
 
 
 def current_workspace(server: Server, principal: Principal) -> Workspace:
-    """The workspace for somebody who asked earlier, as they are now: groups that they have left show them nothing."""
+    """The workspace for an earlier asker with their current access: groups they have left no longer count."""
     now = server.present(principal)
     if now is None:
         raise Missing(f"There is no user called {principal.id!r} any more.")

@@ -1,4 +1,4 @@
-"""Knowledge bases over HTTP: list, make, describe, delete; how ready they are; and files that are sent into one."""
+"""HTTP routes for knowledge bases: list, create, describe, delete, readiness, and file uploads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ router = APIRouter(
 )
 
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
-SHOWN = 200  # files that could not be read and are named in a report
+SHOWN = 200  # unreadable files listed in a report
 FORM = {
     "requestBody": {
         "required": True,
@@ -78,7 +78,7 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     return base_view(base, None, workspace.principal)
 
 
-# A name may hold a slash. So these come before what would take them for a part of the name.
+# A name may contain a slash, so these routes come before those that would match the suffix as part of the name.
 
 
 @router.get("/{name:path}/readiness", response_model=BaseReadinessResponse)
@@ -145,7 +145,7 @@ async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: Curre
     await server.worker.cancel_all(base)
     await asyncio.to_thread(
         asyncio.run, _deleted(workspace, base)
-    )  # not in the engine: taking vectors away is hard work
+    )  # not in the background loop: removing vectors is CPU-intensive
     await server.pages.forget()
 
 
@@ -160,7 +160,7 @@ def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
 
 
 def _into(workspace: Workspace, name: str) -> Base:
-    """Where files go: a base that is there and theirs. Only the usual one is made by sending something to it."""
+    """The target base of an upload: it must exist and be writable. Only the default base is created on demand."""
     if name == DEFAULT_BASE:
         grants.get_or_create_base(workspace.store, name, workspace.principal)
     return writable_base(workspace, name)

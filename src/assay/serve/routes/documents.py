@@ -1,4 +1,4 @@
-"""Documents over HTTP: looked through a page at a time, read, downloaded, removed."""
+"""HTTP routes for documents: paged listing, reading, download and removal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ search_router = APIRouter(
 
 DocumentId = Annotated[str, Path(max_length=100)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
-MAX_TEXT = 200_000  # characters of a reply
+MAX_TEXT = 200_000  # characters per response
 NO_SNIFFING = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -108,7 +108,7 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
         )
-    # Not in the engine: to take a book's vectors away it is split again, and nobody should wait for that.
+    # Not in the background loop: to remove a book's vectors it is split again, which would block other work.
     removed = await asyncio.to_thread(asyncio.run, _removed(workspace, entry, base))
     await server.pages.forget()
     return RemovedResponse(removed=tuple(each.id for each in removed))
@@ -120,7 +120,7 @@ async def _removed(workspace: Workspace, entry: Entry, base: Base) -> list[Entry
 
 
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
-    """By its id alone: a name could fit several."""
+    """Look up by id only: a name could match several."""
     scope = workspace.scope()
     entry = document_list.entry(workspace.store, document, scope)
     if entry is None or entry.state == REPLACED:
@@ -157,7 +157,7 @@ def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileRespon
     place = original_path(workspace.path / ORIGINALS, entry.digest) if entry and entry.digest else None
     if entry is None or place is None or not place.is_file():
         raise Missing(f"There are no original bytes of a document called {document!r}.")
-    # Never shown, whatever it is: a page that somebody has sent must not run where this one does.
+    # Never displayed inline: an uploaded page must not run in this origin.
     shown = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(entry.name, safe='')}"}
     return FileResponse(place, media_type="application/octet-stream", headers=NO_SNIFFING | shown)
 
@@ -168,7 +168,7 @@ def document_missing(document: str) -> Missing:
 
 # --- pages of PDFs -------------------------------------------------------------------------------------------------
 
-MAX_SPAN = 20_000  # characters of a span that is looked for
+MAX_SPAN = 20_000  # maximum characters of a span
 PRIVATE_CACHE = "private, max-age=600"
 
 
@@ -225,7 +225,7 @@ def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
 
 
 def _original(workspace: Workspace, document: str) -> tuple[Head, pathlib.Path | None]:
-    """The document, if this person may read it, and its bytes, if they are pages."""
+    """The document, if the user may read it, and the path of its original if that has pages."""
     head = document_list.head(workspace.store, document, workspace.scope())
     if head is None:
         raise document_missing(document)

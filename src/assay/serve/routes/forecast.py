@@ -1,4 +1,4 @@
-"""What a question will take, over HTTP, before it is asked. Nothing is begun, and no model is asked."""
+"""HTTP routes for the forecast of a question. Starts no run and calls no model."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class ForecastResponse(RangesView):
     """What a question will take, as far as that can be told."""
 
     kind: str
-    from_runs: int  # earlier questions of yours that the ranges rest on
+    from_runs: int  # the user's earlier questions that the ranges are based on
     documents: int
     passages: int
     ceiling: CeilingView | None
     error: dict[str, ForecastErrorView] | None
-    lines: tuple[str, ...]  # the same in words
+    lines: tuple[str, ...]  # the same as text
 
 
 @router.post("/forecast", response_model=ForecastResponse)

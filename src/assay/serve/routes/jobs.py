@@ -1,4 +1,4 @@
-"""Jobs over HTTP: files that were sent and are being read; watched by whoever sent them, stopped, taken up after a restart."""
+"""HTTP routes for upload jobs: followed and cancelled by their owner, resumed after a restart."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ router = APIRouter(
 )
 
 JobId = Annotated[str, Path(max_length=100)]
-REPORTS = 200  # files of a job that are told of
+REPORTS = 200  # files of a job in a response
 LISTED = 20  # jobs in the list
 
 
 async def start_worker(server: Server) -> None:
-    """Read what was sent, from now on; first what an earlier process was cut off from."""
+    """Start processing uploads, beginning with those interrupted with an earlier process."""
     await server.worker.take_up(lambda principal: auth.current_workspace(server, principal))
 
 
 def job_of(workspace: Workspace, job: str) -> JobView:
-    """A job of this person's as it stands."""
+    """The current state of a job of this user."""
     return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
 
 
@@ -62,7 +62,7 @@ def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
 )
 async def follow_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> StreamingResponse:
     """The job whenever something has changed, as server-sent events, until it ends."""
-    await asyncio.to_thread(job_of, workspace, job)  # says that there is none, before anything is sent
+    await asyncio.to_thread(job_of, workspace, job)  # raises if there is none, before anything is sent
     return StreamingResponse(_events(server, workspace, job), media_type="text/event-stream", headers=HEADERS)
 
 

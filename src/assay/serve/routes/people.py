@@ -1,4 +1,4 @@
-"""People over HTTP, for administrators, and everybody's own API keys. To all others the former is not there."""
+"""HTTP routes for users, for administrators only (hidden from others), and for everyone's own API keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports over HTTP, as tables with charts or as CSV. Administrators see everybody's figures, others their own."""
+"""HTTP routes for reports, as tables with charts or as CSV. Administrators see all users' figures, others their own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ChartView(ResponseModel):
     kind: str  # bar, line
     x: tuple[str, ...]
     series: tuple[SeriesView, ...]
-    threshold: float | None  # where an alarm would be raised
+    threshold: float | None  # the alarm threshold
 
 
 class ReportResponse(ResponseModel):

@@ -1,4 +1,5 @@
-"""Runs once more: begun anew from one of their steps, perhaps with another model; and what differs between two of them."""
+"""HTTP routes for reruns: a new run from a step of an earlier one, optionally with another model; and the difference
+of two runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reviews: the queue, an answer beside its evidence and its trace, and the decision, after which the run goes on by itself."""
+"""HTTP routes for reviews: the queue, an answer with its evidence and trace, and the decision, after which the run
+continues automatically."""
 
 from __future__ import annotations
 
@@ -40,11 +41,11 @@ RunId = Annotated[str, Path(max_length=100)]
 
 
 def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewService:
-    """Where this person reviews. Who asked is known by the groups that they are in now."""
+    """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
         known = underway.asker(server.workspace.store, run) or Principal(asker)
-        return server.present(known) or Principal("")  # who was removed may read nothing
+        return server.present(known) or Principal("")  # a removed user may read nothing
 
     return workspace.reviews(admin=who.admin, principal_of=present)
 

@@ -1,4 +1,4 @@
-"""Questions and what was done about them: begin, follow, answer, carry on, stop, look back."""
+"""HTTP routes for runs: start, follow, choose, resume, cancel, and read back."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ MEDIA_TYPES = {
 }
 
 
-HIDDEN_FIELDS = ("n", "link")  # of a record: its place among everybody's, which says how much others do
+HIDDEN_FIELDS = ("n", "link")  # fields of a record: its number among all users' records would reveal their activity
 
 
 class EventFormat(StrEnum):
@@ -147,7 +147,7 @@ def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> R
 
 
 def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
-    under_way = server.live.under_way(run_id)  # asked before reading: what has ended by then is on record
+    under_way = server.live.under_way(run_id)  # checked before reading: a run that has ended by then is recorded
     return run_views.run_view(workspace, workspace.run(run_id), under_way)
 
 
@@ -166,7 +166,7 @@ def run_events(
 ) -> Any:
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
-    # Says that there is none, while that can still be said.
+    # Raises if there is no such run, while a status code can still be sent.
     history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
@@ -247,7 +247,7 @@ def _answer_policy() -> str:
     )
 
 
-# --- carrying on and stopping ---------------------------------------------------------------------------------------
+# --- resuming and stopping ------------------------------------------------------------------------------------------
 
 
 @router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)

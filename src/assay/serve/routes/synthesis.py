@@ -1,4 +1,4 @@
-"""Syntheses over HTTP: what one will take, begun like any run, and the account of it in three forms."""
+"""HTTP routes for syntheses: the forecast, the start, and the account in three formats."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:
 
 
 def chosen(workspace: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
-    """Those that are named, and every one of the bases that are named; where nothing is, all that can be read."""
+    """The named documents and all documents of the named bases; if nothing is named, all readable documents."""
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))
     if named:

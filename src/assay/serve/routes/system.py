@@ -1,4 +1,4 @@
-"""Health checks, metrics, and the page itself."""
+"""HTTP routes for health checks, metrics and the web page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.serve.state import CurrentPerson, CurrentServer
 router = APIRouter()
 
 WEB = Path(__file__).parents[1] / "web"
-REVALIDATE = "no-cache"  # the browser keeps its copy and asks each time, so that an upgrade shows at once
+REVALIDATE = "no-cache"  # the browser revalidates its copy each time, so that an upgrade is visible at once
 NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": ReadyResponse, "description": "Not ready, and why."}}
 
 
@@ -32,7 +32,7 @@ async def health() -> HealthResponse:
 @router.get("/ready", response_model=ReadyResponse, responses=NOT_READY, tags=["health"])
 async def ready(server: CurrentServer) -> JSONResponse:
     """Whether questions can be answered; if not, the problems. Needs no sign-in."""
-    if server.problems:  # somebody may have fixed it in the meantime
+    if server.problems:  # the problem may have been fixed meanwhile
         await server.load()
     problems = (*server.problems, *(("The server is closing.",) if server.live.closing else ()))
     response = ReadyResponse(ready=not problems, problems=problems)
@@ -56,7 +56,7 @@ def metrics(server: CurrentServer, who: CurrentPerson) -> Response:
 
 
 class PageFiles(StaticFiles):
-    """Files with an ETag that a browser revalidates before it uses its copy."""
+    """Static files with an ETag that a browser revalidates before it uses its copy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         if scope["method"] != "GET":
@@ -67,7 +67,7 @@ class PageFiles(StaticFiles):
 
 
 def mount_page(app: FastAPI) -> None:
-    """The page under / and its files under /static."""
+    """Serve the page under / and its files under /static."""
 
     @app.get("/", include_in_schema=False)
     async def index() -> FileResponse:

@@ -1,4 +1,4 @@
-"""Conversations: a person's threads, each with its turns."""
+"""HTTP routes for conversations: a user's threads with their turns."""
 
 from __future__ import annotations
 

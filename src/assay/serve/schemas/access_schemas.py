@@ -1,4 +1,4 @@
-"""Access, people and keys as they go over the wire."""
+"""HTTP schemas for access, users and keys."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What goes over the wire about documents: knowledge bases, their documents, files being read, searches and syntheses. The
-other half of `shapes.py`."""
+"""HTTP schemas for documents: knowledge bases, documents, upload jobs, searches and syntheses. Those for runs are in
+`run_schemas.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from assay.serve.schemas.run_schemas import (
 class CreateBaseRequest(RequestModel):
     name: Name
     description: Annotated[str, StringConstraints(max_length=2000)] = ""
-    group: Id = ""  # whose members may fill it; empty: the person alone
+    group: Id = ""  # the group whose members may write to it; empty: only the user
 
 
 class UpdateBaseRequest(RequestModel):
@@ -40,8 +40,8 @@ class BaseView(ResponseModel):
     name: str
     description: str
     owner: str
-    yours: bool  # may be filled and emptied by who asks
-    documents: int  # that can be asked about
+    yours: bool  # whether the user may add and remove documents
+    documents: int  # searchable documents
     unreadable: int
     pending: int
     passages: int
@@ -80,8 +80,8 @@ class DocumentListResponse(ResponseModel):
 class DocumentView(DocumentSummary):
     abstract: str
     sections: tuple[dict[str, Any], ...]  # title, level, start
-    page_starts: tuple[int, ...]  # where each page begins in the text; empty where there are no pages
-    pictures: bool  # whether pages can be shown as pictures
+    page_starts: tuple[int, ...]  # the offset at which each page begins; empty without pages
+    pictures: bool  # whether pages can be shown as images
 
 
 class TextResponse(ResponseModel):
@@ -141,10 +141,10 @@ class JobView(ResponseModel):
     done: int
     passages: int
     seconds: float
-    left: float | None  # seconds, as far as that can be told
+    left: float | None  # estimated seconds, if known
     error: str
     created: str
-    reports: tuple[FileReportView, ...]  # of those that have ended, and those that wait; the first 200
+    reports: tuple[FileReportView, ...]  # finished and waiting files; the first 200
 
 
 class BaseReadinessResponse(ResponseModel):
@@ -157,7 +157,7 @@ class BaseReadinessResponse(ResponseModel):
     passages: int
     languages: dict[str, int]
     warnings: tuple[str, ...]
-    problems: tuple[DocumentSummary, ...]  # files that could not be read, and why; the first 200
+    problems: tuple[DocumentSummary, ...]  # unreadable files with the reason; the first 200
 
 
 class RemovedResponse(ResponseModel):
@@ -216,7 +216,7 @@ class RangeView(ResponseModel):
 class RangesView(ResponseModel):
     calls: RangeView
     tokens: RangeView
-    money: RangeView | None  # USD; none where nobody knows the price
+    money: RangeView | None  # USD; None if the price is unknown
     seconds: RangeView
 
 
@@ -227,9 +227,9 @@ class SynthesisForecastResponse(ResponseModel):
     questions: int
     calls: int
     tokens: int
-    money: float | None  # USD; none where nobody knows the price
+    money: float | None  # USD; None if the price is unknown
     seconds: float
     large: bool
-    lines: tuple[str, ...]  # the same in words
+    lines: tuple[str, ...]  # the same as text
     ranges: RangesView | None  # low, likely, high
-    from_runs: int  # earlier ones that the ranges rest on
+    from_runs: int  # earlier runs that the ranges are based on

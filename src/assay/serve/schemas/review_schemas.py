@@ -1,4 +1,4 @@
-"""What goes over the wire about reviews: answers that wait for a person, what there is to see of them, and decisions."""
+"""HTTP schemas for reviews: waiting answers, their details, and decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReviewSummary(ResponseModel):
 
     run: str
     question: str
-    who: str  # asked
+    who: str  # the asker
     reasons: tuple[str, ...]
     state: str  # waiting, approved, edited, rejected, delivered, superseded
     created: str
@@ -50,8 +50,8 @@ class DraftClaimView(ResponseModel):
     verdict: Verdict | None
     why: str
     cites: tuple[str, ...]
-    edited: str | None  # who wrote it anew in review
-    rests_on_flagged: bool  # on nothing but passages that read like an instruction to a model
+    edited: str | None  # the reviewer who rewrote it
+    rests_on_flagged: bool  # all its evidence looks like an instruction to a model
     editable: bool
 
 

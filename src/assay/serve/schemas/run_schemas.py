@@ -1,4 +1,5 @@
-"""What goes over the wire: every request and reply of the HTTP API, as types. The OpenAPI document is made from these."""
+"""HTTP schemas for requests and responses about runs, and shared base types. The OpenAPI document is generated from
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from assay.core.events import Checkpoint, Eagerness, Mode, Route, Stakes
 from assay.core.events.describe import Family
 from assay.core.types import Outcome, Shape, Verdict
 
-MAX_QUESTION = 20_000  # characters of a question; a document belongs into a knowledge base
+MAX_QUESTION = 20_000  # characters; longer text belongs in a knowledge base
 
 
 class RequestModel(BaseModel):
@@ -27,23 +28,23 @@ class ResponseModel(BaseModel):
 
 
 def require_number(value: object) -> object:
-    """A number, as the document says, and nothing that could be taken for one."""
+    """Require a JSON number, as documented; other types are not coerced."""
     if isinstance(value, bool | str):
         raise ValueError("a number is wanted")
     return value
 
 
-NOT_BLANK = r"\S"  # more than empty space
+NOT_BLANK = r"\S"  # not only whitespace
 QuestionText = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION, pattern=NOT_BLANK)
 ]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=NOT_BLANK)]
-Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked for
+Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked up
 Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=NOT_BLANK)]
 Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
 PageSize = Annotated[int, Field(ge=1, le=200)]
 Id = Annotated[str, StringConstraints(max_length=100)]
-StrictFlag = Annotated[bool, Field(strict=True)]  # true or false, and no number or word that could be taken for one
+StrictFlag = Annotated[bool, Field(strict=True)]  # true or false; numbers and strings are not coerced
 
 
 class ErrorResponse(ResponseModel):
@@ -54,11 +55,11 @@ class ErrorResponse(ResponseModel):
 
 
 def error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """The error replies of a router, for the OpenAPI document."""
+    """The error responses of a router, for the OpenAPI document."""
     return {code: {"model": ErrorResponse} for code in (400, 401, 403, 404, 422, 429, 503, *codes)}
 
 
-# --- who asks -------------------------------------------------------------------------------------------------------
+# --- the user -------------------------------------------------------------------------------------------------------
 
 
 class MeResponse(ResponseModel):
@@ -71,12 +72,12 @@ class MeResponse(ResponseModel):
     auth: str  # off, keys (names and passwords, or API keys), header
     csrf: str
     model: str  # the model's name; empty: answers are quotations
-    leaves: tuple[str, ...]  # hosts that text would be sent to, and that nobody has agreed to yet
+    leaves: tuple[str, ...]  # hosts that would receive text and have no consent yet
     modes: tuple[Mode, ...]
     checkpoints: tuple[Checkpoint, ...]
-    event_kinds: tuple[str, ...]  # the kinds of events a run can have, which name the events of its stream
+    event_kinds: tuple[str, ...]  # the event kinds of a run, used as event names in its stream
     version: str
-    upload_megabytes: int  # the largest file that is read
+    upload_megabytes: int  # the maximum file size
 
 
 class LoginRequest(RequestModel):
@@ -104,9 +105,9 @@ class AskRequest(SearchLimits):
     mode: Mode = Mode.balanced
     eagerness: Eagerness | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
-    route: Literal[Route.lookup, Route.research] | None = None  # whether the documents are left out is not asked for
+    route: Literal[Route.lookup, Route.research] | None = None  # the direct route cannot be requested
     model: StrictFlag = True
-    stakes: Stakes = Stakes.normal  # high: a person looks at the answer before it is delivered
+    stakes: Stakes = Stakes.normal  # high: a person reviews the answer before delivery
     thread: Id = ""
     talk: StrictFlag = False
 
@@ -121,13 +122,13 @@ class ChoiceRequest(RequestModel):
 
 
 class RunState(StrEnum):
-    running = "running"  # being carried on now
-    waiting = "waiting"  # for a person's choice
+    running = "running"  # active now
+    waiting = "waiting"  # for the user's choice
     failed = "failed"
     cancelled = "cancelled"
-    held = "held"  # the answer waits for a reviewer
+    held = "held"  # the answer waits for review
     rejected = "rejected"  # by a reviewer: there will be no answer
-    parked = "parked"  # stopped in the middle, with the server or a terminal; can be resumed
+    parked = "parked"  # interrupted with the server or a terminal; can be resumed
     delivered = "delivered"
 
 
@@ -142,7 +143,7 @@ class UsageView(ResponseModel):
 class RunStartedResponse(ResponseModel):
     run: str
     thread: str
-    events: str  # where the run can be followed
+    events: str  # the URL of the event stream
 
 
 class RunSummary(ResponseModel):
@@ -205,17 +206,17 @@ class CitationView(ResponseModel):
     start: int
     end: int
     quote: str
-    flagged: bool  # the passage reads like an instruction to a model
+    flagged: bool  # the passage looks like an instruction to a model
 
 
 class ClaimView(ResponseModel):
     text: str
-    quotation: bool  # the claim is nothing but a quotation
+    quotation: bool  # the claim is only a quotation
     verdict: Verdict | None
     why: str
     citations: tuple[int, ...]  # numbers of citations
-    edited: str | None  # who wrote it anew in review
-    rests_on_flagged: bool  # on nothing but passages that read like an instruction to a model
+    edited: str | None  # the reviewer who rewrote it
+    rests_on_flagged: bool  # all its evidence looks like an instruction to a model
 
 
 class BlockView(ResponseModel):
@@ -257,7 +258,7 @@ class AnswerView(ResponseModel):
     conflicts: tuple[ConflictView, ...]
     gaps: tuple[str, ...]
     searched: tuple[SearchView, ...]
-    stopped: str  # why the search ended, in words
+    stopped: str  # why the search ended, as text
     unread: tuple[str, ...]
     readings: tuple[str, ...]
     examined: ExaminedView | None
@@ -297,15 +298,15 @@ class RunView(RunSummary):
     events: int
     rounds: int
     usage: UsageView
-    seconds: float  # at work
+    seconds: float  # active time
     waiting: CheckpointView | None
     failure: FailureView | None
     held: PendingReviewView | None
     rejected: RejectionView | None
-    reviewed: ApprovalView | None  # of an answer that was delivered after a review
+    reviewed: ApprovalView | None  # set if the answer was delivered after a review
     answer: AnswerView | None
     evidence: tuple[EvidenceView, ...]
-    withheld: str = ""  # why there is no answer to see, where one was delivered
+    withheld: str = ""  # why a delivered answer is not shown
 
 
 class EventView(ResponseModel):
@@ -328,7 +329,7 @@ class TraceResponse(ResponseModel):
     run: str
     events: tuple[EventView, ...]
     chain: tuple[dict[str, Any], ...]
-    faults: tuple[str, ...]  # what is wrong with the chain; nothing when it is whole
+    faults: tuple[str, ...]  # faults of the chain; empty if it is intact
     usage: UsageView
     seconds: float
 

@@ -1,5 +1,4 @@
-"""The files of one job on their way into a base: what has been heard of them, how they are read until somebody says stop, and
-what went wrong in words."""
+"""Processing of the files of one job: their progress, cancellable reading, and error messages."""
 
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ from assay.workspace.facade import Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."
 BROKEN = "Assay broke down while it read these files; the log says where."
-PATIENCE = 5.0  # seconds to wait for another process that fills the same base
+PATIENCE = 5.0  # seconds to wait for another process that writes to the same base
 
 
 class JobStopped(Exception):
-    """Somebody has called the job off, or the server closes."""
+    """The job was cancelled, or the server is closing."""
 
 
 @dataclass
 class RunningJob:
-    """A job being done: what has happened since it was last written down."""
+    """A running job: the progress since it was last saved."""
 
     job: Job
-    base: str  # that it fills, by its id
-    left: dict[str, list[int]] = field(default_factory=dict)  # files that have not ended, by where they will stand
+    base: str  # id of the target base
+    left: dict[str, list[int]] = field(default_factory=dict)  # unfinished files, by their future location
     task: asyncio.Task[None] | None = None
     adding: asyncio.Task[None] | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -47,7 +46,7 @@ class RunningJob:
     ended: list[JobFile] = field(default_factory=list)
 
     def hear(self, progress: Progress) -> None:
-        """Called by the pipeline; nothing is written here."""
+        """Called by the pipeline; does not write to the store."""
         self.passages = max(self.passages, self.job.passages + progress.passages)
         told = progress.report
         if told is None or told.path not in self.left:
@@ -65,7 +64,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class StoppableReader:
-    """A reader that gives up at once when it is told to: the file it was at is left as it was."""
+    """A reader that stops at once when told to: the current file is left unchanged."""
 
     reader: DocumentReader
     stop: asyncio.Event
@@ -84,7 +83,7 @@ class StoppableReader:
 
 
 def writable_base(workspace: Workspace, name: str) -> Base:
-    """The base of that name, if it is there and this person may fill it."""
+    """The base of that name, if it exists and this user may write to it."""
     base = workspace.scope().named(name)
     if not workspace.principal.owns(base):
         raise UserError(f"The knowledge base {base.name!r} is not yours to change.")
@@ -92,13 +91,13 @@ def writable_base(workspace: Workspace, name: str) -> Base:
 
 
 async def check_unlocked(workspace: Workspace, base: Base) -> None:
-    """Say so where another process fills the base: it may do so for an hour, and a reply does not wait that long."""
+    """Raise if another process writes to the base: that may take an hour, and a response does not wait that long."""
     async with workspace.context.writer_lock(base, PATIENCE):
         pass
 
 
 async def read(workspace: Workspace, work: RunningJob, folder: Path) -> None:
-    """Read what is left of a job; the files lie in `folder` under their numbers."""
+    """Process the remaining files of a job; they are stored in `folder` under their numbers."""
     job = work.job
     await asyncio.to_thread(writable_base, workspace, job.base)
     sources: list[SourceFile] = []
@@ -116,7 +115,7 @@ async def read(workspace: Workspace, work: RunningJob, folder: Path) -> None:
 
 
 def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
-    """What was called off before it could be found is not kept; what stood in its place before stays."""
+    """Discard documents that were cancelled before becoming searchable; their previous versions stay."""
     from assay.ingest.forget import forget_originals
 
     base = writable_base(workspace, work.job.base)
@@ -126,7 +125,7 @@ def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """What went wrong, without the groups that the pipeline's stages put around it."""
+    """The underlying errors, without the exception groups of the pipeline's stages."""
     if isinstance(error, BaseExceptionGroup):
         return [cause for each in error.exceptions for cause in causes(each)]
     return [error]
@@ -137,7 +136,7 @@ def is_stopped(error: BaseException) -> bool:
 
 
 def describe_failure(error: BaseException) -> str:
-    """For the person who sent the files."""
+    """The error message for the uploader."""
     for each in causes(error):
         if isinstance(each, AssayError):
             return str(each)

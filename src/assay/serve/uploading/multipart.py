@@ -1,5 +1,5 @@
-"""Files as they arrive: a form is read in pieces and written to disk as it comes, so that nothing is ever whole in memory. A
-name is only ever a name: it opens nothing and leads nowhere."""
+"""Streaming multipart uploads: a form is written to disk as it arrives, so that no file is ever held in memory. File
+names are only labels and never used as paths."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from assay.serve.uploading.ingest_job import FULL
 from assay.store.jobs import JobFile
 
 FIELD = "files"
-PIECE = 1 << 20  # bytes that are taken from the network before they are written
-MAX_FILES = 5_000  # of one upload
+PIECE = 1 << 20  # bytes collected from the network before a write
+MAX_FILES = 5_000  # per upload
 LONGEST_NAME, LONGEST_PART = 1_000, 200
 
 
 class InvalidForm(Exception):
-    """What came is not a form with files."""
+    """The body is not a form with files."""
 
 
 async def receive_files(request: Request, folder: Path, most_bytes: int) -> list[JobFile]:
-    """Every file of the request, on disk under its number, or the reason why it is not. What is wrong with the request as a
-    whole is said, and then nothing of it counts."""
+    """Save every file of the request under its number, or record why it failed. Raises if the request as a whole is
+    invalid; then nothing of it is kept."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not 0 < len(boundary) <= 200:
@@ -57,7 +57,7 @@ async def receive_files(request: Request, folder: Path, most_bytes: int) -> list
 
 
 async def _pieces(request: Request):
-    """The body in pieces of some size: each is dealt with in a thread, and that has its price."""
+    """The body in larger chunks, since each is handled in a thread at some cost."""
     held, size = [], 0
     async for chunk in request.stream():
         held.append(chunk)
@@ -70,7 +70,7 @@ async def _pieces(request: Request):
 
 
 class UploadForm:
-    """A form on its way in. Called from threads, one call after the other."""
+    """A form being received. Called from threads, one call at a time."""
 
     def __init__(self, boundary: bytes, folder: Path, most_bytes: int) -> None:
         self._folder, self._most = folder, most_bytes
@@ -97,7 +97,7 @@ class UploadForm:
         self._parser.write(piece)
 
     def finish(self) -> list[JobFile]:
-        """What has arrived, once it is safe on disk."""
+        """The received files, once they are safely on disk."""
         self._parser.finalize()
         if not self._ended:
             raise InvalidForm("it was cut off.")
@@ -129,12 +129,12 @@ class UploadForm:
     def _headers_end(self) -> None:
         _, options = parse_options_header(self._headers.get("content-disposition", b""))
         if options.get(b"name", b"").decode("utf-8", "replace") != FIELD:
-            return  # other fields are passed over
+            return  # other fields are ignored
         if b"filename" not in options:
             raise InvalidForm("what is in the field `files` has to be a file, with a name.")
         given = options[b"filename"].decode("utf-8", "replace")
         if not given:
-            return  # a browser sends an empty place where nothing was chosen
+            return  # a browser sends an empty part if no file was chosen
         if len(self._files) >= MAX_FILES:
             raise InvalidForm(f"it holds more than {MAX_FILES:,} files. Send some of them first.")
         self._name = safe_file_name(given)
@@ -145,7 +145,7 @@ class UploadForm:
             return
         self._size += end - start
         if self._size > self._most:
-            self.close()  # the rest of it is passed over
+            self.close()  # the rest of it is ignored
         elif self._open is not None:
             self._open.write(data[start:end])
 
@@ -167,7 +167,7 @@ class UploadForm:
 
 
 def _kept(folder: Path) -> None:
-    """What a folder lists is on disk; where a system cannot say so, it is taken on trust."""
+    """Sync a folder to disk; ignored where the system does not support that."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -187,7 +187,7 @@ def too_large(size: int, most: int) -> dict[str, str]:
 
 
 def safe_file_name(given: str) -> str:
-    """A file's name with the folders above it, as it can be kept: nothing in it leads upwards, hides or steers anything."""
+    """A safe relative file name: no upward path, no hidden file, no control characters."""
     plain = unicodedata.normalize("NFC", clean_text(given.replace("%22", '"')))
     parts = [_part(part) for part in re.split(r"[/\\]", plain)]
     kept = [part for part in parts if part not in {"", ".", ".."} and not re.fullmatch("[A-Za-z]:", part)]

@@ -1,5 +1,5 @@
-"""Reads what was sent: one job of a base after the other, a few bases side by side, in the engine and whoever watches. The
-rows in the store are the truth, so that a server that starts takes up what another was cut off from."""
+"""Processes upload jobs: one job per base at a time, a few bases in parallel, in the background loop, regardless of
+clients. The store is the source of truth, so that a new server resumes interrupted jobs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
-UPLOADS = "uploads"  # the folder in a workspace where files wait to be read
+UPLOADS = "uploads"  # the workspace folder for files waiting to be processed
 BASES_AT_ONCE = 2
-PACE = 0.4  # seconds between two looks at how far a job is
-SOON = 2.0  # seconds in which a job that is stopped ends by itself; otherwise it is broken off
-PAUSE = 30.0  # seconds until a job is tried again whose beginning or end could not be written down: a disk may be full
+PACE = 0.4  # seconds between two progress checks
+SOON = 2.0  # seconds for a stopped job to end on its own before it is cancelled
+PAUSE = 30.0  # seconds until a retry after the start or end of a job could not be saved: the disk may be full
 HEARTBEAT = 15.0
 
 WorkspaceForPrincipal = Callable[[Principal], Workspace]
 
 
 class UploadWorker:
-    """One per server. Methods are called from the loop that serves, the work is in the engine."""
+    """One per server. Methods are called from the serving loop, the work runs in the background loop."""
 
     def __init__(self, engine: BackgroundLoop, workspace: Workspace) -> None:
         self._engine = engine
         self._workspace = workspace
         self._for_principal: WorkspaceForPrincipal | None = None
-        self._works: dict[str, RunningJob] = {}  # by job; only the engine changes it
+        self._works: dict[str, RunningJob] = {}  # by job; changed only in the background loop
         self._lock = threading.Lock()
         self._arriving: set[str] = set()
         self._serving: asyncio.AbstractEventLoop | None = None
@@ -50,12 +50,12 @@ class UploadWorker:
     def folder(self) -> Path:
         return self._workspace.path / UPLOADS
 
-    # What arrives
+    # Arriving files
 
     @contextlib.asynccontextmanager
     async def arrival(self, job: str) -> AsyncIterator[Path]:
-        """A folder for the files of a job, there until the job has ended; gone with everything in it, if something fails
-        before the job is written down."""
+        """A folder for the files of a job, kept until the job has ended; deleted if something fails before the job
+        is stored."""
         place = self.folder / job
         with self._lock:
             self._arriving.add(job)
@@ -70,31 +70,31 @@ class UploadWorker:
                 self._arriving.discard(job)
 
     def sweep(self) -> None:
-        """Take away folders that no job knows of: a process was killed while files arrived, or before it had tidied up."""
+        """Delete folders that belong to no job: a process was killed during an upload, or before its cleanup."""
         if not self.folder.is_dir():
             return
         there = {each.name for each in self.folder.iterdir()}
         with self._lock:
-            arriving = set(self._arriving)  # asked before the store: what has arrived by then is written down
+            arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
         for stray in there - arriving - jobs.going(self._workspace.store):
             shutil.rmtree(self.folder / stray, ignore_errors=True)
 
-    # Doing
+    # Processing
 
     async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
-        """Start reading uploads, those that are waiting first. `for_principal` gives the workspace as a person may use it."""
+        """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
         self._serving = asyncio.get_running_loop()
         self._for_principal = for_principal
         await asyncio.to_thread(self.sweep)
         await self.wake()
 
     async def wake(self) -> None:
-        """There may be something to do. Waits for no job."""
+        """Check for new jobs. Waits for no job."""
         if self._for_principal is not None:
             await self._engine.run(self._begin())
 
     async def _begin(self) -> None:
-        """Start as many jobs as may go on now, the oldest first, and never two of one base."""
+        """Start as many jobs as allowed, oldest first, and never two for one base."""
         waiting = await asyncio.to_thread(self._waiting)
         for job, base in waiting:
             filled = {work.base for work in self._works.values()}
@@ -108,15 +108,15 @@ class UploadWorker:
         return [(job, self._base_of(job)) for job in jobs.unfinished(self._workspace.store)]
 
     def _base_of(self, job: Job) -> str:
-        """The base that a job fills, by its id: its name is what one person calls it, and others may call theirs so."""
+        """The id of the job's base: its name is user-specific, and others may use the same one."""
         for_principal = self._for_principal or self._workspace.for_principal
         try:
             return for_principal(job.principal).scope().named(job.base).id
         except AssayError:
-            return f"{job.who}/{job.base}"  # gone, or not theirs any more: the job will say so
+            return f"{job.who}/{job.base}"  # deleted or no longer accessible: the job will report it
 
     async def _do(self, work: RunningJob) -> None:
-        """One job from beginning to end. However it ends, that is written down, and the next one begins."""
+        """Process one job. Its end is always recorded, and the next one starts."""
         job, store = work.job, self._workspace.store
         try:
             if await asyncio.to_thread(jobs.start, store, job.id):
@@ -135,12 +135,12 @@ class UploadWorker:
                 await self._begin()
 
     async def _ended(self, work: RunningJob) -> tuple[str, str]:
-        """How the job ended; no state where it is left for the server that starts next."""
+        """The final state of the job; empty if it is left to the next server."""
         try:
             assert self._for_principal is not None
             workspace = await asyncio.to_thread(
                 self._for_principal, work.job.principal
-            )  # as they may now, not when they sent it
+            )  # with their current access, not that of the upload
             work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.folder / work.job.id))
             await self._watched(work, work.adding)
             if work.cancelled and work.left:
@@ -153,7 +153,7 @@ class UploadWorker:
         return DONE, ""
 
     async def _watched(self, work: RunningJob, adding: asyncio.Task[None]) -> None:
-        """Wait for the files to be read, and write down now and then how far that is. That it was stopped is no failure."""
+        """Wait for the files to be processed, and save the progress periodically. A stop is no failure."""
         passages, at = 0, work.seconds
         while True:
             await asyncio.wait([adding], timeout=PACE)
@@ -172,7 +172,7 @@ class UploadWorker:
     # Stopping
 
     async def cancel(self, job: Job) -> None:
-        """Stop a job now. Files that can be found already stay, the others are left out."""
+        """Stop a job now. Files that are already searchable stay, the others are dropped."""
         if job.going:
             await self._engine.run(self._cancel(job))
 
@@ -193,30 +193,30 @@ class UploadWorker:
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=SOON)
-        for task in late:  # it is in the middle of something long, such as embedding a book
+        for task in late:  # it is in a long operation, such as embedding a book
             if (adding := tasks[task].adding) is not None:
                 adding.cancel()
         if late:
             await asyncio.wait(late)
 
     async def cancel_all(self, base: Base) -> None:
-        """Stop everything that fills this base."""
+        """Stop all jobs that write to this base."""
         for job, filled in await asyncio.to_thread(self._waiting):
             if filled == base.id:
                 await self.cancel(job)
 
     def fills(self, base: Base) -> bool:
-        """Whether files are being read into this base now."""
+        """Whether files are being added to this base now."""
         return any(work.base == base.id for work in list(self._works.values()))
 
     async def close(self) -> None:
-        """No more work: what is being read stops where it is, and stays listed."""
+        """Shut down: processing stops where it is, and jobs stay listed."""
         self.closing = True
         await self._engine.run(self._stop(list(self._works.values())))
         for job in list(self._watchers):
             self._woken(job)
 
-    # Watching
+    # Following
 
     def _wake(self, job: str) -> None:
         if self._serving is not None and job in self._watchers:
@@ -227,7 +227,7 @@ class UploadWorker:
             each.set()
 
     async def follow(self, job: str, who: str) -> AsyncIterator[Job | None]:
-        """The job whenever something has changed, until it ends or the server closes; nothing for a sign of life."""
+        """The job on every change, until it ends or the server closes; None is a heartbeat."""
         store, woken = self._workspace.store, asyncio.Event()
         self._watchers.setdefault(job, set()).add(woken)
         last: Job | None = None

@@ -1,19 +1,19 @@
-"""An answer in Markdown as any chat shows it: numbers in brackets, and what they stand for in a list at the end. Pure."""
+"""An answer as Markdown for any chat client: numbers in brackets, and a list of sources at the end. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-LIST = "\n\n**Sources**\n\n"  # asterisks of documents are escaped, so that this is ours
+LIST = "\n\n**Sources**\n\n"  # unambiguous, since asterisks in documents are escaped
 LISTED = re.compile(r"^\[\^(\d+)\]: ", re.MULTILINE)
 NOTE = re.compile(r"\[\^(\d+)\]")
-MARK = re.compile(r"\[(\d+)\]")  # and so are brackets
+MARK = re.compile(r"\[(\d+)\]")  # unambiguous, since brackets are escaped too
 
 
 @dataclass(frozen=True, slots=True)
 class CitationMark:
-    """A number in the text: `text[start:end]` is `[3]`."""
+    """A citation number in the text: `text[start:end]` is `[3]`."""
 
     number: int
     start: int
@@ -21,7 +21,8 @@ class CitationMark:
 
 
 def number_notes(markdown: str) -> str:
-    """What `render.as_markdown` writes, without the question, and with plain numbers: few chats know footnotes."""
+    """The output of `render.as_markdown` without the question and with plain numbers: few chat clients support
+    footnotes."""
     body = markdown.partition("\n")[2].strip("\n")
     first = LISTED.search(body)
     said, notes = (body[: first.start()], body[first.start() :]) if first else (body, "")
@@ -30,10 +31,10 @@ def number_notes(markdown: str) -> str:
 
 
 def strip_notes(text: str) -> str:
-    """What is said, without the list at the end."""
+    """The text without the list of sources."""
     return text.partition(LIST)[0]
 
 
 def citation_marks(text: str) -> tuple[CitationMark, ...]:
-    """The numbers in what is said, in order; those of the list at the end are not among them."""
+    """The citation numbers in the text, in order, without those of the list of sources."""
     return tuple(CitationMark(int(match[1]), match.start(), match.end()) for match in MARK.finditer(strip_notes(text)))

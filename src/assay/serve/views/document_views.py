@@ -1,4 +1,4 @@
-"""Bases, documents, passages and jobs as they are told. Pure."""
+"""Response views of bases, documents, passages and jobs. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile
 
-FEW = 3  # files that have to be done before anybody can tell how long the others will take
+FEW = 3  # finished files needed for an estimate of the remaining time
 
 
 def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
@@ -29,14 +29,12 @@ def base_view(base: Base, counted: Counted | None, principal: Principal) -> Base
 
 
 def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
-    """`bases` are names by id."""
+    """`bases` maps ids to names."""
     return DocumentSummary(
         id=entry.id,
         base=bases.get(entry.base, ""),
         name=entry.name,
-        uri=entry.uri
-        if entry.uri.startswith(UPLOAD)
-        else entry.name,  # where it lies on this machine is nobody's business
+        uri=entry.uri if entry.uri.startswith(UPLOAD) else entry.name,  # the location on this machine is not exposed
         title=entry.title or entry.name,
         authors=entry.authors,
         date=entry.date,
@@ -54,7 +52,7 @@ def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
 
 
 def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
-    """`bases` are names by id."""
+    """`bases` maps ids to names."""
     passage = hit.passage
     return HitView(
         rank=hit.rank,
@@ -87,7 +85,7 @@ def job_view(job: Job, files: Sequence[JobFile]) -> JobView:
 
 
 def _left(job: Job) -> float | None:
-    """The rest takes as long, file for file, as what is done; of the first few files that would say nothing."""
+    """The estimated remaining seconds, from the average time per finished file; None after too few files."""
     if not job.going:
         return 0.0
     return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None

@@ -1,5 +1,4 @@
-"""What a client asks for, in the terms of the workspace: the limits of a search, and how a question is dealt with. Pure but
-for the date of today."""
+"""Translates request options into search filters and run options. Pure except for today's date."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from assay.workspace.types import AskOptions
 
 
 def search_filters(limited: SearchLimits) -> SearchFilters:
-    """The limits of a search. A year or a month stands for its first day, or its last."""
+    """The search filters. A year or month stands for its first or last day."""
     today = date.today().isoformat()
     first = first_day(limited.since, today) if limited.since else None
     last = last_day(limited.until, today) if limited.until else None

@@ -1,4 +1,4 @@
-"""Runs as a client is told of them: at a glance, whole, with the answer and its evidence. Keys become numbers in `render`."""
+"""Response views of runs: summary, full run, answer and evidence. Evidence keys become numbers in `render`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Library = Callable[[str], Document | None]
 
 
 def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:
-    """A run at a glance."""
+    """A summary of a run."""
     asked = progress.asked
     return RunSummary(
         id=progress.id,
@@ -52,7 +52,7 @@ def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:
 
 
 def _state(progress: RunProgress, under_way: bool) -> RunState:
-    """The same as `live.state_of`, from the last record alone."""
+    """The state of a run, from its last record alone."""
     match progress.last:
         case "Answered":
             return RunState.delivered
@@ -71,7 +71,7 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
 
 
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
-    """A run as it stands, with its answer and its evidence in the words of the documents that may be read now."""
+    """The current state of a run, with its answer and evidence in the text of documents that may be read now."""
     library: Library = cache(workspace.document)
     run = workspace.run_for_asker(run.id, run)
     asked, waiting, failed = run.asked, run.waiting, run.failed
@@ -131,11 +131,11 @@ def usage_view(spent: Usage) -> UsageView:
 
 
 def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) -> AnswerView:
-    """An answer as a person reads it; claims refer to citations by number."""
+    """An answer for display; claims refer to citations by number."""
     cited = render.citations(given, found, library)
     numbers = {
         key: each.number for (key, _), each in reversed(cited.items())
-    }  # the first of a key's, where it has several
+    }  # the first number of a key that has several
     examined = given.examined
     return AnswerView(
         question=given.question,
@@ -156,7 +156,7 @@ def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) ->
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
             for each in given.conflicts
-            if each.left in numbers and each.right in numbers  # else a document was removed since
+            if each.left in numbers and each.right in numbers  # otherwise a document was removed since
         ),
         gaps=given.gaps,
         searched=tuple(SearchView(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
@@ -202,7 +202,7 @@ def _citation(cited: render.Citation) -> CitationView:
 
 
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:
-    """The evidence library, best first, without the documents that may not be read any more."""
+    """The evidence library, best first, without documents that may no longer be read."""
     return tuple(
         EvidenceView(
             key=each.key,
@@ -212,7 +212,7 @@ def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Li
             name=file_name(source.uri),
             page=source.page_at(each.quote.start),
             heading=each.passage.heading,
-            score=round(each.score),  # finer steps would tell what an index counts over everybody's documents
+            score=round(each.score),  # finer steps would reveal index statistics over other users' documents
             note=each.note,
             question=each.question,
             flagged=each.flagged,
