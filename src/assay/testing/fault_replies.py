@@ -31,7 +31,7 @@ from assay.testing.protocol import (
 HUGE = 5_000_000
 PARALLEL = 200
 DRIP_SECONDS = 0.2
-RESET_SECONDS = 0.01  # between half a reply and the reset, so that the client sees the half
+RESET_SECONDS = 0.01  # between half a reply and the reset, so that the client receives the half
 NO_SUCH_TOOL = "launch_the_rocket"
 PROSE = (
     "Certainly! I have thought about this with care, and on the whole I would say that it depends on the circumstances."
@@ -95,12 +95,12 @@ class EndpointFault(Enum):
 
     @property
     def harmless(self) -> bool:
-        """Whether the reply itself is still good."""
+        """Whether the reply itself is still valid."""
         return self.name.startswith("usage_")
 
 
 def faulty_reply(fault: EndpointFault, request: Request, model: str = "scripted") -> ModelOutput:
-    """The response of a faulty endpoint to this request. For a fault that leaves the reply good, see `with_wrong_usage`."""
+    """The response of a faulty endpoint to this request. For a fault that leaves the reply valid, see `with_wrong_usage`."""
     if fault in _STATUS:
         return _STATUS[fault]()
     if fault in _CONNECTION:
@@ -114,7 +114,7 @@ def faulty_reply(fault: EndpointFault, request: Request, model: str = "scripted"
 
 
 def with_wrong_usage(fault: EndpointFault, reply: Reply, request: Request, model: str = "scripted") -> ModelOutput:
-    """A good reply with missing or impossible token usage."""
+    """A valid reply with missing or impossible token usage."""
     if fault is EndpointFault.usage_missing:
         bare = {**request, "stream_options": None}
         return _ok(_whole(reply, bare, model, usage=None), request)
@@ -133,7 +133,7 @@ def valid_reply(request: Request) -> Reply:
 
 
 def _whole(reply: Reply, request: Request, model: str, **changed: Any) -> bytes:
-    """The body of a response that carries the reply; a property changed to None is left out."""
+    """The body of a response with the reply; a property changed to None is left out."""
     if request.get("stream"):
         return b"".join(events(reply, dict(request), model))
     body = completion(reply, model) | changed
@@ -282,7 +282,7 @@ def _wrong_calls(fault: EndpointFault, request: Request) -> ModelOutput:
         tool = next(iter(tools), "search")
         usual = fill(tools[tool], cooperative_policy(request)) if tools else {"query": "anything"}
         odd = ScriptedCalls(tuple(ScriptedCall(tool, _numbered(usual, n)) for n in range(PARALLEL)))
-    # A request that offers no tools gets native calls all the same.
+    # A request without tools still gets native calls.
     return odd if tools else reply_of(odd, {**request, "tools": ["none"]})
 
 
@@ -292,7 +292,7 @@ def _numbered(arguments: Mapping[str, Any], n: int) -> Mapping[str, Any]:
 
 
 def _broken_reply(fault: EndpointFault, request: Request) -> Reply:
-    """A valid reply, broken in the one place that the fault is about."""
+    """A valid reply, broken in the one place that the fault concerns."""
     reply = valid_reply(request)
     finish = "length" if fault is EndpointFault.cut_off else reply.finish
     if fault is EndpointFault.prose:
@@ -304,7 +304,7 @@ def _broken_reply(fault: EndpointFault, request: Request) -> Reply:
 
 
 def _broken_inside(text: str, fault: EndpointFault) -> str:
-    """The JSON of a reply, broken; where it carries tool calls, broken in the arguments of the first."""
+    """The JSON of a reply, broken; if it has tool calls, broken in the arguments of the first."""
     try:
         value = json.loads(text)
         first = value["calls"][0]
@@ -347,7 +347,7 @@ def _broken(text: str, fault: EndpointFault) -> str:
 
 
 def _duplicated(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Every field, and every field again: with other words, so that it matters which of the two is taken."""
+    """Every field twice, with different values, so that it matters which of the two is used."""
     return [*fields.items(), *((k, f"{v} (again)" if isinstance(v, str) else v) for k, v in fields.items())]
 
 

@@ -1,4 +1,4 @@
-"""A chat endpoint that behaves until it is told to fail, in one of the ways that endpoints fail.
+"""A chat endpoint that works until it is told to fail, in one of the ways that endpoints fail.
 
 with FaultServer(script.answer, EndpointFault.hang, at="weigh") as server: ...
 """

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Path = tuple[str, ...]  # the names of the properties that lead to a value
+Path = tuple[str, ...]  # the property names that lead to a value
 Schema = Mapping[str, Any]
 
-DEEPEST = 6  # below this, a schema that contains itself is brought to an end
-LONGEST = 4  # items in a list that has no bound of its own
-FURTHEST = 100  # from nought, for a number that has no bound of its own
+DEEPEST = 6  # depth at which a recursive schema is terminated
+LONGEST = 4  # items in a list without a bound of its own
+FURTHEST = 100  # largest absolute value of a number without a bound of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class FillPolicy:
 
     pick: Callable[[Sequence[Any], Path], Any]  # one of the values of an enum, or of the schemas of an `anyOf`
     flag: Callable[[Path], bool]
-    count: Callable[[int, int, Path], int]  # how many items a list has: from, to
-    number: Callable[[float, float, Path], float]  # from, to; made whole where it must be
+    count: Callable[[int, int, Path], int]  # number of items in a list: minimum, maximum
+    number: Callable[[float, float, Path], float]  # minimum, maximum; rounded where an integer is required
     words: Callable[[Path], str]
-    wants: Callable[[Path], bool]  # whether a property is there that may be left out
+    wants: Callable[[Path], bool]  # whether to include an optional property
 
 
 def fill(schema: Schema, policy: FillPolicy) -> Any:
-    """A value that keeps to the schema, chosen by the policy."""
+    """A value that is valid under the schema, chosen by the policy."""
     return _value(schema, policy, (), schema.get("$defs", {}), 0)
 
 
@@ -54,7 +54,7 @@ def _value(schema: Schema, policy: FillPolicy, path: Path, named: Schema, depth:
 
 
 def _resolved(schema: Schema, named: Schema) -> Schema:
-    """The schema with what it refers to, and what it is all of, written out in it."""
+    """The schema with its `$ref` and `allOf` expanded."""
     while "$ref" in schema:
         rest = {name: value for name, value in schema.items() if name != "$ref"}
         schema = {**named[schema["$ref"].rpartition("/")[2]], **rest}
@@ -122,7 +122,7 @@ _PART = re.compile(r"(?:\[(?P<set>[^\]]+)\]|(?P<digit>\\d)|\\?(?P<char>.))(?:\{(
 
 
 def _matching(pattern: str, policy: FillPolicy, path: Path) -> Iterator[str]:
-    """Characters that match a plain pattern: sets, digits and letters in a row, as often as each must be there."""
+    """Characters that match a simple pattern: a sequence of sets, digits and letters, each repeated as often as required."""
     for part in _PART.finditer(pattern.removeprefix("^").removesuffix("$")):
         choice = "0123456789" if part["digit"] else _members(part["set"]) if part["set"] else part["char"]
         yield from (policy.pick(choice, path) for _ in range(int(part["least"] or 1)))

@@ -21,21 +21,21 @@ from assay.testing.protocol import (
     tools_of,
 )
 
-PREFERRED = ("research", "search", "supported")  # where a choice has one of these, it is the one that carries a run on
+PREFERRED = ("research", "search", "supported")  # the choices that advance a run
 
-# How the parts of the replies are called that Assay asks for.
+# Names of the fields in the replies that Assay asks for.
 _ASKED = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _ASKING = frozenset({"question", "query"})
 _POSITIVE = frozenset({"enough", "complete"})
 _NUMBERED = frozenset({"id", "claim"})  # one of each
-_EACH = frozenset({"passages", "rulings"})  # as many as there may be
-_BLOCKING = frozenset({"needs", "readings", "missing", "conflicts"})  # what would hold a run up
+_EACH = frozenset({"passages", "rulings"})  # as many as allowed
+_BLOCKING = frozenset({"needs", "readings", "missing", "conflicts"})  # fields that would block a run
 _KEYS = frozenset({"key", "keys", "cite", "cites", "left", "right"})
 _STRAY_WORDS = "of the and however seven quite north paper under early which never between light almost".split()
 
 
 def cooperative_reply(request: Request) -> ModelOutput:
-    """What a cooperative model replies: it agrees, and it quotes and cites what it is shown."""
+    """The reply of a cooperative model: it agrees, and it quotes and cites what it is shown."""
     return reply_by_policy(cooperative_policy(request), request)
 
 
@@ -52,22 +52,22 @@ def reply_by_policy(policy: FillPolicy, request: Request) -> ModelOutput:
 
 
 def seeded_random(request: Request, seed: int) -> Random:
-    """Random numbers that depend on the seed and the request alone, not on the order of requests."""
+    """A random generator that depends only on the seed and the request, not on the order of requests."""
     return Random(f"{seed} {text_of(request)}")
 
 
 def last_name(path: Path) -> str:
-    """The name of the value itself."""
+    """The name of the value itself: the last element of its path."""
     return path[-1] if path else ""
 
 
 def is_key(path: Path) -> bool:
-    """Whether keys of evidence stand here."""
+    """Whether the value is an evidence key."""
     return last_name(path) in _KEYS
 
 
 def random_policy(request: Request, seed: int) -> FillPolicy:
-    """Anything the schema allows, in words that are partly the prompt's own."""
+    """Anything the schema allows, with text taken partly from the prompt."""
     random = seeded_random(request, seed)
     text = text_of(request)
     keys = keys_in(text)
@@ -90,8 +90,8 @@ def random_policy(request: Request, seed: int) -> FillPolicy:
 
 
 def cooperative_policy(request: Request) -> FillPolicy:
-    """The evidence is enough, the draft complete, every passage relevant and every claim supported, in the words of the
-    documents and with keys that are shown. Whatever would hold a run up is left empty."""
+    """The evidence is enough, the draft complete, every passage relevant and every claim supported, with text from the
+    documents and keys that are shown. Fields that would block a run are left empty."""
     text = text_of(request)
     keys = keys_in(text)
     asked = (_ASKED.findall(text) or [text.strip().rpartition("\n")[2]])[-1] or "nothing"

@@ -1,8 +1,8 @@
-"""Models that keep to the protocol and misbehave within it. Whatever they reply, Assay's guarantees must hold.
+"""Models that follow the protocol and misbehave within it. Whatever they reply, Assay's guarantees must hold.
 
-Each is an `LLM` in process, and its `answer` goes into a `ChatServer`. The same seed and the same request give the same
-reply. A model that misbehaves in one role only has `otherwise` for the others: by default a cooperative model. A request
-without a role (a probe of what an endpoint supports) gets what it asks for.
+Each is an `LLM` in process, and its `answer` can be passed to a `ChatServer`. The same seed and request give the same
+reply. A model that misbehaves in one role only uses `otherwise` for the others: by default a cooperative model. A
+request without a role (a probe of an endpoint's capabilities) gets what it asks for.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Otherwise = Callable[[Request], ModelOutput]
 
 
 class _HostileModel:
-    """What all of them share: the same answer in process as behind a server."""
+    """Shared base: the same answer in process as behind a server."""
 
     def answer(self, request: Request) -> ModelOutput:
         raise NotImplementedError
@@ -179,7 +179,7 @@ _LACKING = frozenset({"query", "missing", "gap"})
 
 
 def _unsatisfied_policy(request: Request, seed: int) -> FillPolicy:
-    """No to every question; something is missing wherever something may be; a new search each time."""
+    """Answers no to every question, reports something missing wherever possible, and starts a new search each time."""
     chance = random_policy(request, seed)
     easy = cooperative_policy(request)
 
@@ -205,7 +205,7 @@ def _invented_keys_policy(request: Request, seed: int) -> FillPolicy:
         made_up = f"{random.getrandbits(32):08x}"
         return made_up if is_key(path) else f"{easy.words(path)} [{made_up}]"
 
-    # Also where the schema says which keys there are: not every endpoint holds its model to it.
+    # Even if the schema lists the allowed keys: not every endpoint enforces it on its model.
     return replace(
         easy,
         pick=lambda options, path: words(path) if is_key(path) else easy.pick(options, path),

@@ -1,4 +1,4 @@
-"""An HTTP server on 127.0.0.1 for tests, on uvicorn's HTTP/1.1 protocol. It can also break a connection on purpose."""
+"""An HTTP server on 127.0.0.1 for tests, on uvicorn's HTTP/1.1 protocol. It can also break a connection deliberately."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-THREAD_TIMEOUT = 60.0  # seconds for the thread to start or to end; only reached when something is wrong
+THREAD_TIMEOUT = 60.0  # seconds for the thread to start or end; only reached if something is wrong
 KEEP_ALIVE = 86_400  # seconds: no test waits for an idle connection to be closed
 
 
 @dataclass(frozen=True, slots=True)
 class HttpExchange:
-    """One request with its whole body, and the connection its response goes out on."""
+    """One request with its complete body, and the connection for its response."""
 
     request: Request
     body: bytes
@@ -45,7 +45,7 @@ class HttpExchange:
         await response(self.request.scope, self.request.receive, self.send)
 
     async def start(self, media_type: str, length: int | None = None) -> None:
-        """Sends a status line of 200 and the headers. Without a length the body is sent in chunks."""
+        """Sends a status line of 200 and the headers. Without a length the body is chunked."""
         headers = [(b"content-type", media_type.encode())]
         if length is not None:
             headers.append((b"content-length", b"%d" % length))
@@ -61,12 +61,12 @@ class HttpExchange:
             pass
 
     async def close(self) -> None:
-        """Closes the connection in order, whether or not a response was sent."""
+        """Closes the connection cleanly, whether or not a response was sent."""
         self.transport.close()
         await self.wait_closed()
 
     async def reset(self) -> None:
-        """Cuts the connection: the client sees a reset."""
+        """Aborts the connection: the client sees a reset."""
         _reset(self.transport)
         await self.wait_closed()
 
@@ -75,10 +75,10 @@ Handler = Callable[[HttpExchange], Awaitable[None]]
 
 
 class LocalServer:
-    """Serves on a free port of 127.0.0.1: in a thread between `start` and `close` (`with`), or on the running event loop
-    (`async with`). After closing, no connection, task or thread is left.
+    """Serves on a free port of 127.0.0.1: in a thread between `start` and `close` (`with`), or on the running event
+    loop (`async with`). After closing, no connection, task or thread is left.
 
-    refuse: asked for every new connection whether to reset it before anything is read
+    refuse: called for every new connection; whether to reset it before anything is read
     """
 
     def __init__(self, handler: Handler, refuse: Callable[[], bool] = lambda: False) -> None:
@@ -90,10 +90,10 @@ class LocalServer:
         self._stop: asyncio.Event | None = None
         self._server: asyncio.Server | None = None
         self.port = 0
-        self.connections = 0  # how many were ever opened
+        self.connections = 0  # total number opened
 
     def start(self) -> None:
-        """Serves in a thread of its own."""
+        """Serves in a separate thread."""
         if self._thread:
             raise RuntimeError("the server is running already")
         ready = threading.Event()
@@ -105,7 +105,7 @@ class LocalServer:
             raise RuntimeError("the server did not start")
 
     def close(self) -> None:
-        """Ends the thread and every connection. Closing twice does nothing."""
+        """Ends the thread and every connection. Idempotent."""
         thread, self._thread = self._thread, None
         if not thread or not self._loop or not self._stop:
             return
@@ -142,7 +142,7 @@ class LocalServer:
             self._server.close()
         for connection in list(self._state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)  # the connections learn that they are closed
+        await asyncio.sleep(0)  # lets the connections process their closing
         tasks = list(self._state.tasks)
         for task in tasks:
             task.cancel()
@@ -162,7 +162,7 @@ class LocalServer:
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's protocol, with the transport handed to the application, connections counted and no logging."""
+    """uvicorn's protocol, with the transport passed to the application, connections counted and no logging."""
 
     def __init__(self, owner: LocalServer, config: Config, state: ServerState) -> None:
         super().__init__(config, state, {})

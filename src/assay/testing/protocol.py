@@ -1,7 +1,7 @@
 """The chat protocol as plain data: what a request asks for, and what a test model may reply.
 
-Every test model answers a request body. In process, a `Prompt` is first turned into the body that would have been sent, so
-the same model works in process and behind a server.
+Every test model answers a request body. In process, a `Prompt` is first converted to the body that would have been
+sent, so the same model works in process and behind a server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Request = Mapping[str, Any]  # the parsed body of one POST to /v1/chat/completio
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """One tool call. Arguments given as a string are sent as they are, valid or not."""
+    """One tool call. Arguments given as a string are sent unchanged, valid or not."""
 
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
@@ -30,8 +30,8 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCalls:
-    """Tool calls made together, or none. A request that carries `tools` gets them natively, any other as one JSON object
-    `{"why": …, "calls": [{"tool": …, "arguments": …}]}`. `+` joins two."""
+    """Parallel tool calls, or none. A request with `tools` gets them natively, any other as one JSON object `{"why": …,
+    "calls": [{"tool": …, "arguments": …}]}`. `+` joins two."""
 
     calls: tuple[ScriptedCall, ...] = ()
     why: str = "as scripted"
@@ -42,7 +42,7 @@ class ScriptedCalls:
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """A complete HTTP response in place of a model's reply: any status, any body."""
+    """A complete HTTP response instead of a model's reply: any status, any body."""
 
     status: int
     body: bytes | str | Mapping[str, Any] = b""
@@ -56,7 +56,7 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionAction:
-    """Anything that can be done with a connection: `play` gets the exchange. Only a server can play it."""
+    """An arbitrary action on a connection: `play` gets the exchange. Only a server can play it."""
 
     play: Callable[[HttpExchange], Awaitable[None]]
 
@@ -66,7 +66,7 @@ AnswerFunction = Callable[[dict[str, Any]], ModelOutput | Awaitable[ModelOutput]
 
 
 async def call_answer(answer: AnswerFunction, request: dict[str, Any]) -> ModelOutput:
-    """Calls an answer function, plain or async."""
+    """Calls an answer function, sync or async."""
     output = answer(request)
     return await output if inspect.isawaitable(output) else output
 
@@ -81,7 +81,7 @@ async def reply_in_process(answer: AnswerFunction, prompt: Prompt) -> Reply:
 
 
 def reply_of(output: str | Mapping[str, Any] | ScriptedCalls | Reply, request: Request) -> Reply:
-    """The output as a `Reply`: a dict as JSON, calls in the form that this request supports, with tokens counted."""
+    """Converts the output to a `Reply`: a dict as JSON, calls in the form that this request supports, with tokens counted."""
     if isinstance(output, Reply):
         return output if output.usage.calls else _with_usage(output, request)
     if not isinstance(output, ScriptedCalls):
@@ -91,7 +91,7 @@ def reply_of(output: str | Mapping[str, Any] | ScriptedCalls | Reply, request: R
         return _with_usage(Reply(_as_text({"why": output.why, "calls": calls})), request)
     if not output.calls:
         return _with_usage(Reply(output.why), request)
-    turn = len(request.get("messages", ()))  # a conversation only grows, so no id is used twice in one
+    turn = len(request.get("messages", ()))  # a conversation only grows, so ids are unique within it
     native = tuple(
         ToolCall(f"call_{turn}_{n}", call.tool, _as_text(call.arguments)) for n, call in enumerate(output.calls)
     )
@@ -113,8 +113,8 @@ def _as_text(output: str | Mapping[str, Any]) -> str:
 
 
 def role_of(request: Request) -> tuple[str, str]:
-    """The role and the name of the prompt, off its first line: `Assay · judge · critique` is ("judge", "critique").
-    A prompt with no name of its own has the name "", and one that is not Assay's has neither."""
+    """The role and the name of the prompt, from its first line: `Assay · judge · critique` gives ("judge", "critique").
+    A prompt without a name of its own has the name ""; one that is not Assay's has neither."""
     messages = request.get("messages") or ({},)
     first = _content(messages[0]).partition("\n")[0]
     title, role, name = ([part.strip() for part in first.split("·")] + ["", ""])[:3]
@@ -122,12 +122,12 @@ def role_of(request: Request) -> tuple[str, str]:
 
 
 def text_of(request: Request) -> str:
-    """All that the request says, message after message."""
+    """The text of all messages of the request, concatenated."""
     return "\n\n".join(_content(message) for message in request.get("messages", ()))
 
 
 def tools_of(request: Request) -> dict[str, Mapping[str, Any]]:
-    """The tools that a request offers, name → JSON schema of the arguments: natively, in its schema, or in its words."""
+    """The tools that a request offers, name → JSON schema of the arguments: native, in its JSON schema, or in its text."""
     if native := request.get("tools"):
         return {tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in native}
     calls = ((schema_of(request) or {}).get("properties", {}).get("calls") or {}).get("items", {}).get("anyOf", ())
@@ -137,7 +137,7 @@ def tools_of(request: Request) -> dict[str, Mapping[str, Any]]:
     offered_tools = _OFFERED.findall(text_of(request)) if role_of(request)[0] == "decide" else []
     return {
         name: _signature(arguments) for name, arguments in reversed(offered_tools)
-    }  # calls made so far come later in the text
+    }  # past calls come later in the text
 
 
 _OFFERED = re.compile(r"^- (\w+)\((.*?)\): ", re.MULTILINE)
@@ -145,7 +145,7 @@ _ARGUMENT = re.compile(r"(\w+): (string|integer|number|boolean)\b(?:[^,=]*)(=)?"
 
 
 def _signature(arguments: str) -> Mapping[str, Any]:
-    """`query: string, k: integer = 8` as a JSON schema; what is more than a word of a type is left out of it."""
+    """Parses `query: string, k: integer = 8` into a JSON schema; anything beyond a plain type name is ignored."""
     found = _ARGUMENT.findall(arguments)
     return {
         "type": "object",
@@ -155,7 +155,7 @@ def _signature(arguments: str) -> Mapping[str, Any]:
 
 
 def schema_of(request: Request) -> Mapping[str, Any] | None:
-    """The JSON schema that the reply must keep to: as the request states it, or else as its words do."""
+    """The JSON schema that the reply must match: from the request, or else from its text."""
     form = request.get("response_format") or {}
     stated = (form.get("json_schema") or {}).get("schema") or form.get("schema")
     if stated:
@@ -164,7 +164,7 @@ def schema_of(request: Request) -> Mapping[str, Any] | None:
 
 
 def asked_in(text: str) -> str:
-    """The text of a prompt without the documents that it quotes."""
+    """The text of a prompt without the documents it quotes."""
     return _FENCED.sub("", text)
 
 
@@ -172,30 +172,30 @@ _KEY = re.compile(r"\bkey:? ([0-9a-f]{8})\b")
 
 
 def keys_in(text: str) -> list[str]:
-    """The keys of the evidence that a prompt shows, in order, each once."""
+    """The evidence keys that a prompt shows, in order, without duplicates."""
     return list(dict.fromkeys(_KEY.findall(text)))
 
 
 _FENCED = re.compile(r"⟦(\w+) quoted: (?:key:? )?([^,·⟧]*)[^⟧]*⟧\n(.*?)\n⟦end \1⟧", re.DOTALL)
 
 
-# Labels of quoted text that is no passage: written by models, tools and other people.
+# Labels of fenced text that is not a passage: written by models, tools and other people.
 _NOT_PASSAGES = frozenset("steps missing searches collections parts readings claims claim aspect kind subject".split())
 
 
 def passages_in(text: str) -> dict[str, str]:
-    """The words of documents that a prompt shows, by the id or the key they are shown under."""
+    """The document text that a prompt shows, by the id or key it is shown under."""
     found = ((match[2].strip(), match[3]) for match in _FENCED.finditer(text))
     return {label: words for label, words in found if label not in _NOT_PASSAGES}
 
 
 def quoted_in(text: str) -> list[tuple[str, str]]:
-    """All that a prompt shows between marks, with its label: words of documents, and of whoever else cannot be trusted."""
+    """All fenced text of a prompt, with its labels: text from documents and from other untrusted sources."""
     return [(match[2].strip(), match[3]) for match in _FENCED.finditer(text)]
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects that stand in a text."""
+    """The JSON objects in a text."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
         try:
@@ -211,7 +211,7 @@ def _content(message: Mapping[str, Any]) -> str:
 
 
 def body_of(prompt: Prompt) -> dict[str, Any]:
-    """The request that a prompt would be sent as."""
+    """The request body that a prompt would be sent as."""
     body: dict[str, Any] = {
         "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
         "max_tokens": prompt.max_tokens,

@@ -1,6 +1,6 @@
-"""Replies for a `Script`, in the form that each prompt of Assay asks for. The one place that spells these forms out.
+"""Replies for a `Script`, in the form that each prompt of Assay asks for. The only place that spells out these forms.
 
-Some depend on what the request shows (which passage has these words, which key it has): they are functions of it.
+Replies that depend on what the request shows (which passage has these words, which key it has) are functions of it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def direct(why: str = "it needs no document") -> Json:
 
 
 def one_step(question: str, query: str = "") -> Json:
-    """plan: the question is one step, searched for in the words of `query`, or its own."""
+    """plan: the question is one step, searched with `query`, or verbatim."""
     return steps((question, query or question))
 
 
 def steps(*questions: str | tuple[str, str]) -> Json:
-    """plan: steps s1, s2, … in order, each a question or a question and a query. One that says `{s1}` needs step s1."""
+    """plan: steps s1, s2, … in order, each a question or a (question, query) pair. One that contains `{s1}` needs step s1."""
     pairs = [(each, each) if isinstance(each, str) else each for each in questions]
     return {"steps": [_step(number, *pair) for number, pair in enumerate(pairs, 1)]}
 
@@ -53,7 +53,7 @@ def _step(number: int, question: str, query: str) -> Json:
 
 
 def keeps(*quotes: str, score: int = 9, note: str = "it says so") -> ReplyWriter:
-    """weigh: the passages that have one of these words in them are worth keeping, for those words; the others are not."""
+    """weigh: keep the passages that contain one of these quotes, for that quote; reject the others."""
 
     def write(text: str, schema: Schema) -> Json:
         found = [(place, quote) for place, words in passages_in(text).items() if (quote := _first_in(words, quotes))]
@@ -63,7 +63,7 @@ def keeps(*quotes: str, score: int = 9, note: str = "it says so") -> ReplyWriter
 
 
 def enough(**answers: str) -> ReplyWriter:
-    """judge: the evidence is enough. `s1="Paris"` is what step s1 found: it must stand in the evidence shown."""
+    """judge: the evidence is enough. `s1="Paris"` is what step s1 found: it must occur in the evidence shown."""
     return lambda text, schema: _judged(text, answers, enough=True)
 
 
@@ -91,8 +91,8 @@ def gap(what: str) -> Json:
 
 
 def writes(*claims: str, shape: str = "prose", lacking: Sequence[str] = ()) -> ReplyWriter:
-    """write: these claims, each with what it cites in brackets at its end: `[{0}]` is the first piece of evidence shown,
-    `[{lowers fever}]` the one that has these words, `[{0}, {1}]` are two; anything else stands for itself."""
+    """write: these claims, each with its citations in brackets at its end: `[{0}]` is the first piece of evidence
+    shown, `[{lowers fever}]` the one that contains these words, `[{0}, {1}]` are two; anything else is literal."""
 
     def write(text: str, schema: Schema) -> Json:
         stated = [_claim(text, claim) for claim in claims]
@@ -113,7 +113,7 @@ def supported(why: str = "the quotations say so") -> ReplyWriter:
 
 
 def verdicts(*each: str, why: str = "as scripted") -> ReplyWriter:
-    """check: a verdict for each claim in the order they are shown; the last one goes for the rest."""
+    """check: a verdict for each claim in the order shown; the last one is used for the rest."""
 
     def write(text: str, schema: Schema) -> Json:
         return _rulings([(n, each[min(place, len(each) - 1)], why) for place, n in enumerate(_claims_in(text))])
@@ -126,7 +126,7 @@ def _rulings(rulings: Sequence[tuple[int, str, str]]) -> Json:
 
 
 def rewrites(claim: str) -> ReplyWriter:
-    """revise: the claim is put this way; it cites as in `writes`."""
+    """revise: the claim is rewritten like this; it cites as in `writes`."""
     return lambda text, schema: {"action": "rewrite"} | _claim(text, claim)
 
 
@@ -136,7 +136,7 @@ def hedges(claim: str) -> ReplyWriter:
 
 
 def drops() -> Json:
-    """revise: the claim is given up."""
+    """revise: the claim is dropped."""
     return {"action": "drop", "text": "", "cites": []}
 
 
@@ -160,7 +160,7 @@ def _cited(text: str, cite: str) -> str:
 
 
 def _key(text: str, words: str) -> str:
-    """The key of the first piece of evidence that has these words."""
+    """The key of the first piece of evidence that contains these words."""
     found = next((key for key, shown in passages_in(text).items() if _first_in(shown, (words,))), None)
     assert found is not None, f"{words!r} stands in no evidence that is shown"
     return found

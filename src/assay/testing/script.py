@@ -24,13 +24,13 @@ from assay.testing.protocol import (
     text_of,
 )
 
-# Written when it is asked for: from all that the request says, and the schema its reply must keep to.
+# A reply computed on request, from the request's text and the schema the reply must match.
 ReplyWriter = Callable[[str, Mapping[str, Any] | None], ModelOutput]
 ScriptLine = ModelOutput | ReplyWriter
 
 
 def calls(tool: str, /, **arguments: Any) -> ScriptedCalls:
-    """The model calls a tool. `calls(…) + calls(…)` are made together."""
+    """The model calls a tool. `calls(…) + calls(…)` are parallel calls."""
     return ScriptedCalls((ScriptedCall(tool, arguments),))
 
 
@@ -44,15 +44,16 @@ class UnexpectedRequest(AssertionError):
 
 
 class Script:
-    """Replies by role, or by the name of the prompt where it has one: `critique=…` answers `Assay · judge · critique`, which
-    `judge=…` would answer otherwise.
+    """Replies by role, or by the name of the prompt if it has one: `critique=…` answers `Assay · judge · critique`,
+    which `judge=…` would answer otherwise.
 
-    A list of replies is used up in order, one for each request; a single reply is repeated; a function writes a reply out of
-    `(request_text, schema)`, alone or within a list. A reply is a dict (sent as JSON), a str (as it is), `calls(…)`, or
-    anything else that `ChatServer` can send. Requests that run side by side have no order: give their role a function.
+    A list of replies is consumed in order, one per request; a single reply is repeated; a function computes a reply
+    from `(request_text, schema)`, alone or within a list. A reply is a dict (sent as JSON), a str (unchanged),
+    `calls(…)`, or anything else that `ChatServer` can send. Parallel requests have no order: give their role a
+    function.
 
-    A request that the script does not foresee raises `Unexpected`, and is kept in `problems` for `assert_used_up`. One that is
-    no prompt of a run (it names no role: an endpoint is asked what it can do) gets whatever it asks for.
+    An unexpected request raises `UnexpectedRequest`, and is kept in `problems` for `assert_used_up`. A request that is
+    not a prompt of a run (it names no role: a probe of an endpoint's capabilities) gets whatever it asks for.
     """
 
     name = "scripted"
@@ -64,7 +65,7 @@ class Script:
         self.problems: list[UnexpectedRequest] = []
 
     def answer(self, request: Request) -> ModelOutput:
-        """The next reply to a request such as this: what a `ChatServer` takes."""
+        """The next reply to such a request; pass this to a `ChatServer`."""
         role, prompt = role_of(request)
         if not role:
             return cooperative_reply(request)
@@ -96,7 +97,8 @@ class Script:
         return self.problems[-1]
 
     def assert_used_up(self) -> None:
-        """Every request was foreseen, and every reply was used: those in a list all, those that repeat once at least."""
+        """Asserts that every request was expected and every reply used: all replies of a list, repeated ones at least
+        once."""
         wrong = [str(problem) for problem in self.problems]
         wrong += [f"{len(left)} of the replies for {role} not used" for role, left in self._lists.items() if left]
         wrong += [f"the reply for {role} not used" for role in self._always if not self.used[role]]

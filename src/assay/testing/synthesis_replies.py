@@ -24,7 +24,7 @@ _PLAIN = frozenset(
 
 
 def synthesis_model(**other: ScriptLine) -> Callable[[Request], ModelOutput]:
-    """Answers every prompt of a synthesis. `other` takes the place of single prompts' replies, by the prompt's name."""
+    """Answers every prompt of a synthesis. `other` replaces single replies, by the prompt's name."""
     lines: Mapping[str, ScriptLine] = {**_LINES, **other}
 
     def answer(request: Request) -> ModelOutput:
@@ -46,7 +46,7 @@ def sentences(words: str) -> list[str]:
 
 
 def questions(text: str, schema: Any) -> Json:
-    """As many questions as are asked for: each asks about one sentence that is shown, in its words."""
+    """As many questions as requested, each about one shown sentence, in its words."""
     shown = " ".join(match[3] for match in _FENCED.finditer(text))
     told = [each for each in sentences(re.sub(r"^(?:Title|Abstract|Sections?):|^- ", "", shown, flags=re.M)) if each]
     wanted = int((re.findall(r"Number of questions: (\d+)", text) or ["1"])[-1])
@@ -60,7 +60,7 @@ def _subject(sentence: str) -> str:
 
 
 def weigh(text: str, schema: Any) -> Json:
-    """Each passage by its sentence that has most words of the question; those that have none of them are left out."""
+    """Each passage, quoted by the sentence with most words of the question; passages with none of them are left out."""
     asked = _words(_question(text))
     best = {
         place: max(sentences(words), key=lambda each: len(asked & _words(each)))
@@ -77,13 +77,13 @@ def weigh(text: str, schema: Any) -> Json:
 
 
 def _question(text: str) -> str:
-    """The question of a request: between marks where it came of a document, plain where a person put it."""
+    """The question of a request: fenced if it came from a document, plain if a person asked it."""
     fenced = [match[3] for match in _FENCED.finditer(text) if match[2] == "question"]
     return (fenced or re.findall(r"^Question: (.+)$", text, re.M) or [""])[-1]
 
 
 def insights(text: str, schema: Any) -> Json:
-    """For each number the first sentence of its first quotation."""
+    """For each number, the first sentence of its first quotation."""
     found: list[Json] = []
     for part in re.split(r"^(?=Number \d+$)", text, flags=re.M)[1:]:
         quoted = next((match for match in _FENCED.finditer(part) if _KEY.search(match[2])), None)
@@ -96,7 +96,7 @@ def insights(text: str, schema: Any) -> Json:
 
 
 def relate(text: str, schema: Any) -> Json:
-    """Every pair complements, by the sentences of both sides that share most words."""
+    """Every pair is complementary, shown by the sentences of both sides that share most words."""
     found: list[Json] = []
     for part in re.split(r"^(?=Pair \d+)", text, flags=re.M)[1:]:
         number = int(re.match(r"Pair (\d+)", part)[1])  # type: ignore[index]
@@ -124,7 +124,7 @@ def _frame(words: str) -> str:
 
 
 def spine(text: str, schema: Any) -> Json:
-    """A sentence for each document, up to the most that are allowed: its first finding."""
+    """One sentence per document, up to the maximum: its first finding."""
     found: list[Json] = []
     for match in _FENCED.finditer(text):
         label = re.match(r"D\d+", match[2])
@@ -135,7 +135,7 @@ def spine(text: str, schema: Any) -> Json:
 
 
 def narrate(text: str, schema: Any) -> Json:
-    """A claim for each key that is shown, in the words it is shown with."""
+    """One claim for each key shown, in the words it is shown with."""
     told: dict[str, str] = {}
     for match in _FENCED.finditer(text):
         if key := _KEY.match(match[2]):
@@ -144,7 +144,7 @@ def narrate(text: str, schema: Any) -> Json:
 
 
 def themes(text: str, schema: Any) -> Json:
-    """Each group by the first long words of its lines."""
+    """Each group, named by the first long words of its lines."""
     names: list[Json] = []
     for match in re.finditer(r"quoted: (T\d+)[^⟧]*⟧\n(.*?)\n⟦end", text, re.DOTALL):
         long = re.findall(r"[a-z]{5,}", match[2])
@@ -153,13 +153,13 @@ def themes(text: str, schema: Any) -> Json:
 
 
 def translate(text: str, schema: Any) -> Json:
-    """Every claim in its own words, one sentence each."""
+    """Every claim unchanged, one sentence each."""
     lines = re.findall(r"^(\d+) \([^)]*\): (.+)$", text, re.M)
     return {"sentences": [{"text": words, "claims": [int(number)]} for number, words in lines], "analogy": ""}
 
 
 def check(text: str, schema: Any) -> Json:
-    """Every claim is supported: whether that is believed is up to the rules."""
+    """Every claim is supported; the rules decide whether to accept that."""
     numbers = [int(number) for number in re.findall(r"^Claim (\d+): ", text, re.M)]
     return {"rulings": [{"claim": n, "why": "the quotations say so", "verdict": "supported"} for n in numbers]}
 

@@ -1,4 +1,4 @@
-"""An embedder that knows words and nothing else: instant, deterministic, for tests that are not about meaning."""
+"""An embedder based on words only: instant, deterministic, for tests that do not depend on meaning."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from assay.language.terms import content_terms
 
 
 class WordEmbedder:
-    """Each stem has a random direction of its own; a text points where its words point together."""
+    """Each stem has a random direction; a text's vector is the normalised sum of its stems' directions."""
 
     name = "words/64"
     dim = 64
     window = 256
 
     def __init__(self) -> None:
-        self.embedded = 0  # how many passages were really embedded: what a cache is there to keep small
+        self.embedded = 0  # number of passages embedded, to observe cache hits
 
     def tokens(self, text: str) -> int:
         return len(text.split()) + 2
