@@ -259,7 +259,7 @@ def _short(words: str, most: int = 60) -> str:
     return words if len(words) <= most else f"{words[:most]}…"
 
 
-# --- somebody's own tool --------------------------------------------------------------------------------------------
+# --- custom tools ---------------------------------------------------------------------------------------------------
 
 
 def guarded(tool: Tool, seconds: float = WAIT) -> Tool:

@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may access. The server alone computes the scope, anew for each call; tool arguments cannot affect it."""
+    """What a tool may access. The server alone computes the scope, for each call; tool arguments cannot affect it."""
 
     search_context: SearchContext
     scope: Callable[[], Scope]

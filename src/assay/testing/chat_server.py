@@ -24,13 +24,15 @@ Json = dict[str, Any]
 class ChatServer(LocalServer):
     """Serves `/v1/chat/completions`, whole or streamed, and `/v1/models`.
 
-    `answer` gets the parsed body of each request and returns the model's reply: a `str` as it is, a `dict` as JSON,
-    `ScriptedCalls` as tool calls, a `Reply` in full; or an `HttpReply` or a `ConnectionAction`, to misbehave. It runs on the
-    server's event loop, so one that waits must be `async`. What it raises is kept in `problems`; the client gets status 418.
+    `answer` gets the parsed body of each request and returns the model's reply: a `str` unchanged, a `dict` as JSON,
+    `ScriptedCalls` as tool calls, a `Reply` in full; or an `HttpReply` or a `ConnectionAction`, to misbehave. It runs
+    on the server's event loop, so it must be `async` if it waits. Exceptions it raises are kept in `problems`; the
+    client gets status 418.
 
-    `lacks` names what this endpoint does not support: `tools`, `schema`, `json` (refused with status 400) and `models` (404).
-    `window` is reported as the context length. Every request is recorded: `requests` (the bodies), `headers` (in the same
-    order), `counts` by role, `peak_concurrency`. `with` runs the server in a thread, `async with` on the running event loop.
+    `lacks` names what this endpoint does not support: `tools`, `schema`, `json` (rejected with status 400) and `models`
+    (404). `window` is reported as the context length. Every request is recorded: `requests` (the bodies), `headers` (in
+    the same order), `counts` by role, `peak_concurrency`. `with` runs the server in a thread, `async with` on the
+    running event loop.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ def error(message: str, kind: str, code: str | None = None) -> Json:
 
 
 def completion(reply: Reply, model: str) -> Json:
-    """A reply as `/v1/chat/completions` sends it whole."""
+    """A reply as the body of a non-streamed `/v1/chat/completions` response."""
     message: Json = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
     if reply.calls:
         message["tool_calls"] = _tool_calls(reply)
@@ -130,7 +132,7 @@ def completion(reply: Reply, model: str) -> Json:
 
 
 def events(reply: Reply, request: Json, model: str) -> Iterator[bytes]:
-    """A reply as it is streamed: server-sent events, the last of them `[DONE]`."""
+    """A reply as a stream of server-sent events that ends with `[DONE]`."""
     envelope = _envelope("chat.completion.chunk", reply, model)
 
     def event(delta: Json, finish: str | None = None) -> bytes:

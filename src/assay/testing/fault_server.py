@@ -21,12 +21,13 @@ from assay.testing.protocol import (
 
 
 class FaultServer(ChatServer):
-    """A `ChatServer` with faults: in all its replies, or in those to one role or prompt (`at`), and only in the first `times`
-    of these. `fault`, `at` and `times` may be changed while it runs; `fault_count` says how many were sent.
+    """A `ChatServer` with faults: in all its replies, or in those to one role or prompt (`at`), and only in the first
+    `times` of these. `fault`, `at` and `times` may be changed while it runs; `fault_count` is the number of faults
+    sent.
 
-    A request that gets a fault never reaches `answer`, unless the fault leaves the reply itself good
-    (`EndpointFault.harmless`). Broken tool arguments are sent in a tool call where tools are offered, else as the JSON of the
-    reply.
+    A request that gets a fault never reaches `answer`, unless the fault leaves the reply itself valid
+    (`EndpointFault.harmless`). Broken tool arguments are sent in a tool call if tools are offered, else as the JSON of
+    the reply.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class FaultServer(ChatServer):
         return (self.at is None or self.at in asked) and (self.times is None or self.fault_count < self.times)
 
     def _refuses(self) -> bool:
-        """Whether to reset a new connection unread. The role is unknown by then, so `at` must be unset."""
+        """Whether to reset a new connection unread. The role is unknown at that point, so `at` must be unset."""
         refuses = self.fault is EndpointFault.refuse and self.at is None and self._fails()
         self.fault_count += refuses
         return refuses

@@ -158,6 +158,6 @@ def _unsupported(claim: Claim, why: str) -> Claim:
 
 
 def _counts_citations(strange: str, claim: Claim) -> bool:
-    """ "Three suppliers …" citing three pieces of evidence: the number is a count of the citations, not in the text."""
+    """Whether a number merely counts the citations: "Three suppliers …" with three pieces of evidence."""
     (number, *others) = facts.numbers(strange) or [None]
     return number is not None and not others and len(set(claim.cites)) > 1 and len(set(claim.cites)) in number.values

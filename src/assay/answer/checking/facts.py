@@ -108,7 +108,7 @@ def numbers(words: str) -> list[Number]:
 
 
 def _figures(match: re.Match[str]) -> frozenset[Decimal]:
-    """ "1,500" is 1500, and also 1.5 where a comma is the decimal separator."""
+    """The possible values: "1,500" is 1500, and also 1.5 where a comma is the decimal separator."""
     digits = re.sub(r"[’'\u00a0\u202f ]", "", match["digits"])
     readings = {digits.replace(",", "")}
     if digits.count(",") == 1 and "." not in digits:
@@ -130,7 +130,7 @@ def _figures(match: re.Match[str]) -> frozenset[Decimal]:
 
 
 def _spelled(words: str) -> frozenset[Decimal]:
-    """ "twenty-five", "two hundred and six", "a thousand"."""
+    """The value of a spelled-out number: "twenty-five", "two hundred and six", "a thousand"."""
     total = part = 0
     for word in re.split(r"[-\s]+", words.lower()):
         if word in SCALES:
@@ -262,7 +262,7 @@ def lowercase_stems(words: str) -> frozenset[str]:
 
 
 def _is_measure(code: str) -> bool:
-    """ "90-day", "5kg", "3rd", "1990s" are numbers with a suffix."""
+    """Whether a code is a number with a suffix: "90-day", "5kg", "3rd", "1990s"."""
     return re.fullmatch(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*", code) is not None
 
 

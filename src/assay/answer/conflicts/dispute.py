@@ -127,7 +127,8 @@ def _difference(slot: Slot, lined: Alignment, left: Statement, right: Statement,
 
 
 def _other_words(slot: Slot) -> str:
-    """ "defender / forward"; empty if a verb or adverb differs, which may be a synonym: residing, living."""
+    """The differing words as "defender / forward"; empty if a verb or adverb differs, which may be a synonym: residing,
+    living."""
     ours, theirs = (" ".join(each.said for each in side) for side in (slot.left, slot.right))
     mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
     if slot.beside < BESIDE + 2 or mine <= other or other <= mine or VERB.search(ours) or VERB.search(theirs):
@@ -240,7 +241,8 @@ def distinctive_particulars(words: str) -> frozenset[Any]:
 
 
 def _rivals(left: Statement, right: Statement, question: str) -> bool:
-    """ "When was Senator Bloomer born?": Asa Bloomer and Robert Bloomer are two people."""
+    """Whether the passages are about two things of one name. "When was Senator Bloomer born?": Asa and Robert Bloomer
+    are two."""
     ours, theirs = (_bynames(f"{each.title}\n{each.passage}", question) for each in (left, right))
     return bool(ours and theirs and not ours & theirs)
 

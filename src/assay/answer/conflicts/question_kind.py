@@ -90,7 +90,7 @@ SEVERAL = re.compile(
 
 
 def asks_for_several(question: str) -> bool:
-    """ "Which suppliers …", "How many …", "List every …"."""
+    """Whether several things are asked for: "Which suppliers …", "How many …", "List every …"."""
     return bool(SEVERAL.search(question))
 
 

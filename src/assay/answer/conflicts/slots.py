@@ -157,7 +157,7 @@ def _short_for(left: str, right: str) -> bool:
     return any(short.isupper() and fold_case(short) in facts.short_forms(long) for short, long in pairs)
 
 
-# --- side by side ---------------------------------------------------------------------------------------------------
+# --- alignment ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
