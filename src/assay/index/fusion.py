@@ -135,9 +135,7 @@ def diverse(hits: Sequence[Hit], k: int, amount: float) -> list[Hit]:
     left = np.ones(len(hits), bool)
     picked: list[int] = []
     while len(picked) < min(k, len(hits)):
-        place = int(
-            np.argmax(np.where(left, worth - amount * alike, -np.inf))
-        )  # the first of equal values: the better hit
+        place = int(np.argmax(np.where(left, worth - amount * alike, -np.inf)))  # of equals, the first: the better
         picked.append(place)
         left[place] = False
         alike = np.maximum(alike, vectors @ vectors[place])

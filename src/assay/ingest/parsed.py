@@ -1,6 +1,6 @@
-"""What a parser gives back: a document without an identity, or the reason why there is none.
+"""The result of a parser: a document without an identity, or the reason why there is none.
 
-Both cross a process border as JSON (`codec.py`), because parsers run in a limited child process.
+Both cross a process boundary as JSON (`core/codec.py`), because parsers run in a restricted child process.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a file ended. Every status but `read` comes with a sentence that says what to do."""
+    """How reading a file ended. Every status but `read` comes with a sentence that says what to do."""
 
     read = "read"
     empty = "empty"
-    scanned = "scanned"  # pages without text: pictures of text
+    scanned = "scanned"  # pages without text: images of text
     encrypted = "encrypted"
     corrupt = "corrupt"
     unsupported = "unsupported"
-    too_large = "too_large"  # bytes, pages, characters, or what an archive expands to
+    too_large = "too_large"  # bytes, pages, characters, or the unpacked size of an archive
     too_slow = "too_slow"
     out_of_memory = "out_of_memory"
     crashed = "crashed"
@@ -46,7 +46,7 @@ class Parsed:
     pages: tuple[int, ...] = (0,)
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()  # what was left out, in words: "2 of 12 pages are pictures without text"
+    warnings: tuple[str, ...] = ()  # what was left out, as text: "2 of 12 pages are pictures without text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class PageBox:
 
 
 class Refused(Exception):
-    """A parser's way to say why a file has no text; becomes `Unreadable`."""
+    """Raised by a parser with the reason why a file has no text; becomes `Unreadable`."""
 
     def __init__(self, status: Status, why: str) -> None:
         super().__init__(why)
@@ -77,16 +77,16 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """What one file may cost."""
+    """Resource limits for one file."""
 
     bytes: int = 200_000_000
     pages: int = 5_000
     characters: int = 20_000_000
-    expanded_bytes: int = 1_000_000_000  # everything an archive unpacks to
-    expansion: int = 200  # times its packed size, once past 10 MB
-    depth: int = 5  # attachments within attachments
+    expanded_bytes: int = 1_000_000_000  # total unpacked size of an archive
+    expansion: int = 200  # ratio to the packed size, checked above 10 MB
+    depth: int = 5  # nested attachments
     memory: int = 4_000_000_000
-    seconds: float = 120.0  # of processor time, and twice that on the clock
+    seconds: float = 120.0  # of CPU time, and twice that of wall-clock time
 
     def describe_excess(self, size: int) -> str:
         """Why a file of `size` bytes is not read."""

@@ -46,9 +46,7 @@ T = TypeVar("T")
 
 EXACT_LIMIT = 500_000  # rows; at 384 dimensions, 770 MB
 TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
-AT_ONCE = (
-    4_000_000  # numbers; multiplying fewer (a millisecond) is faster here than in another thread on a busy machine
-)
+AT_ONCE = 4_000_000  # numbers; up to this (a millisecond), multiplying in another thread of a busy machine is slower
 QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 REMEMBERED = 10_000  # passages cached as objects after they were found; some 15 MB
 

@@ -1,4 +1,4 @@
-"""Who wrote it: telling people from organisations, and several of them from one, by the way they are spelled."""
+"""Parses author names by their spelling: tells people from organisations, and several names from one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARKS = re.compile(
     r"|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+"
 )
 DEGREES = re.compile(r"(?:,|(?<!\s))\s*+\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
-# What an organisation or a part of one calls itself.
+# Words with which an organisation or a unit of one names itself.
 BODY = (
     r"(?:offices?|sections?|teams?|departments?|divisions?|units?|committees?|councils?|commissions?|boards?|ministry"
     r"|agency|authority|services?|laboratory|laboratories|institutes?|university|trust|foundation|society|association"
@@ -43,7 +43,7 @@ AND = re.compile(r"(?<!\s)\s++(?:and|und|et|&)\s+")
 
 
 def is_name(words: str) -> bool:
-    """Two to five parts that are spelled as those of a person's name are."""
+    """Whether the text has two to five parts that are spelled like those of a person's name."""
     parts = words.replace("\xa0", " ").strip(" .:–-").split()
     if not 2 <= len(parts) <= 5 or len(words) > 60 or AFFILIATION.search(words):
         return False
@@ -55,7 +55,7 @@ def is_name(words: str) -> bool:
 
 
 def is_organisation(words: str) -> bool:
-    """Capitalised words of which the last, or one before "of", is what organisations call themselves."""
+    """Whether the text is capitalised words of which the last, or one before "of", denotes an organisation."""
     parts = words.split()
     if not 2 <= len(parts) <= 9 or len(words) > 90 or any(map(str.isdigit, words)) or not parts[0][:1].isupper():
         return False
@@ -64,20 +64,20 @@ def is_organisation(words: str) -> bool:
 
 
 def split_and(words: str) -> list[str]:
-    """`A and B` as two, unless the "and" stands inside the name of one organisation: then as it is."""
+    """`A and B` as two names, unless the "and" is part of one organisation's name: then unchanged."""
     pieces = AND.split(words)
     if len(pieces) != 2 or "," in pieces[0]:
-        return pieces  # a list that ends in "and": the last comma and the "and" mean the same
+        return pieces  # a list that ends in "and": the last comma and the "and" are equivalent
     first, second = (piece.split(",")[0].strip() for piece in pieces)
-    whole = NAMED_FIRST.search(second + " ") or second.lower().startswith("the ")  # the second is named by itself
+    whole = NAMED_FIRST.search(second + " ") or second.lower().startswith("the ")  # the second is a complete name
     shared = NAMED_LAST.search(second) and not NAMED_LAST.search(first) and not whole
     within = NAMED_FIRST.search(first + " ") and not NAMED_LAST.search(second) and not whole
-    firm = "&" in words and " " not in first and " " not in second  # two surnames over one door
+    firm = "&" in words and " " not in first and " " not in second  # a firm named after two surnames
     return [words] if shared or within or firm else pieces
 
 
 def find_people(words: str) -> list[str]:
-    """The people named in a line, without the marks and degrees behind their names."""
+    """The people named in a line, without the marks and degrees after their names."""
     words = re.sub(r"(?<!\S)\S+@\S+|\{[^}]{0,300}\}\S*", ",", words)
     words = DEGREES.sub("", MARKS.sub(",", words))
     pieces = re.split(r"[,;·•|/\t\n]|(?<!\w)(?:and|und|et|&)(?!\w)|\s{3,}", words)
@@ -86,14 +86,14 @@ def find_people(words: str) -> list[str]:
 
 
 def parse_people(words: str) -> list[str]:
-    """The people of a line that holds nothing else; none where there is anything else in it."""
+    """The people of a line that contains nothing else; empty if it contains anything else."""
     bare = re.sub(r"^by\s+", "", DEGREES.sub("", MARKS.sub("", words.strip())), flags=re.IGNORECASE)
     pieces = [piece.strip() for piece in re.split(r",|;|(?<!\w)(?:and|und|et|&)(?!\w)", bare)]
     return [re.sub(r"\s+", " ", piece) for piece in pieces if piece] if all(map(is_name, filter(None, pieces))) else []
 
 
 def parse_organisations(words: str) -> list[str]:
-    """`Unit, Organisation` as the two it names; none where the line opens with anything but a unit."""
+    """`Unit, Organisation` as two names; empty if the line does not open with a unit."""
     first, *others = [piece.strip() for piece in re.split(r",\s+|(?<!\s)\s++[|·]\s+", words.strip(" .,"))]
     units = [piece.strip() for piece in split_and(first)]
     if not is_organisation(units[0]):
@@ -103,6 +103,6 @@ def parse_organisations(words: str) -> list[str]:
 
 
 def _capitals(words: str) -> bool:
-    """Spelled as a name is, without figures."""
+    """Whether the text is capitalised like a name and has no digits."""
     parts = words.split()
     return len(parts) <= 8 and all(part[:1].isupper() or part.lower() in SMALL for part in parts)

@@ -1,4 +1,4 @@
-"""Finding the date of a document in its own words: as precise as it is written, and none rather than a guess."""
+"""Finds the date of a document in its own text: as precise as it is written, and None rather than a guess."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ ANY = re.compile(
     ),
     re.IGNORECASE,
 )
-# Words that look like a month and mean something else; with a day before them they are months.
+# Words that look like a month but mean something else; only with a day before them are they months.
 NOT_ALONE = frozenset({"set", "out", "gen", "ago", "mars"})
 WEEKDAY = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b\.?|montag|dienstag|mittwoch"
     r"|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|(?:segunda|terça|quarta"
     r"|quinta|sexta)-feira|sábado|domingo|lunes|martes|miércoles|jueves|viernes)"
 )
-# Which of several dates is the document's own: the lower number wins.
+# Priority of labels if there are several dates: the lower number wins.
 LABELS = (
     (
         0,
@@ -72,14 +72,14 @@ LABELS = (
     ),
     (4, r"received|submitted|posted|presented|print(?:ed)? date|printed"),
 )
-# A label opens a line or a statement. "A letter published in May 2018" speaks of another document.
+# A label opens a line or a statement. "A letter published in May 2018" refers to another document.
 OPENS = r"(?:^|(?<=[\n\t|;(\[•·])|(?<=[.!?:;|(] )|(?<=\d[,;] )|(?<=\d ))[ \t*_#>-]{0,12}"
 LEADS = rf"[*_]*\s*[:：]?[*_]*\s*\[?\s*(?:(?:on|in|le|am|the)\s+)?(?:{WEEKDAY},?\s+)?"
 LABELLED = tuple(
     (rank, re.compile(rf"{OPENS}(?:{words})(?!\w){LEADS}", re.IGNORECASE | re.MULTILINE)) for rank, words in LABELS
 )
 JOINT = r"(?:,|[-–—(|:]|(?:of|from|vom|dated)\b)"
-# Only above the running text: further down these words tell the history of something.
+# Only above the running text: further down, these words describe the history of something.
 NUMBERED = re.compile(
     rf"{OPENS}(?:version|issue|(?:\w+ )?edition|revision|release|rev|draft)\b\.?\s*(?:no\.?\s*)?"
     rf"(?:v?\d[\w.]{{0,7}}\s*{JOINT}|{JOINT})?\s*(?:{WEEKDAY},?\s+)?",
@@ -97,7 +97,7 @@ PERIODICAL = re.compile(
 )
 TOLD = re.compile(r"\s+(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
 UP_TO = re.compile(r"(?:\b(?:to|until|till|bis|through|au|and|or)|\d\s*[-–—])\s*$", re.IGNORECASE)
-# What stands beside a date that is not the document's.
+# Words beside a date that is not the document's own.
 OTHERS = re.compile(
     r"\b(?:expir|deadline|due\b|until\b|till\b|born\b|birth|died|death|since\b|founded|established|from\b|valid|start"
     r"|begin|end(?:s|ed|ing)?\b|open(?:s|ed|ing)?\b|clos(?:e|ing)|next\b|review|arriv|depart|before\b|after\b|by\s*$"
@@ -112,16 +112,16 @@ ARXIV_NUMBER = re.compile(r"arXiv:\s*(\d\d)(\d\d)\.\d{4,5}")
 
 
 def find_date(words: str) -> str | None:
-    """The first date in a stretch of words, in ISO form."""
+    """The first date in a text, in ISO form."""
     match = ANY.search(words)
     return _iso(match) if match else None
 
 
 def find_document_date(text: str, head: str = "", title: str = "") -> str | None:
-    """The date a document gives itself: labelled or stamped, or alone on a line of its `head`.
+    """The date that a document gives for itself: labelled or stamped, or alone on a line of its `head`.
 
-    The head is what stands above the running text. A label there says more than one further down, where documents
-    speak of other documents; the title's own words may tell the day of an event, so it counts only with a label.
+    The head is the text above the running text. A label there takes precedence over one further down, where documents
+    mention other documents. A date in the title may be that of an event, so it counts only with a label.
     """
     top = f"{title}\n{head}"
     found = [item for item in (*_labelled(top), *_named(top)) if item[0] <= 1]
@@ -135,7 +135,7 @@ def find_document_date(text: str, head: str = "", title: str = "") -> str | None
         return min(found)[2]
     if (number := ARXIV_NUMBER.search(text)) and 1 <= int(number[2]) <= 12:
         return f"20{number[1]}-{number[2]}"
-    return None  # the year of a copyright is that of some edition, often the first
+    return None  # a copyright year is that of some edition, often the first
 
 
 def _labelled(text: str) -> list[tuple[int, int, str]]:
@@ -148,7 +148,7 @@ def _labelled(text: str) -> list[tuple[int, int, str]]:
 
 
 def _named(text: str) -> list[tuple[int, int, str]]:
-    """Dates that are part of what a document is called: `Issue 3, May 2022`, `Minutes of the meeting of 3 May 2022`."""
+    """Dates that are part of a document's name: `Issue 3, May 2022`, `Minutes of the meeting of 3 May 2022`."""
     found = [
         (1, match.start(), iso)
         for label in (NUMBERED, PERIODICAL)
@@ -168,13 +168,13 @@ UNTIL = re.compile(rf"\s*(?:to|until|till|bis|through|[-–—])\s*(?:{WEEKDAY},
 
 
 def _spans(text: str, dated: re.Match[str]) -> bool:
-    """Does another date follow that this one runs up to?"""
+    """Whether another date follows, so that the two are a period."""
     joint = UNTIL.match(text, dated.end())
     return bool(joint and ANY.match(text, joint.end()))
 
 
 def _alone(line: str) -> str | None:
-    """The date on a line that has little else on it, or that ends a byline (`Jane Doe, 3 May 2022`)."""
+    """The date on a line with little else, or at the end of a byline (`Jane Doe, 3 May 2022`)."""
     dates = list(ANY.finditer(line))
     if len(dates) != 1 or len(line) > 140:
         return None  # two dates are a period
@@ -183,9 +183,9 @@ def _alone(line: str) -> str | None:
     if UP_TO.search(before) or OTHERS.search(before) or OTHERS.match(after.lstrip(" ,(")):
         return None
     if any(label.search(before) for rank, label in LABELLED if rank > 1):
-        return None  # "Received" says less than a date without a label; the labels have their turn
+        return None  # "Received" is weaker than a date without a label; labels are handled elsewhere
     if re.search(r"[:\t|]\s{0,40}$", before):
-        return None  # it belongs to a label of its own, or to a row of a table
+        return None  # it belongs to its own label, or to a table row
     if _has_month_name(dates[0]) and re.search(r"\d\s?[-–]\s?\d", dates[0][0]):
         return None  # several days are those of an event
     rest = f"{before} {after}".strip(" .,;()[]-–—|\t*_#>")
@@ -199,7 +199,7 @@ def _alone(line: str) -> str | None:
 
 
 def _byline(words: str) -> bool:
-    """A few words that are mostly names: a sentence that ends in a date tells of an event."""
+    """Whether the words are few and mostly names: a sentence that ends in a date describes an event."""
     parts = re.findall(r"[^\W\d_]+", words)
     return len(parts) <= 12 and sum(part[0].islower() for part in parts) <= max(2, len(parts) // 3)
 
@@ -212,7 +212,7 @@ IN_NAME = re.compile(
 
 
 def find_date_in_file_name(name: str) -> str | None:
-    """The day or the month in a file's name, if there is just one. A year alone is as often its subject as its date."""
+    """The day or month in a file's name, if there is exactly one. A year alone is as often the subject as the date."""
     stem = re.sub(r"\.\w{1,5}$", "", re.split(r"[/\\]", name)[-1])
     found = {iso for match in IN_NAME.finditer(stem) if (iso := _from_name(match))}
     spaced = re.sub(r"[-_]+", " ", stem)
@@ -235,7 +235,7 @@ def _has_month_name(match: re.Match[str]) -> bool:
 
 
 def _iso(match: re.Match[str]) -> str | None:
-    """A match as a date, if there is such a day. `05/12/2021` may be either month: then the year is all we know."""
+    """A match as an ISO date, if the day exists. In `05/12/2021` day and month are ambiguous: only the year is kept."""
     parts = {name.rstrip("0123456789"): value for name, value in match.groupdict().items() if value}
     year = int(parts["year"])
     if "first" in parts:

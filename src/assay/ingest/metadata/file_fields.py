@@ -1,4 +1,4 @@
-"""What a file says about itself (title, authors, date), kept only where it can be believed.
+"""The metadata fields of a file (title, authors, date), kept only if they are plausible.
 
 Programs fill these fields with their own names and their templates' dates; such values are worse than none.
 """
@@ -25,7 +25,7 @@ _NO_AUTHOR = re.compile(
     r"|contributors to .*|microsoft|root|owner|n/?a|staff|editor|by|https?://.*|www\..*|@\w+)",
     re.IGNORECASE,
 )
-# The day on which a widely used library's template was made, not the day on which the document was.
+# Creation dates of the templates of widely used libraries, not of documents.
 _TEMPLATE_DATES = frozenset(
     {"2013-12-23", "2013-01-27", "2015-06-05", "2006-09-16", "2006-08-16", "1980-01-01", "1970-01-01"}
 )
@@ -39,7 +39,7 @@ _MONTH_FIRST = re.compile(r"(?:\w+day,?\s+)?([a-z]+)\.?\s+(?:(\d{1,2})(?:st|nd|r
 
 
 def plausible_title(declared: str) -> str:
-    """The declared title, or nothing where it is a program's own word for a file without one."""
+    """The declared title; empty if it is a program's default for an untitled file."""
     words = _PRODUCER.sub("", tidy_whitespace(declared).replace("\n", " "))
     return "" if _NO_TITLE.fullmatch(words) or len(words) > 400 or not any(map(str.isalnum, words)) else words
 
@@ -59,7 +59,7 @@ def _names(names: str) -> list[str]:
     if ";" in names:
         return names.split(";")
     parts = split_and(names)
-    # A comma stands between people only if there is a full name on both sides of it.
+    # A comma separates people only if there is a full name on both sides of it.
     return [
         name
         for part in parts
@@ -70,7 +70,7 @@ def _names(names: str) -> list[str]:
 
 
 def parse_date(declared: str) -> str | None:
-    """A date in ISO form, as precise as it was declared; none where it cannot be read without guessing."""
+    """A date in ISO form, as precise as declared; None if it is ambiguous or unreadable."""
     words = tidy_whitespace(declared).replace("\n", " ")
     if match := _COMPACT.match(words) or _ISO.match(words):
         return _iso(*match.groups())

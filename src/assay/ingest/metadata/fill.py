@@ -1,6 +1,6 @@
-"""Title, authors, date and abstract, by layout and rule. What is not there stays empty: nothing is invented.
+"""Title, authors, date and abstract, by layout and rule. Missing values stay empty: nothing is invented.
 
-PDFs come with the looks of their first lines; other formats with what their own fields  Only gaps are filled.
+PDFs supply the typography of their first lines, other formats their own metadata fields. Only gaps are filled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FrontLine:
     bold: bool
     y: float  # from 0 at the top of the page to 1
     paragraph: int
-    turned: bool = False  # runs up the page: a stamp in the margin
+    turned: bool = False  # rotated: a stamp in the margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FrontPage:
     authors: tuple[str, ...] = ()
     date: str | None = None
     abstract: tuple[int, int] | None = None
-    body: int = 0  # where the title block ends
+    body: int = 0  # offset at which the title block ends
 
 
 ABSTRACT_WITHIN, LONGEST_ABSTRACT, SHORTEST_ABSTRACT = 12_000, 5_000, 80
@@ -63,7 +63,7 @@ def read_front_page(
     front: Sequence[FrontLine] = (),
     declared: Mapping[str, str] | None = None,
 ) -> FrontPage:
-    """What a laid-out document says of itself on its first page; `declared` is what the file's fields claim."""
+    """The metadata on the first page of a document with layout; `declared` are the file's own fields."""
     claims = declared or {}
     upright = [place for place in front if place.page == 0 and not place.turned]
     titled = find_title_lines(upright)
@@ -95,7 +95,7 @@ def read_front_page(
 
 
 def _head(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> str:
-    """The lines above the running text, without the title's own."""
+    """The lines above the running text, without those of the title."""
     kept: list[str] = []
     for _, group in groupby(lines, key=lambda line: line.paragraph):
         paragraph = list(group)
@@ -106,7 +106,7 @@ def _head(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> str:
 
 
 def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
-    """A parsed document with its gaps filled from its text and, last, from the name of its file."""
+    """A parsed document with its gaps filled from its text and, last, from its file name."""
     format = format_named(parsed.kind)
     if not format.has_title:
         return replace(parsed, date=parsed.date or find_date_in_file_name(name))
@@ -146,8 +146,8 @@ MARKS_AT_END = re.compile(r"\s{0,9}[∗*†‡§]{1,9}\s{0,9}$")
 
 
 def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
-    """The largest words in the upper part of the first page, over as many lines as they take."""
-    placed = zip(lines, [None, *lines], strict=False)  # each with the line over it
+    """The largest text in the upper part of the first page, over one or several lines."""
+    placed = zip(lines, [None, *lines], strict=False)  # each with the line above it
     upper = [line for line, over in placed if line.y < 0.65 and (_runs_on(over, line) or _has_words(line.text))]
     if not upper:
         return []
@@ -156,7 +156,7 @@ def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
         weights[line.size] = weights.get(line.size, 0) + len(line.text)
     body = max(weights, key=lambda size: weights[size])
     first = upper[0]
-    # a title in bold of the text's own size; not when everything is bold, nor when it is a row of a table
+    # a bold title in the size of the text; not if everything is bold, nor if it is a table row
     headed = (
         first.bold
         and any(not line.bold for line in lines)
@@ -169,18 +169,18 @@ def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
         group = _together([line for line in upper if abs(line.size - size) < 0.06 * size])
         told = _told(lines, group[0])
         if told >= 3 or (told and headed and first.size <= 1.1 * body):
-            continue  # what is set larger below the first sentences heads a section
+            continue  # larger text below the first sentences is a section heading
         words = " ".join(line.text for line in group).split()
         more = [line for line in upper if 1.1 * body < line.size < size and len(line.text.split()) >= 4]
         if len(words) <= 2 and more and group[0].y < min(line.y for line in more):
-            continue  # the name of a journal or a firm stands over the title
+            continue  # the name of a journal or a firm above the title
         if len(words) <= 30:
             return [] if NO_TITLE.match(group[0].text) else group
     return _together([line for line in upper if line.bold and line.size == first.size]) if headed else []
 
 
 def _told(lines: Sequence[FrontLine], below: FrontLine) -> int:
-    """How many lines of running text stand over this one."""
+    """The number of lines of running text above this one."""
     over = (line.text.split() for line in lines if line.start < below.start and line.y < below.y)
     return sum(len(words) >= 8 and 2 * sum(word[:1].islower() for word in words) > len(words) for words in over)
 
@@ -191,13 +191,13 @@ OPEN_END = re.compile(
 
 
 def _runs_on(over: FrontLine | None, line: FrontLine) -> bool:
-    """Is this line, a date perhaps, the end of the words over it?"""
+    """Whether this line (a date, for example) continues the text above it."""
     alike = over is not None and abs(over.size - line.size) < 0.06 * line.size and over.bold == line.bold
     return over is not None and alike and bool(OPEN_END.search(over.text)) and not over.text[:1].isdigit()
 
 
 def _has_words(text: str) -> bool:
-    """More than a number or a date."""
+    """Whether the text is more than a number or a date."""
     return sum(map(str.isalpha, text)) >= 3 and not (len(text) < 40 and find_date(text) is not None)
 
 
@@ -215,7 +215,7 @@ def _together(lines: list[FrontLine]) -> list[FrontLine]:
 
 
 def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) -> tuple[tuple[str, ...], int]:
-    """Names under the title, set alike; and where their last line ends."""
+    """The names below the title, in the same type; and the offset at which their last line ends."""
     if not titled:
         return (), 0
     last = max(line.end for line in titled)
@@ -236,7 +236,7 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
             style = (line.size, line.bold)
         elif (line.size, line.bold) != style or not (names or _goes_on(gathered, words)):
             if gathered.count(",") >= 2 or AFFILIATION.search(words) is None:
-                break  # names in a list end where something else begins; names one by one may have more below
+                break  # a list of names ends at the first other text; names one per line may continue below
             continue
         gathered += (" " if _goes_on(gathered, words) else ", ") + line.text if gathered else line.text
         end = line.end
@@ -250,13 +250,13 @@ VOUCHES = re.compile(
 
 
 def _vouched(lines: Sequence[FrontLine], after: int) -> bool:
-    """Names stand over an affiliation or an address; the heads of a table do not."""
+    """Whether an affiliation or a byline is nearby: it is for authors' names, but not for table headers."""
     near = [line for line in lines if line.start <= after + 400]
     return any(VOUCHES.search(line.text) for line in near)
 
 
 def _goes_on(gathered: str, words: str) -> bool:
-    """Does a list of names run over the end of its line?"""
+    """Whether a list of names continues on the next line."""
     ended = gathered.rstrip()
     open_ended = bool(ended) and "," in gathered and ended[-1] not in ",;" and not ended.endswith(" and")
     return open_ended and not AFFILIATION.search(words)
@@ -266,7 +266,7 @@ def _goes_on(gathered: str, words: str) -> bool:
 
 
 def find_abstract(text: str, sections: Sequence[Section] = ()) -> tuple[int, int] | None:
-    """The words under (or after) "Abstract", without the label; none where there is no label."""
+    """The span of the text under (or after) "Abstract", without the label; None if there is no label."""
     match = ABSTRACT.search(text, 0, ABSTRACT_WITHIN)
     if match is None:
         return None
@@ -275,7 +275,7 @@ def find_abstract(text: str, sections: Sequence[Section] = ()) -> tuple[int, int
     stop = AFTER_ABSTRACT.search(text, start, start + LONGEST_ABSTRACT)
     end = min(heading, stop.start() if stop else len(text))
     if end - start > LONGEST_ABSTRACT:
-        end = text.find("\n\n", start)  # no end in sight: the first paragraph is surely part of it
+        end = text.find("\n\n", start)  # no end found: the first paragraph is certainly part of it
         end = end if end > 0 else len(text)
     while end > start and text[end - 1].isspace():
         end -= 1

@@ -1,4 +1,4 @@
-"""What stands above the running text of a document without a layout: its title, its fields, its byline."""
+"""The text above the running text of a document without layout: its title, its fields, its byline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.ingest.metadata.authors import parse_organisations, parse_people
 from assay.ingest.metadata.document_date import ANY, find_date
 from assay.ingest.metadata.file_fields import plausible_title
 
-NEAR = 4_000  # characters from the top: where a document says what it is
+NEAR = 4_000  # characters from the top in which a document describes itself
 FIELD = re.compile(
     r"^[ \t>*_#-]*(title|subject|authors?|by|from|to|(?:written|prepared|compiled) by|date|published)[*_]*[ \t]*:"
     r"[*_ \t]*(\S.*?)[*_ \t]*$",
@@ -46,7 +46,7 @@ def text_above_prose(text: str) -> str:
 
 
 def lines_before_sentence(lines: Sequence[str]) -> list[str]:
-    """The lines of a paragraph before its first sentence, where no blank line sets them off: capitals, or a date."""
+    """The lines of a paragraph before its first sentence, if no blank line separates them: capitals, or a date."""
     told = (number for number, line in enumerate(lines[:5]) if not _is_date(line) and not _capitalised(line))
     return list(lines[: next(told, 5)])
 
@@ -57,7 +57,7 @@ def _capitalised(line: str) -> bool:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Sentences are long and mostly in small letters; names, places and titles are not."""
+    """Whether a paragraph is prose: sentences are long and mostly lower case; names, places and titles are not."""
     words = paragraph.split()
     small = sum(word[:1].islower() for word in words)
     return len(paragraph) > 400 or (len(words) >= 25 and small > 0.5 * len(words))
@@ -72,7 +72,7 @@ def parse_header_lines(text: str) -> dict[str, str]:
             found.setdefault(FIELD_NAMES.get(name, name), match[2])
         elif found and len(line) > 200:
             break
-    if "from" in found and "to" in found:  # a memorandum
+    if "from" in found and "to" in found:  # a memo
         found.setdefault("author", re.sub(r"(?<!\s)\s*+<[^<>]*+>", "", found["from"]))
     return found
 
@@ -81,7 +81,7 @@ def parse_header_lines(text: str) -> dict[str, str]:
 
 
 def find_title_line(text: str) -> str:
-    """What opens a plain text as a title does: a short line over a blank one, or the top of a block of such lines."""
+    """The title of a plain text: a short line above a blank one, or the top of a block of such lines."""
     block, _, rest = text.lstrip("\n").partition("\n\n")
     lines = [line.strip() for line in block.split("\n") if line.strip() and not RULE.match(line.strip())]
     ruled = len(lines) < len([line for line in block.split("\n") if line.strip()])
@@ -96,18 +96,18 @@ def find_title_line(text: str) -> str:
 
 
 def _title_over(first: str, below: Sequence[str], rest: str) -> str:
-    """The title of a block of several lines: in capitals, or with a word for a kind of document in it or below it."""
+    """The title of a block of several lines: in capitals, or with a document type ("minutes", "report") in it or below it."""
     if any(CODE.search(ANY.sub("", line)) for line in below) or re.match(r"(?:dear|to)\b", rest.strip(), re.IGNORECASE):
-        return ""  # the address at the top of a letter or of a receipt
+        return ""  # the address at the top of a letter or a receipt
     kind, below_kind = KIND_OF_DOCUMENT.search(first), KIND_OF_DOCUMENT.search(below[0])
     loud = first.isupper() and sum(map(str.isalpha, first)) >= 4
     if below_kind and not kind and (loud or len(first) <= 60):
-        return f"{first}: {below[0]}"  # "Minutes of the meeting" is a title only with the name of who met
+        return f"{first}: {below[0]}"  # "Minutes of the meeting" is a title only with the name of the body that met
     return first if kind or loud else ""
 
 
 def _fits(line: str) -> bool:
-    """Short, and no sentence."""
+    """Whether a line is short and not a sentence."""
     return len(line) <= 120 and line[-1] not in ".,;:!?-" and (line[0].isalnum() or line[0] in "\"'“‘«„¿¡(")
 
 
@@ -122,10 +122,10 @@ def lines_below_title(head: str, title: str) -> list[str]:
 
 
 def find_byline(lines: Sequence[str], sure: bool) -> tuple[str, ...]:
-    """The names on the first line below a title, where nothing else is on it: after "by", or several of them.
+    """The names on the first line below a title, if the line has nothing else: after "by", or several of them.
 
-    `sure` says that something else vouches for them, as an abstract does: then two are enough. Two pairs of capitalised
-    words alone may be anything.
+    `sure`: other evidence, such as an abstract, confirms that they are names, so two are enough. Without it, two pairs of
+    capitalised words may be anything.
     """
     line = _without_date(lines[0]) if lines else ""
     names = parse_people(line)
@@ -134,7 +134,7 @@ def find_byline(lines: Sequence[str], sure: bool) -> tuple[str, ...]:
 
 
 def find_signing_organisation(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
-    """The units that sign a document below its title, next to its date; and on how many lines they stand."""
+    """The units that sign a document below its title, next to its date; and the number of lines they take."""
     found: list[str] = []
     for number, line in enumerate(lines[:4]):
         names = parse_organisations(_without_date(line))

@@ -1,6 +1,6 @@
-"""From a document's lines to its text: paragraphs, words broken at line ends, headings. Pure.
+"""Builds a document's text from its lines: paragraphs, words broken at line ends, headings. Pure.
 
-Every word keeps the page and the characters it came from, so any span of the text can be found again on its page.
+Every word keeps its page and character indices, so any span of the text can be located on its page.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LONGEST_HEADING = 160
 
 @dataclass(slots=True)
 class WordPositions:
-    """Where each word of the text came from. Columns rather than objects: a book has half a million words."""
+    """The origin of each word of the text. Columns rather than objects: a book has half a million words."""
 
     start: array[int] = field(default_factory=lambda: array("q"))
     length: array[int] = field(default_factory=lambda: array("q"))
@@ -59,7 +59,7 @@ class WordPositions:
             low, high = max(start, at) - at, min(end, at + length) - at
             if low < high:
                 first, last = self.first[index], self.last[index]
-                if last - first != length:  # a ligature or a dropped mark inside: stretch to the engine's characters
+                if last - first != length:  # a ligature or a dropped mark inside: extend to the engine's characters
                     low, high = low * (last - first) // length, -(-high * (last - first) // length)
                 yield self.page[index], first + low, first + high
             index += 1
@@ -67,7 +67,7 @@ class WordPositions:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Lines that belong together; `pages` says on which page each stands."""
+    """Lines that belong together; `pages` has the page of each."""
 
     lines: tuple[TextLine, ...]
     pages: tuple[int, ...]
@@ -79,7 +79,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class PdfText:
-    """The text of a document, and how to find one's way back from it."""
+    """The text of a document, with the data to map spans back to pages."""
 
     text: str
     words: WordPositions
@@ -94,7 +94,7 @@ def build_text(
     heights: Sequence[float],
     outline: Mapping[tuple[int, str], int],
 ) -> PdfText:
-    """`turned` are lines that run up the page; `outline` is the file's own contents: (page, folded title) → level."""
+    """`turned` are lines that run up the page; `outline` is the file's own table of contents: (page, folded title) → level."""
     body = _body_size(pages)
     paragraphs = _with_turned(list(group_paragraphs(pages, body)), turned)
     levels = _levels(paragraphs, body, outline)
@@ -167,7 +167,7 @@ class _PdfTextWriter:
         return start, spans
 
     def line(self, line: TextLine, page: int, following: TextLine | None, tabular: bool) -> bool:
-        """Write a line; true if its last word runs on into the next line."""
+        """Write a line; true if its last word continues on the next line."""
         glued = False
         for number, run in enumerate(line.runs):
             if number:
@@ -192,7 +192,7 @@ class _PdfTextWriter:
         return glued
 
     def joins(self, left: str, right: str) -> bool:
-        """Is the hyphen there only because the line ended? The document's own spelling decides, then the parts."""
+        """Whether a hyphen is there only because the line ended. The document's own spelling decides, then the parts."""
         left_word = re.split(r"[^\w’'-]", left)[-1].casefold()
         right_word = re.match(r"[\w’'-]*", right)[0].casefold()  # type: ignore[index]
         whole, apart = self.vocabulary[left_word + right_word], self.vocabulary[f"{left_word}-{right_word}"]
@@ -207,14 +207,14 @@ class _PdfTextWriter:
 
 
 def _stopped(line: TextLine, following: TextLine) -> bool:
-    """Did the author end the line? The next word would have fitted in with much room to spare: an address, a poem, code."""
+    """Whether the author ended the line: the next word would have fitted easily, as in an address, a poem or code."""
     first = following.runs[0].words[0]
     room = line.right - line.x1 - (first.x1 - first.x0)
     return room > 0.3 * (line.right - line.left) and line.x0 < line.left + 0.25 * (line.right - line.left)
 
 
 def normalise_word(word: str) -> str:
-    """The word as it is searched for: ligatures opened, marks nobody sees gone."""
+    """The word as it is searched for: ligatures expanded, invisible marks removed."""
     return word if word.isascii() and word.isprintable() else clean_text(word.translate(LIGATURES))
 
 
@@ -222,7 +222,7 @@ def normalise_word(word: str) -> str:
 
 
 def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[TextLine]]) -> list[Paragraph]:
-    """Put a page's sideways lines before its last paragraph, so that they never cut one that runs on to the next page."""
+    """Insert a page's rotated lines before its last paragraph, so that they never split one that continues on the next page."""
     for page, lines in enumerate(turned):
         if lines:
             opening = [index for index, paragraph in enumerate(paragraphs) if paragraph.pages[0] == page]
@@ -233,7 +233,7 @@ def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[TextLine]]) 
 
 
 def group_paragraphs(pages: Sequence[list[TextLine]], body: float) -> Iterator[Paragraph]:
-    """Group lines; a paragraph may run on into the next column or page."""
+    """Group lines; a paragraph may continue in the next column or page."""
     pitch = _pitches(pages)
     flat = [(line, page) for page, lines in enumerate(pages) for line in lines]
     current: list[tuple[TextLine, int]] = []
@@ -249,7 +249,7 @@ def group_paragraphs(pages: Sequence[list[TextLine]], body: float) -> Iterator[P
 
 
 def _pitches(pages: Sequence[list[TextLine]]) -> dict[float, float]:
-    """For each size of type, how far apart its lines usually stand."""
+    """The usual line distance for each font size."""
     steps: dict[float, list[float]] = {}
     for lines in pages:
         for before, line in pairwise(lines):
@@ -280,7 +280,7 @@ def _begins(
         return ended or not (first[:1].islower() or before.text[-1:] in HYPHENS or before.text[-1:] == ",")
     step = line.y0 - before.y0
     if (line.bold or large) and not ended and 0 < step < 1.7 * em and not BULLET.match(first):
-        return bool(NUMBERED.match(line.text))  # a heading over several lines has ragged ends
+        return bool(NUMBERED.match(line.text))  # a heading over several lines has ragged line ends
     if step > 1.35 * min(pitch.get(line.size, 1.3 * em), 2.2 * em) or step < -0.5 * em:
         return True
     short = before.x1 < before.right - max(2 * em, 0.12 * (before.right - before.left))
@@ -305,12 +305,12 @@ def _body_size(pages: Sequence[list[TextLine]]) -> float:
 
 
 def fold_title(title: str) -> str:
-    """A title as tables of contents and pages agree on it."""
+    """A title normalised so that tables of contents and pages match."""
     return re.sub(r"\W+", "", NUMBERED.sub("", title)).casefold()
 
 
 def _levels(paragraphs: Sequence[Paragraph], body: float, outline: Mapping[tuple[int, str], int]) -> dict[int, int]:
-    """Which paragraphs are headings, and how deep. The file's own outline wins, then numbering, then type."""
+    """Which paragraphs are headings, and their levels. The file's own outline takes precedence, then numbering, then type."""
     styles: dict[int, tuple[float, bool]] = {}
     deep: dict[int, int] = {}
     for index, paragraph in enumerate(paragraphs):

@@ -1,7 +1,7 @@
-"""From words scattered over a page to lines in the order a person reads them. Pure: words in, lines out.
+"""Orders the words of a page into lines in reading order. Pure: words in, lines out.
 
-Words become runs (no wide gap inside), runs become columns (cut where a gutter of white runs down the page, with what
-spans the gutter read before what stands below it), columns become lines.
+Words become runs (no wide gap inside). Runs become columns (cut at vertical gutters of white space; what spans a gutter is
+read before what is below it). Columns become lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics import median
 
 from assay.ingest.pdf.page import PageContent, PdfWord
 
-EDGE = 0.11  # of the page's height: where running heads and feet stand
+EDGE = 0.11  # of the page's height: the area of running heads and feet
 PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxl]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?[-–—|\s]*",
     re.IGNORECASE,
@@ -54,8 +54,8 @@ class TextLine:
     right: float
     size: float
     bold: bool
-    column: int  # counts up through the page
-    cells: bool  # of a table, rather than words of a sentence
+    column: int  # numbered through the page
+    cells: bool  # table cells, rather than words of a sentence
 
 
 def join_words(words: Sequence[PdfWord]) -> TextRun:
@@ -70,7 +70,7 @@ def join_words(words: Sequence[PdfWord]) -> TextRun:
 
 
 def split_runs(words: Sequence[PdfWord]) -> list[TextRun]:
-    """Cut the words, in the file's order, wherever the eye would have to jump."""
+    """Split the words, in file order, at every gap or change of position."""
     runs: list[TextRun] = []
     current: list[PdfWord] = []
     for word in words:
@@ -88,9 +88,9 @@ def _jumps(before: PdfWord, word: PdfWord) -> bool:
     overlap = min(before.y1, word.y1) - max(before.y0, word.y0)
     if overlap < 0.2 * em:
         return True
-    gap = max(word.x0 - before.x1, before.x0 - word.x1)  # either side: some scripts run to the left
+    gap = max(word.x0 - before.x1, before.x0 - word.x1)  # either side: some scripts run right to left
     if before.line != word.line:
-        # the engine broke the line, yet the word carries on beside the last: a change of font, or a new column
+        # the engine broke the line, but the word continues beside the last one: a change of font, or a new column
         return not -0.3 * em < word.x0 - before.x1 < 0.6 * em
     return gap > 0.9 * em or word.x0 < before.x0 - 4 * em
 
@@ -113,7 +113,7 @@ def split_columns(runs: list[TextRun]) -> list[list[TextRun]]:
             bands.append((over, []))
         bands[-1][1].append(run)
     ordered: list[list[TextRun]] = []
-    beside = True  # did the last band leave columns behind, or lines across?
+    beside = True  # whether the last band had columns, rather than lines across
     extent = [run for run in runs if not _spans(run, gutter, wide)]
     for over, band in bands:
         west = [run for run in band if (run.x0 + run.x1) / 2 < gutter]
@@ -131,7 +131,7 @@ def split_columns(runs: list[TextRun]) -> list[list[TextRun]]:
 
 
 def _pair(west: list[TextRun], east: list[TextRun], gutter: float, extent: list[TextRun]) -> bool:
-    """Do these stand in the columns, or are they scattered lines: names under a title, a table over both columns?"""
+    """Whether these are columns, rather than scattered lines: names under a title, a table over both columns."""
     if not west or not east or max(len(_prose(west)), len(_prose(east))) >= 2:
         return True
     halves = (
@@ -142,12 +142,12 @@ def _pair(west: list[TextRun], east: list[TextRun], gutter: float, extent: list[
 
 
 def _prose(runs: list[TextRun]) -> list[TextRun]:
-    """Running text, not the cells of a table or the labels of a chart."""
+    """Only the running text, without table cells and chart labels."""
     return [run for run in runs if len(run.words) >= 4 or sum(len(word.text) for word in run.words) >= 20]
 
 
 def _spans(run: TextRun, gutter: float, wide: float) -> bool:
-    """A line over both columns; not one that sticks out of its own by a little."""
+    """Whether a line spans both columns, rather than slightly exceeding its own."""
     if not run.x0 < gutter < run.x1:
         return False
     reach = min(gutter - run.x0, run.x1 - gutter)
@@ -155,7 +155,7 @@ def _spans(run: TextRun, gutter: float, wide: float) -> bool:
 
 
 def _gutter(runs: list[TextRun]) -> float | None:
-    """Where a white stripe separates two columns of running text; none in a table, whose rows belong together."""
+    """The position of the white space between two columns of running text; None in a table, whose rows belong together."""
     runs = _prose(runs)
     if len(runs) < 6:
         return None
@@ -182,21 +182,21 @@ def _gutter(runs: list[TextRun]) -> float | None:
 
 
 def _candidates(runs: list[TextRun], low: float, high: float) -> list[float]:
-    """Just left of where many runs begin: a column begins where its lines do."""
+    """Candidates: just left of where many runs begin, since the lines of a column begin at its edge."""
     starts = Counter(round(run.x0) for run in runs if low <= run.x0 <= high)
     places = [x for x, _ in starts.most_common(6)]
     return sorted({min(run.x0 for run in runs if abs(run.x0 - x) <= 1) - 0.5 for x in places})
 
 
 def _side_by_side(west: list[TextRun], east: list[TextRun]) -> tuple[list[TextRun], list[TextRun]]:
-    """Only where the two stand beside each other do they tell columns from a list that changes its indent."""
+    """The runs that are beside each other: only these distinguish columns from a list that changes its indent."""
     top = max(min(run.y0 for run in west), min(run.y0 for run in east))
     bottom = min(max(run.y1 for run in west), max(run.y1 for run in east))
     return [run for run in west if top <= run.middle <= bottom], [run for run in east if top <= run.middle <= bottom]
 
 
 def _flows(runs: list[TextRun]) -> bool:
-    """Running text: most lines fill the column and hold several words (or, in scripts without spaces, many letters)."""
+    """Running text: most lines fill the column and have several words (or, in scripts without spaces, many letters)."""
     left, right = min(run.x0 for run in runs), max(run.x1 for run in runs)
     full = sum(run.x1 - run.x0 >= 0.6 * (right - left) for run in runs)
     wordy = sum(len(run.words) >= 3 or sum(len(word.text) for word in run.words) >= 18 for run in runs)
@@ -217,7 +217,7 @@ def order_lines(sheet_runs: list[TextRun]) -> list[TextLine]:
 
 
 def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
-    """Runs that stand at the same height form a line, read from the side its script starts on."""
+    """Runs at the same height form a line, read from the side on which its script starts."""
     rows: list[list[TextRun]] = []
     for run in sorted(runs, key=lambda run: (run.middle, run.x0)):
         for row in reversed(rows[-3:]):
@@ -231,7 +231,7 @@ def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
 
 def _level(run: TextRun, other: TextRun) -> bool:
     overlap = min(run.y1, other.y1) - max(run.y0, other.y0)
-    slack = 0.6 * max(run.y1 - run.y0, other.y1 - other.y0)  # a raised mark stands over the comma that follows it
+    slack = 0.6 * max(run.y1 - run.y0, other.y1 - other.y0)  # a raised mark overlaps the comma that follows it
     beside = run.x0 >= other.x1 - slack or run.x1 <= other.x0 + slack
     return overlap > 0.5 * min(run.y1 - run.y0, other.y1 - other.y0) and beside
 
@@ -269,7 +269,7 @@ def _line(row: list[TextRun], left: float, right: float, column: int) -> TextLin
 
 
 def rotated_lines(sheet: PageContent) -> list[TextLine]:
-    """Words that run up the page, a stamp in the margin or the label of an axis, as lines of their own."""
+    """Words that run up the page (a stamp in the margin, an axis label) as separate lines."""
     groups: dict[int, list[PdfWord]] = {}
     for word in sheet.sideways:
         groups.setdefault(word.line, []).append(word)
@@ -287,7 +287,7 @@ def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextR
     distinct = 0
     for sheet, runs in zip(sheets, pages, strict=True):
         whole = " ".join(run.text for run in runs)
-        fresh = bool(whole) and whole not in known  # a page bound in twice repeats all of itself
+        fresh = bool(whole) and whole not in known  # a page that occurs twice repeats all of its text
         known.add(whole)
         distinct += fresh
         edges.append(_edge_rows(runs, sheet.height))
@@ -296,7 +296,7 @@ def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextR
     often = 2 if distinct == 2 else max(3, distinct // 5)
     heads = [[row for row in rows if distinct > 1 and _count(seen, _mark(row)) >= often] for rows in edges]
     emptied = sum(bool(runs) and sum(map(len, gone)) == len(runs) for runs, gone in zip(pages, heads, strict=True))
-    if emptied * 2 > distinct:  # a page with one line each: that line is what the document says
+    if emptied * 2 > distinct:  # pages of one line each: that line is content
         heads = [[] for _ in pages]
     marked: list[set[int]] = []
     for sheet, runs, rows, gone in zip(sheets, pages, edges, heads, strict=True):
@@ -307,14 +307,14 @@ def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextR
 
 
 def _edge_rows(runs: list[TextRun], height: float) -> list[list[TextRun]]:
-    """The outermost two lines at the top and at the bottom, if they stand where heads and feet do."""
+    """The outermost two lines at the top and at the bottom, if they are in the area of heads and feet."""
     top = _rows([run for run in runs if run.y1 <= EDGE * height])
     bottom = _rows([run for run in runs if run.y0 >= (1 - EDGE) * height])
     return top[:2] + bottom[-2:]
 
 
 def _page_number(runs: list[TextRun], height: float) -> list[list[TextRun]]:
-    """A bare number below everything else, where wide margins leave it higher than other feet."""
+    """A bare number below everything else, in case wide margins put it higher than other feet."""
     lowest = max(runs, key=lambda run: run.y0, default=None)
     if lowest is None or lowest.y0 < 0.82 * height or not lowest.text.isdigit() or len(lowest.text) > 4:
         return []

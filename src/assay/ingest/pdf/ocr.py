@@ -1,6 +1,6 @@
-"""Scanned PDFs through a local OCR program, when the person asks for it. Nothing is ever fetched.
+"""Reads scanned PDFs with a local OCR program, if the user asks for it. Nothing is ever downloaded.
 
-Pages are drawn inside the sandbox and read by `tesseract`, if that is installed; its word boxes become text and places.
+Pages are rendered inside the sandbox and read by `tesseract`, if it is installed; its word boxes become text and positions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from assay.ingest.sandbox.runner import Sandbox
 from assay.language.clean import clean_text
 
 PROGRAM = "tesseract"
-OCR_LANGUAGES = "ocr"  # in a document's metadata: read through OCR, in these languages
-SCALE = 300 / 72  # the resolution the program was trained on
-LEAST_CONFIDENCE = 20.0  # of 100: below it, what was read is speckle
+OCR_LANGUAGES = "ocr"  # metadata key: read through OCR, in these languages
+SCALE = 300 / 72  # the resolution that tesseract was trained on
+LEAST_CONFIDENCE = 20.0  # of 100: below it, the result is noise
 PAGE_SECONDS = 60.0
 MISSING = (
     "Its pages are pictures without text, and no OCR program is installed; install tesseract "
@@ -37,7 +37,7 @@ LANGUAGES = re.compile(r"[A-Za-z_]{2,30}(?:\+[A-Za-z_]{2,30})*")
 
 @dataclass(frozen=True, slots=True)
 class OcrWord:
-    """A word on a picture; edges are fractions of it, from the top left."""
+    """A word on an image; edges are fractions of it, from the top left."""
 
     text: str
     line: tuple[int, int, int]  # block, paragraph, line
@@ -49,14 +49,14 @@ class OcrWord:
 
 
 def find_tesseract() -> str | None:
-    """Where the OCR program is, if it is installed."""
+    """The path of tesseract, if it is installed."""
     return shutil.which(PROGRAM)
 
 
 async def read_with_ocr(
     sandbox: Sandbox, source: Path | bytes, name: str = "", *, languages: str = "eng"
 ) -> Parsed | Unreadable:
-    """Read a file; if it is a scan, through OCR. `languages` is the program's own spelling: `eng+deu`."""
+    """Read a file; if it is a scan, through OCR. `languages` uses tesseract's syntax: `eng+deu`."""
     parsed = await sandbox.read(source, name)
     if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
         return parsed
@@ -87,7 +87,7 @@ async def recognise_page(
 async def ocr_boxes(
     sandbox: Sandbox, source: Path | bytes, pages: Sequence[int], start: int, end: int, languages: str = "eng"
 ) -> list[PageBox] | Unreadable:
-    """Where a span of a scan's text stands; `pages` are the document's offsets. Reads the pages it touches again."""
+    """The boxes of a span of a scan's text; `pages` are the document's page offsets. Repeats OCR on the pages of the span."""
     found: list[PageBox] = []
     for number, begin in enumerate(pages, 1):
         stop = pages[number] if number < len(pages) else end
@@ -103,7 +103,7 @@ async def ocr_boxes(
 
 
 async def find_boxes(document: Document, data: bytes, start: int, end: int, limits: FileLimits) -> list[PageBox]:
-    """Where a span stands on the pages of a PDF, scanned or not; nothing where that cannot be told."""
+    """The boxes of a span on the pages of a PDF, scanned or not; empty if they cannot be determined."""
     with Sandbox(limits=limits) as sandbox:
         if OCR_LANGUAGES in document.meta:
             found = await ocr_boxes(sandbox, data, document.pages, start, end, document.meta[OCR_LANGUAGES])
@@ -113,7 +113,7 @@ async def find_boxes(document: Document, data: bytes, start: int, end: int, limi
 
 
 def run_tesseract(picture: bytes, languages: str, limits: FileLimits) -> list[OcrWord] | Unreadable:
-    """Run the program on one picture, within limits of memory and time."""
+    """Run tesseract on one image, with limits on memory and time."""
     path = find_tesseract()
     if path is None:
         return Unreadable(Status.scanned, MISSING)
@@ -130,7 +130,7 @@ def run_tesseract(picture: bytes, languages: str, limits: FileLimits) -> list[Oc
         env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "OMP_THREAD_LIMIT": "1", **kept},
         start_new_session=True,
     )
-    _limit(process.pid, limits)  # before it has seen a byte of the picture
+    _limit(process.pid, limits)  # before it has received a byte of the image
     try:
         table, complaint = process.communicate(picture, timeout=PAGE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -158,7 +158,7 @@ def _limit(pid: int, limits: FileLimits) -> None:
 
 
 def parse_table(table: str) -> list[OcrWord]:
-    """The words of the program's table."""
+    """The words of tesseract's TSV output."""
     width = height = 0.0
     found: list[OcrWord] = []
     for row in table.splitlines()[1:]:
@@ -181,7 +181,7 @@ def parse_table(table: str) -> list[OcrWord]:
 
 
 def _spread(seen: Sequence[OcrWord]) -> tuple[str, list[tuple[OcrWord, int, int]]]:
-    """The text of a page, and where each word begins in it and how long it is there."""
+    """The text of a page, and the offset and length of each word in it."""
     parts: list[str] = []
     places: list[tuple[OcrWord, int, int]] = []
     at = 0
@@ -202,7 +202,7 @@ def _spread(seen: Sequence[OcrWord]) -> tuple[str, list[tuple[OcrWord, int, int]
 
 
 def build_document(pages: Sequence[Sequence[OcrWord]], limits: FileLimits) -> Parsed | Unreadable:
-    """The document that OCR saw, with a word on how sure it was."""
+    """The document from the OCR words, with a note on the confidence."""
     from assay.ingest.metadata.fill import fill_metadata
     from assay.language.identify import identify_language
 
@@ -234,7 +234,7 @@ def build_document(pages: Sequence[Sequence[OcrWord]], limits: FileLimits) -> Pa
 
 @dataclass(frozen=True, slots=True)
 class OcrReader:
-    """Reads files in a sandbox, scans through OCR as well."""
+    """Reads files in a sandbox, and scans through OCR."""
 
     sandbox: Sandbox
     languages: str = "eng"

@@ -1,4 +1,4 @@
-"""A PDF that stays open inside the sandbox, so that a file is read once for many page images and citations."""
+"""A PDF that stays open inside the sandbox, so that a file is parsed once for many page images and citations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pypdfium2 as pdfium
 from assay.ingest.parsed import FileLimits, PageBox, Refused, Status
 from assay.ingest.pdf import reader
 
-ENOUGH = 12  # pages from which on only some of them are read for a span
+ENOUGH = 12  # pages; in longer documents only those around a span are read
 AROUND = 2  # pages before and after it
-SLACK = 300  # characters by which a page's beginning may differ: a running head and foot
+SLACK = 300  # characters by which the start of a page may differ: a running head and foot
 MOST_ALIKE = 100
-MOST_PIXELS = 12_000_000  # of a picture: a page as wide as it may be asked for, and four times as high
+MOST_PIXELS = 12_000_000  # of an image: a page of the maximum width, and four times as high
 
 
 @dataclass(slots=True)
@@ -58,8 +58,9 @@ class OpenPdf:
             shown.close()
 
     def boxes(self, path: str, start: int, end: int, words: str, pages: list[int]) -> list[PageBox]:
-        """Where a span of the text stands. A book is not read for a sentence: where the same words stand in the same place
-        when only the pages around them are read, that is where they are."""
+        """The boxes of a span of the text. To avoid parsing a whole book, only the pages around the span are read first;
+        the result is used if the same words are at the same position there.
+        """
         self.opened(path)
         if self.reading is None and words and len(pages) > ENOUGH:
             first, last = bisect_right(pages, start) - 1, bisect_right(pages, end - 1) - 1
@@ -75,8 +76,9 @@ class OpenPdf:
 
 
 def _place(text: str, words: str, page: int, offset: int) -> int | None:
-    """Where the words stand that begin `offset` characters into the page: of those on it, the nearest ones; none where two are
-    as near. What else is read of the page may differ a little, such as a line at its head."""
+    """Where `words` occur exactly `offset` characters into the page, or their only occurrence, if within `SLACK` of
+    that; else None. The rest of the page may differ slightly, for example by a line at its head.
+    """
     at, found = text.find(words, page), list[int]()
     while at != -1 and len(found) < MOST_ALIKE:
         found.append(at)

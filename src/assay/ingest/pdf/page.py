@@ -1,6 +1,6 @@
-"""The PDF engine's side of reading: one page in, its words with places and looks out. Nothing is ordered here.
+"""Extracts the words of one page from the PDF engine, with positions and styles. Nothing is ordered here.
 
-A word is a stretch of the engine's own characters, so every later offset can be walked back to a box on the page.
+A word is a range of the engine's own characters, so every later offset can be mapped back to a box on the page.
 One call per word edge rather than several per character: the calls are most of the cost of reading.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pypdfium2.raw as raw
 
 INVISIBLE_MODES = frozenset({3, 7})  # neither fill nor stroke
-SHADE = 24  # of 255: less contrast than this and nobody sees the words
+SHADE = 24  # of 255: text with less contrast is invisible
 SMALLEST = 1.5  # points
 SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line
 WORD = re.compile(rf"[^\s\x00{SOFT_BREAK}]+{SOFT_BREAK}?")
@@ -36,40 +36,40 @@ class PdfWord:
     y1: float
     size: float
     bold: bool
-    line: int  # the engine's own line: a hint, since it runs across columns
+    line: int  # the engine's own line: only a hint, since it runs across columns
     breaks: bool = False  # ends in a hyphen at the end of a line
 
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """One page: its words as the file draws them, those that stand sideways, and how many nobody can see."""
+    """One page: its words in file order, the rotated ones, and the number of invisible ones."""
 
     width: float
     height: float
     words: tuple[PdfWord, ...]
     sideways: tuple[PdfWord, ...] = ()
     hidden: int = 0
-    unmapped: int = 0  # glyphs for which the file gives no letters
-    picture: bool = False  # a picture fills most of the page
+    unmapped: int = 0  # glyphs without a mapping to characters
+    picture: bool = False  # an image fills most of the page
 
 
 @dataclass(slots=True)
 class TextStyle:
-    """What a text object looks like; words share it, so it is asked for once."""
+    """The style of a text object; shared by its words, so that it is queried once."""
 
     size: float
     bold: bool
-    faint: bool  # white or see-through: look before believing
-    inkless: bool  # drawn without ink: the way a scan carries its text
+    faint: bool  # white or transparent: its contrast has to be checked
+    inkless: bool  # drawn without ink, as the text layer of a scan is
 
 
 def _plain(function: Any, result: Any, *arguments: Any) -> Any:
-    """The same C function with addresses as numbers: several times cheaper to call than with pointer objects."""
+    """The same C function with addresses as integers, which is several times faster to call than with pointer objects."""
     return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
 class PdfEngine:
-    """The handful of C functions that are called for every word."""
+    """The C functions that are called for every word."""
 
     def __init__(self) -> None:
         pointer, whole = ctypes.c_void_p, ctypes.c_int
@@ -100,7 +100,7 @@ class PdfEngine:
         if font not in bold_fonts:
             length = self.font_name(font, ctypes.addressof(self.name), len(self.name)) if font else 0
             name = self.name.raw[: max(0, min(length, len(self.name)) - 1)].decode("utf-8", "replace")
-            # weights are guessed by the engine for embedded fonts; the name is what the typesetter chose
+            # for embedded fonts the engine only guesses weights; the font's name is more reliable
             bold_fonts[font] = bool(BOLD_NAME.search(name)) or (not name and bool(font) and self.weight(font) >= 600)
         return TextStyle(
             size=self.font_size(text_page, index) * scale,
@@ -111,7 +111,7 @@ class PdfEngine:
 
 
 def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) -> str:
-    """One character per index of the engine; what has no letters is NUL."""
+    """One character per index of the engine; NUL for glyphs without a character."""
     buffer = (ctypes.c_ushort * (count + 1))()
     written = raw.FPDFText_GetText(handle, 0, count, buffer)
     if written == count + 1:
@@ -120,7 +120,7 @@ def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) 
             return text
     codes = [engine.unicode(text_page, index) for index in range(count)]
     for index, code in enumerate(codes):
-        if 0xD800 <= code < 0xE000:  # one letter in two halves: the second half becomes nothing
+        if 0xD800 <= code < 0xE000:  # a surrogate pair: the second half is dropped
             low = codes[index + 1] if index + 1 < count else 0
             pair = 0xD800 <= code < 0xDC00 <= low < 0xE000
             codes[index] = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00) if pair else 0
@@ -131,7 +131,7 @@ def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) 
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """From the file's coordinates to those of the page as shown: turned, from the top left, in points."""
+    """Maps the file's coordinates to those of the page as shown: rotated, from the top left, in points."""
 
     left: float
     bottom: float
@@ -145,7 +145,7 @@ class PageFrame:
         return (high, wide) if self.turn % 2 else (wide, high)
 
     def shown(self, boxes: np.ndarray) -> np.ndarray:
-        """`boxes` is n × (left, bottom, right, top); comes back as n × (x0, y0, x1, y1)."""
+        """`boxes` is n × (left, bottom, right, top); returns n × (x0, y0, x1, y1)."""
         x0, x1 = boxes[:, 0] - self.left, boxes[:, 2] - self.left
         y0, y1 = boxes[:, 1] - self.bottom, boxes[:, 3] - self.bottom
         wide, high = self.right - self.left, self.top - self.bottom
@@ -220,7 +220,7 @@ def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame) -> PageC
             spelled = text[start : end - 1] + "-" if breaks else text[start:end]
             word = PdfWord(spelled, start, end, *row, size=look.size, bold=look.bold, line=line, breaks=breaks)
             (turned if side else words).append(word)
-        line += breaks  # the engine leaves out the line break after a hyphen
+        line += breaks  # the engine omits the line break after a hyphen
     return PageContent(
         width,
         height,
@@ -233,7 +233,7 @@ def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame) -> PageC
 
 
 def _ligatures_in_order(engine: PdfEngine, text_page: int, text: str) -> str:
-    """Lam-alef is one sign for two letters; the engine turns Arabic round letter by letter and so turns it inside out."""
+    """Lam-alef is one glyph for two letters; the engine reverses Arabic letter by letter and so reverses the ligature too."""
     boxes = (ctypes.c_float * 8)()
     at = ctypes.addressof(boxes)
     chars = list(text)
@@ -245,16 +245,16 @@ def _ligatures_in_order(engine: PdfEngine, text_page: int, text: str) -> str:
 
 
 def _sideways(first: np.ndarray, last: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Words that run up or down the page: their last letter stands above or below their first."""
+    """Which words run up or down the page: their last letter is above or below their first."""
     across = np.abs(last[:, 0] - first[:, 0])
     along = np.abs(last[:, 1] - first[:, 1])
     return (lengths >= 2) & (along > across + 0.6 * (first[:, 3] - first[:, 1]) * 0.5) & (along > 2 * across)
 
 
 def _out_of_sight(page: Any, frame: PageFrame, boxes: np.ndarray, worn: list[TextStyle]) -> np.ndarray:
-    """Words no reader of the page can see: off the page, too small, or without contrast to what is behind them.
+    """Which words are invisible: off the page, too small, or without contrast to the background.
 
-    Words without ink are what a scanned page carries over its picture: they stay wherever something is drawn.
+    Words without ink are the text layer of a scanned page: they are kept wherever something is drawn.
     """
     width, height = frame.size
     middle_x, middle_y = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
@@ -274,7 +274,7 @@ def _out_of_sight(page: Any, frame: PageFrame, boxes: np.ndarray, worn: list[Tex
 
 
 def render_grey(page: Any, frame: PageFrame) -> tuple[np.ndarray, float]:
-    """The page as a small grey picture, and its pixels per point."""
+    """The page as a small greyscale image, and its pixels per point."""
     width, height = frame.size
     scale = min(1.5, 1400 / max(width, height, 1.0))
     wide, high = max(1, int(width * scale)), max(1, int(height * scale))
@@ -291,7 +291,7 @@ def render_grey(page: Any, frame: PageFrame) -> tuple[np.ndarray, float]:
 
 
 def has_image(page: Any, frame: PageFrame, share: float = 0.4) -> bool:
-    """Is much of the page covered by pictures? Then what it shows is not in its text."""
+    """Whether images cover much of the page, so that its content may not be in its text."""
     width, height = frame.size
     covered = 0.0
     for index in range(min(raw.FPDFPage_CountObjects(page), 2000)):

@@ -1,5 +1,6 @@
-"""Page images of originals and the places of citations, for readers. A few sandboxed processes stay warm between requests
-and keep the last file open."""
+"""Renders page images of originals and locates citations on them. A few sandboxed processes stay warm between requests
+and keep the last file open.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from assay.ingest.parsed import FileLimits, PageBox, Unreadable
 from assay.ingest.sandbox.process import ParserRequest
 from assay.ingest.sandbox.runner import Sandbox
 
-AT_ONCE = 2  # pages drawn at the same time
+AT_ONCE = 2  # pages rendered concurrently
 
 
 @dataclass
@@ -28,8 +29,9 @@ class SharedSandbox:
 
 
 class PageImages:
-    """Owns the processes: some draw pages, one finds places, so that neither waits for the other. They start with the first
-    request; `rest` ends them, and the next request starts new ones."""
+    """Owns the processes: some render pages, one locates spans, so that neither waits for the other. They start with the first
+    request; `rest` ends them, and the next request starts new ones.
+    """
 
     def __init__(self, limits: FileLimits) -> None:
         self._limits = limits
@@ -37,7 +39,7 @@ class PageImages:
         self._lock = threading.Lock()
 
     async def page_image(self, original: Path, page: int, width: int) -> bytes | Unreadable:
-        """A page of a PDF, counted from 1, as a PNG so many pixels wide."""
+        """A page of a PDF, counted from 1, as a PNG `width` pixels wide."""
         request = ParserRequest("open_page_image", {"path": str(original), "page": page, "width": width})
         async with self._awake("draw", AT_ONCE) as sandbox:
             return await sandbox.ask(request, lambda _, blob: blob)
@@ -45,8 +47,9 @@ class PageImages:
     async def boxes(
         self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = ()
     ) -> list[PageBox] | Unreadable:
-        """Where a span of a PDF's text stands on its pages. With the span's own words, and the offsets at which pages begin,
-        only the pages around it have to be read."""
+        """The boxes of a span of a PDF's text. With the span's own words and the page offsets, only the pages around it have to
+        be read.
+        """
         about = {"start": start, "end": end, "words": words, "pages": list(pages)}
         async with self._awake("find") as sandbox:
             return await sandbox.ask(
@@ -69,7 +72,7 @@ class PageImages:
                 await asyncio.to_thread(shared.sandbox.close)
 
     def rest(self) -> None:
-        """Close all sandboxes, each as soon as nobody uses it. Blocks while processes end."""
+        """Close each sandbox as soon as it has no users. Blocks while processes end."""
         with self._lock:
             retired, self._sandboxes = list(self._sandboxes.values()), {}
             for each in retired:

@@ -1,6 +1,6 @@
-"""PDF → text in reading order, with the way back: any span of the text is boxes on pages. One engine does both.
+"""PDF → text in reading order, and spans of the text → boxes on pages. One engine does both.
 
-Reading is deterministic: the same bytes give the same text, so boxes asked for later agree with offsets stored earlier.
+Reading is deterministic: the same bytes give the same text, so boxes computed later match offsets stored earlier.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lin
 from assay.ingest.pdf.page import PageContent, PdfEngine, page_frame, read_page
 
 SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
-FEW_WORDS = 12  # a picture with fewer words beside it is a picture of a page
+FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class PdfReading:
-    """A document as read once: its text, and where every word of it stands."""
+    """A parsed document: its text, and the position of every word."""
 
     written: PdfText
     sheets: tuple[PageContent, ...]
@@ -38,7 +38,7 @@ class PdfReading:
 
     @property
     def pictures(self) -> tuple[int, ...]:
-        """Pages, counted from 0, that are pictures of text."""
+        """Pages, counted from 0, that are images of text."""
         return tuple(
             number
             for number, sheet in enumerate(self.sheets)
@@ -74,7 +74,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 
 def open_document(data: bytes) -> pdfium.PdfDocument:
-    """Open a file, with the empty password that copy protection uses."""
+    """Open a file, with the empty user password of copy-protected files."""
     try:
         document = pdfium.PdfDocument(data)
         pages = len(document)
@@ -92,7 +92,7 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
 
 
 def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReading:
-    """The whole document, once. Raises `Refused` where there is nothing to read. Pages outside `only` are taken for blank."""
+    """Parse the document. Raises `Refused` if there is nothing to read. Pages outside `only` are treated as blank."""
     document = open_document(data)
     try:
         if len(document) > limits.pages:
@@ -175,7 +175,7 @@ def _outline(document: pdfium.PdfDocument) -> dict[tuple[int, str], int]:
             if count > 5_000:
                 break
     except pdfium.PdfiumError:
-        return found  # a broken table of contents is no reason not to read the book
+        return found  # a broken table of contents is ignored
     return found
 
 
@@ -187,13 +187,13 @@ def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
     return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower(): str(value) for key, value in fields.items()}
 
 
-# --- the way back ---------------------------------------------------------------------------------------------------
+# --- from text to boxes ---------------------------------------------------------------------------------------------
 
 
 def find_boxes(
     data: bytes, start: int, end: int, limits: FileLimits | None = None, reading: PdfReading | None = None
 ) -> list[PageBox]:
-    """Where `text[start:end]` stands: one box per line or column it touches. Hand in a `reading` to save a second one."""
+    """The boxes of `text[start:end]`: one per line or column it touches. Pass a `reading` to avoid parsing again."""
     words = (reading or read(data, limits or FileLimits())).written.words
     return boxes_of_words(data, words, start, end)
 
@@ -221,7 +221,7 @@ def boxes_of_words(data: bytes, words: WordPositions, start: int, end: int) -> l
 
 
 def _edges(engine: PdfEngine, handle: Any, stretches: list[tuple[int, int]]) -> np.ndarray:
-    """One box around the ink of each stretch of characters."""
+    """One box around the ink of each range of characters."""
     text_page = ctypes.cast(handle, ctypes.c_void_p).value
     four = (ctypes.c_double * 4)()
     at = ctypes.addressof(four)
@@ -238,7 +238,7 @@ def _edges(engine: PdfEngine, handle: Any, stretches: list[tuple[int, int]]) -> 
 
 
 def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[PageBox]:
-    """Neighbours on a line become one box."""
+    """Merges neighbouring boxes on a line."""
     joined: list[list[float]] = []
     for x0, y0, x1, y1 in rows.tolist():
         if joined:
@@ -264,7 +264,7 @@ def page_count(data: bytes) -> int:
 
 
 def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
-    """Page `page`, counted from 1, as a PNG; `scale` is pixels per point, less where the page is huge."""
+    """Page `page`, counted from 1, as a PNG; `scale` is pixels per point, reduced for huge pages."""
     document = open_document(data)
     try:
         if not 1 <= page <= len(document):
@@ -279,9 +279,9 @@ def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
 
 
 def encode_png(pixels: np.ndarray) -> bytes:
-    """Rows of red, green and blue as a PNG file."""
+    """A PNG file of RGB rows."""
     height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # each row opens with its filter: none
+    rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # each row starts with its filter type: none
     rows[:, 1:] = pixels.reshape(height, 3 * width)
 
     def chunk(kind: bytes, body: bytes) -> bytes:

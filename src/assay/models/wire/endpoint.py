@@ -102,9 +102,7 @@ class ChatEndpoint:
         if entry is None:
             return None
         found = window_of(entry)
-        if (
-            entry.get("owned_by") == "llamacpp"
-        ):  # the model's window may be shared between slots; /props has that of one slot
+        if entry.get("owned_by") == "llamacpp":  # slots may share the model's window; /props has that of one slot
             settings = (await fetch(f"{root}/props")).get("default_generation_settings")
             found = (_window(settings.get("n_ctx")) if isinstance(settings, Mapping) else None) or found
         elif entry.get("owned_by") == "library":  # Ollama, which truncates longer prompts silently

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
 
 FINISHES = {"tool_call": "tool_calls", None: "stop"}
-SECRETS = (
-    "_API_KEY",
-    "_TOKEN",
-    "_SECRET_ACCESS_KEY",
-)  # suffixes of the environment variables in which providers look for keys
+SECRETS = ("_API_KEY", "_TOKEN", "_SECRET_ACCESS_KEY")  # suffixes of environment variables with keys
 SHORTEST_SECRET = 6
 NOISE = ("CostNotFoundWarning", "UsageExtractionFailedWarning", "UnsupportedSettingWarning")
 
