@@ -1,4 +1,4 @@
-"""The command line: parse, open, follow, exit. No logic lives here; every command is one small file."""
+"""The command line: parse, open, follow, exit. No logic here; every command is one small file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ app.command("search")(search.search)
 app.command("ask")(ask.ask)
 app.command("chat")(chat.chat)
 app.command("synthesise")(synthesise.synthesise)
-app.command("synthesize", hidden=True)(synthesise.synthesise)  # the same, as others spell it
+app.command("synthesize", hidden=True)(synthesise.synthesise)  # American spelling
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 app.command("review")(review.review)
@@ -84,10 +84,10 @@ app.add_typer(evaluate.app, name="evaluate")
 
 
 def main() -> None:
-    """Run a command; whatever a person can put right is one line on standard error and exit code 2."""
+    """Run a command; an error the user can fix is one line on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a sign that cannot be shown is no reason to stop
+            stream.reconfigure(errors="replace")  # an unprintable character is no reason to stop
     try:
         app()
     except KeyboardInterrupt:
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
-    """Several things may fail side by side; the first one says enough."""
+    """The first of several concurrent errors, which is sufficient."""
     inner = group.exceptions[0]
     return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
@@ -118,7 +118,7 @@ def _fail_for(error: BaseException) -> None:
         _fail(f"No permission for {error.filename or 'a file'}: {error.strerror}.", 2)
     if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}:
         _fail(f"{str(error.filename)!r} cannot be opened: {error.strerror}.", 2)
-    if isinstance(error, RuntimeError) and "home directory" in str(error):  # as `Path.expanduser` says it
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # the message of `Path.expanduser`
         _fail("A path begins with the home folder of somebody who is not known here. Write it out.", 2)
     if os.environ.get("ASSAY_DEBUG") or not isinstance(error, Exception):
         raise error

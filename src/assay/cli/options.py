@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become a workspace, a filter or JSON."""
+"""Options shared by several commands, and their conversion to a workspace, a filter or JSON."""
 
 from __future__ import annotations
 
@@ -96,22 +96,22 @@ Out = Annotated[
     typer.Option("--out", "-o", help="The folder for the files of a synthesis. Default: ./assay-account-RUN."),
 ]
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but the tab and the end of a line
-HALVES = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that are not UTF-8
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters except tab and newline
+HALVES = re.compile("[\ud800-\udfff]")  # surrogates, which Python uses for bytes that are not UTF-8
 
 
 def plain(text: str) -> str:
-    """Words out of a file, as they may go to a terminal: nothing in them steers it."""
+    """Text made safe for a terminal: without control characters."""
     return CONTROL.sub("", whole(text))
 
 
 def whole(text: str) -> str:
-    """Words as somebody typed them, with a sign in the place of bytes that are not UTF-8."""
+    """Text as typed, with a replacement character for bytes that are not UTF-8."""
     return HALVES.sub("\ufffd", text)
 
 
 def cells(*texts: str) -> list[Text]:
-    """A row of a table; brackets in it are brackets, and not a style."""
+    """A table row; brackets are literal and not markup."""
     from rich.text import Text
 
     return [Text(plain(text)) for text in texts]
@@ -125,7 +125,7 @@ def where_of(
     until: str | None,
     meta: list[str] | None,
 ) -> SearchFilters:
-    """The limits of a search; relative dates count from today."""
+    """The search filters; relative dates count from today."""
     from assay.core.errors import UserError
     from assay.core.events import SearchFilters
     from assay.index.search_filter import parse_document_types
@@ -149,14 +149,15 @@ def where_of(
 
 
 def synthesis_limits(cost: float | None, tokens: int | None, seconds: float | None) -> dict[str, Any]:
-    """The settings that a synthesis's limits stand for."""
+    """The settings for the limits of a synthesis."""
     return {"synthesis_money": cost, "synthesis_tokens": tokens, "synthesis_seconds": seconds}
 
 
 def again(
     workspace: Path | None, cost: float | None, tokens: int | None, seconds: float | None, out: Path | None = None
 ) -> str:
-    """The flags that a later `assay resume` needs to mean the same: limits and places are not part of a run's record."""
+    """The flags that a later `assay resume` needs for the same behaviour: limits and locations are not in a run's
+    record."""
     given = {
         "--workspace": workspace,
         "--out": out,
@@ -168,7 +169,7 @@ def again(
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; when the person stops it, say what that means."""
+    """Run a coroutine to its end; on Ctrl-C, print what that means."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -184,7 +185,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """JSON in which nothing steers a terminal and nothing is lost: control characters are escaped, all of them."""
+    """JSON that is lossless and safe for a terminal: all control characters are escaped."""
     from assay.core.codec import to_json
 
     written = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
@@ -192,14 +193,14 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
 
 
 def console() -> Console:
-    """Where results go."""
+    """The console for results (standard output)."""
     from rich.console import Console
 
     return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
 
 
 def aside() -> Console:
-    """Where progress and remarks go, so that results can be piped."""
+    """The console for progress and remarks (standard error), so that results can be piped."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, emoji=False)

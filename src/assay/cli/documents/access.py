@@ -1,4 +1,5 @@
-"""`assay access`: who may read a knowledge base, or one document of it. Reading is by list, changing the list by ownership."""
+"""`assay access`: read access to a knowledge base or a single document. Reading needs a grant, changing grants
+ownership."""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ def _base(name: str) -> str:
 
 
 def _document(seen: Opened, source: str, base: str) -> str:
-    """One document: a name that fits several is not enough to change who reads them."""
+    """A single document: an ambiguous name is rejected, since access would change for several."""
     from assay.core.errors import UserError
 
     found = seen.named(whole(source), seen.scope([whole(base)] if base else []))

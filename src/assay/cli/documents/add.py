@@ -103,7 +103,7 @@ def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json 
 
 
 def run_with_progress(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
-    """Do the work, showing how it goes: a live line on a terminal, a line every few seconds elsewhere."""
+    """Run the work with progress output: a live line on a terminal, otherwise a line every few seconds."""
     if quiet:
         return wait_for(_awaited(work(lambda _: None)))
     if not sys.stderr.isatty():
@@ -176,7 +176,7 @@ def show(report: Readiness, *, quiet: bool) -> None:
 
 
 def _summary(report: Readiness) -> str:
-    """How it went, in a line."""
+    """The result in one line."""
     counts = [
         f"{report.readable} of {_counted(len(report.files), 'file')} ready to be asked about in {report.base!r}",
         _counted(report.pages, "page") if report.pages else "",

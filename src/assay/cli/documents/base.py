@@ -1,4 +1,4 @@
-"""`assay base`: knowledge bases, each with a description that is read when deciding where to search."""
+"""`assay base`: knowledge bases, each with a description that is used to decide where to search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay search`: the best passages for a query, as they stand."""
+"""`assay search`: the best passages for a query, verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay base share`: who may read a knowledge base. Reading is by grant, filling by ownership."""
+"""`assay base share`: read access to a knowledge base. Reading needs a grant, adding documents ownership."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def owner_named(owner: str) -> Principal:
 
 
 def remark(store: Store, who: str) -> None:
-    """A name that nobody has yet may be a slip, or that of somebody a proxy will name."""
+    """Warn about an unknown name: it may be a typo, or a user that a proxy will name later."""
     from assay.core.access import LOCAL
     from assay.store.access import members
 

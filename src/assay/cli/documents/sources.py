@@ -1,4 +1,4 @@
-"""`assay sources`, `assay show`, `assay remove`: what there is to ask about."""
+"""`assay sources`, `assay show`, `assay remove`: the documents that can be asked about."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def remove(
 
 
 def stored_name(given: str) -> str:
-    """A document's name as it is kept. A blank one would mean the folder one stands in, and so perhaps everything."""
+    """A document's name as stored. A blank name would mean the current folder, and so possibly everything."""
     from assay.core.errors import UserError
     from assay.ingest.sources import printable_path
 

@@ -1,4 +1,4 @@
-"""`assay audit`: sign the record, say with which key, and erase what is too old."""
+"""`assay audit`: sign the record, print the public key, and erase records past retention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay erase`: documents, or what a person asked and was told, taken away everywhere and for good."""
+"""`assay erase`: permanent erasure of documents, or of a person's questions and answers, everywhere."""
 
 from __future__ import annotations
 

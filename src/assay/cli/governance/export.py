@@ -1,4 +1,4 @@
-"""`assay export`: a run as a bundle that anybody can check."""
+"""`assay export`: a run as an independently verifiable bundle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def export(
     try:
         file.write_bytes(made)
     except OSError:
-        file.unlink(missing_ok=True)  # half a bundle is none
+        file.unlink(missing_ok=True)  # never leave a partial bundle
         raise
     typer.echo(plain(f"Wrote {file} ({len(made) / 1e6:.1f} MB). Check it with: python3 check.py {file}"))
     typer.echo("check.py is inside it; `unzip -p FILE check.py > check.py` takes it out.")

@@ -1,4 +1,5 @@
-"""`assay report`, `assay monitor`: what all runs come to, from their records; and the files that other programs watch with."""
+"""`assay report`, `assay monitor`: statistics over all runs from their records, and configuration files for
+monitoring."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def _print_table(made: Report, *, csv: bool, json: bool) -> None:
 
 
 def format_cell(cell: Cell, column: str = "") -> str:
-    """A value of a report as text. Rates are shown as per cent."""
+    """A report value as text. Rates are shown in per cent."""
     if cell is None:
         return "–"
     if column.endswith("rate") and isinstance(cell, int | float):

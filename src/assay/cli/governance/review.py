@@ -1,4 +1,4 @@
-"""`assay review`: answers that wait for a person, what there is to see of each, and deciding."""
+"""`assay review`: answers that wait for review, their details, and the decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.workspace.facade import ReviewService
     from assay.workspace.types import ReviewItem, ReviewSheet
 
-EVIDENCE = 12  # quotations that are shown
+EVIDENCE = 12  # quotations shown
 DONE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
 
@@ -78,7 +78,7 @@ def _decision(*, approve: bool, reject: bool) -> Decision:
 
 
 def _edits(edits: Any, drops: Any) -> list[Edit]:
-    """Edits as they were typed: a place, and the new words."""
+    """Parse the edits of the flags: an index and the new text."""
     from assay.core.errors import UserError
     from assay.core.events import Edit
 
@@ -94,7 +94,7 @@ def _edits(edits: Any, drops: Any) -> list[Edit]:
 def _decide(
     reviews: ReviewService, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
 ) -> typer.Exit:
-    """Record the decision, have the run go on as whoever asked, and say what has come of it."""
+    """Record the decision, resume the run as its asker, and print the result."""
     from assay.core.errors import AssayError
     from assay.core.events import Decision
 
@@ -177,7 +177,7 @@ def _cited(reviews: ReviewService, sheet: ReviewSheet) -> Cited:
 
 
 def _as_case(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
-    """A decision as a case: what was asked, what would have been said, and what a person made of it."""
+    """A decision as a case: the question, the proposed answer, and the reviewer's decision."""
     from assay.answer import render
 
     return {
@@ -256,13 +256,13 @@ def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
     return [*lines, "", f"Seal: {sheet.seal}", *([sheet.line.why_not] if sheet.line.why_not else [])]
 
 
-# --- asking ---------------------------------------------------------------------------------------------------------
+# --- prompting ------------------------------------------------------------------------------------------------------
 
 PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
 
 
 def _ask_decision(reviews: ReviewService, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
-    """What whoever sits at the terminal decides; none where they leave it."""
+    """Prompt for a decision at the terminal; None if the user leaves it open."""
     from assay.core.errors import UserError
     from assay.core.events import Decision
     from assay.core.events.describe import record_line

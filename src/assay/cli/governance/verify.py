@@ -1,4 +1,4 @@
-"""`assay verify`: whether the record is what was recorded."""
+"""`assay verify`: checks that the records are intact."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, pri
 if TYPE_CHECKING:
     from assay.governance.audit.verify import ReportProgress, Verification
 
-SHOWN = 20  # faults that are printed
+SHOWN = 20  # faults printed
 
 
 def verify(
@@ -74,7 +74,7 @@ def as_data(found: Verification) -> dict[str, object]:
 
 
 def describe_verification(found: Verification, *, placed: bool = False) -> list[str]:
-    """What came of it, a line each."""
+    """The result of a verification, as lines."""
     rate = f" ({found.records / found.seconds:,.0f} a second)" if found.seconds > 0.5 else ""
     lines = [f"{found.records:,} records of {found.runs:,} runs were checked in {found.seconds:.1f} s{rate}."]
     if found.erased:

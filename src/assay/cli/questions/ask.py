@@ -1,4 +1,4 @@
-"""`assay ask`, `assay resume`: an answer with citations that can be checked, and how it came about."""
+"""`assay ask`, `assay resume`: an answer with verifiable citations, and its progress."""
 
 from __future__ import annotations
 
@@ -149,5 +149,5 @@ def resume(
 
 
 def _limits(max_cost: float | None, max_tokens: int | None, max_seconds: float | None) -> dict[str, Any]:
-    """The settings that these flags stand for."""
+    """The settings for these flags."""
     return {"budget_run_money": max_cost, "budget_run_tokens": max_tokens, "budget_run_seconds": max_seconds}

@@ -1,4 +1,4 @@
-"""`assay chat`: questions that build on each other, one at a time or in a dialogue, in threads that can be opened again."""
+"""`assay chat`: questions that build on each other, single or as a dialogue, in threads that can be reopened."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ if TYPE_CHECKING:
     from assay.workspace.types import AskOptions
 
 PROMPT = "> "
-ENDS = frozenset({1, 5, 130})  # what was piped in stops here: the next line may build on what is not there
+ENDS = frozenset({1, 5, 130})  # exit codes that end piped input: the next line may depend on the missing answer
 
 
 @dataclass
 class Conversation:
-    """A conversation as it goes on: how questions are dealt with, the thread (none before the first question), and the last
-    answer."""
+    """A conversation in progress: its options, its thread (None before the first question) and the last answer."""
 
     opened: Opened
     show: Show
@@ -54,7 +53,7 @@ class Conversation:
     answered: Run | None = None
 
     def out(self, lines: Iterable[str]) -> None:
-        """What a command shows; where events are printed, standard output is theirs alone."""
+        """Print the output of a command; with --json, standard output is reserved for events."""
         words = plain("\n".join(lines))
         if self.show.json:
             say(words)
@@ -118,7 +117,7 @@ def chat(
             checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
             model=not no_model,
         )
-        opened.scope(how.where.bases)  # an unknown base is said at once
+        opened.scope(how.where.bases)  # raises at once for an unknown base
         conversation = Conversation(
             opened, Show(OutputFormat.text, json, quiet, again(workspace, None, None, None)), how
         )
@@ -141,7 +140,7 @@ def chat(
 
 
 def _turn(conversation: Conversation, question: str) -> int:
-    """Ask, follow, print; the exit code says how it went. Which thread it is in is known as soon as it is asked."""
+    """Ask, follow, print; returns the exit code. The thread is known as soon as the question is asked."""
     steps = conversation.opened.chat(whole(question), conversation.thread, conversation.how)
     try:
         run = follow(conversation.opened, _in_thread(conversation, steps), conversation.show)
@@ -161,7 +160,7 @@ async def _in_thread(
 
 
 def _dialogue(conversation: Conversation) -> int:
-    """With somebody at the terminal, until they leave. Nothing that goes wrong with a question ends it."""
+    """An interactive dialogue until the user leaves. Errors of a question do not end it."""
     from assay.core.errors import AssayError
 
     _remember(())
@@ -172,7 +171,7 @@ def _dialogue(conversation: Conversation) -> int:
                 break
         except AssayError as error:
             say(f"assay: {error}")
-        except KeyboardInterrupt:  # while something is shown; a question that is stopped says so itself
+        except KeyboardInterrupt:  # during output; a stopped question prints its own message
             say("Stopped.")
         conversation.remark("")
     conversation.remark_on_thread()
@@ -180,13 +179,14 @@ def _dialogue(conversation: Conversation) -> int:
 
 
 def _piped(conversation: Conversation) -> int:
-    """Each line is a turn. The last one says how it went, unless one before could not be answered at all."""
+    """Each input line is a turn. Returns the exit code of the last one, or of the first that could not be answered
+    at all."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     code, first = 0, True
     while code not in ENDS and (typed := sys.stdin.readline()):
         if typed.strip() and not first and not conversation.show.json:
-            conversation.out([""])  # between what one line has brought and the next
+            conversation.out([""])  # separates the outputs of two lines
         first = first and not typed.strip()
         taken = _handle_line(conversation, typed, code)
         if taken is None:
@@ -197,7 +197,7 @@ def _piped(conversation: Conversation) -> int:
 
 
 def _handle_line(conversation: Conversation, typed: str, code: int = 0) -> int | None:
-    """What one line comes to: the exit code of its turn, or the one before where it is none; nothing where they leave."""
+    """Handle one line: the exit code of its turn, the previous code if it is no turn, or None if the user leaves."""
     from assay.cli.questions.chat_commands import parse_command
 
     words = whole(typed).strip()
@@ -213,8 +213,7 @@ def _handle_line(conversation: Conversation, typed: str, code: int = 0) -> int |
 
 
 def _read_line() -> str | None:
-    """The next line that a person types, with the lines before it at hand where the terminal allows it; none when they
-    leave."""
+    """Read the next line, with line editing and history where the terminal supports it; None when the user leaves."""
     while True:
         try:
             if sys.stdout.isatty():
@@ -228,9 +227,9 @@ def _read_line() -> str | None:
 
 
 def _remember(questions: Sequence[str]) -> None:
-    """Questions that the arrow keys bring back; from then on also those that are typed."""
+    """Add questions to the line-editing history; questions typed from then on are added too."""
     if sys.stdin.isatty():
-        with suppress(ImportError):  # not every system has it
+        with suppress(ImportError):  # not available on every system
             import readline
 
             for each in questions:
@@ -316,14 +315,14 @@ def _mode(conversation: Conversation, words: str) -> None:
 def _base(conversation: Conversation, words: str) -> None:
     scope = conversation.opened.scope()
     named = (words,) if words in {base.name for base in scope.bases} else tuple(words.split())
-    chosen = scope.narrowed(named)  # says which there are, where one of them is not
+    chosen = scope.narrowed(named)  # raises, and lists the bases, if one does not exist
     conversation.how = replace(conversation.how, where=replace(conversation.how.where, bases=named))
     names = ", ".join(base.name for base in chosen.bases)
     conversation.out([f"Searched are: {names or 'no knowledge bases: there are none yet'}."])
 
 
 def _reopen(conversation: Conversation, thread: str) -> list[str]:
-    """Go on with a thread: what was said in it, in short; its questions and its last answer are at hand again."""
+    """Continue a thread: returns a recap, and restores its questions and last answer."""
     from assay.cli.questions import chat_commands
 
     found, runs = conversation.opened.thread(whole(thread))

@@ -1,4 +1,4 @@
-"""What may be typed in a conversation beside questions, and what is shown for it, as lines. Pure; nothing is cleaned here."""
+"""Slash commands of a conversation and their output as lines. Pure; the output is not sanitised here."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "title": ("WORDS", "give this one a title"),
     "quit": ("", "leave; so does Ctrl-D"),
 }
-SOURCES = 20  # documents that are listed
-FURTHER = 8  # quotations that were found and not cited
-TURNS = 12  # of a conversation that is opened again
-LONGEST = 160  # characters of a line that only reminds
+SOURCES = 20  # documents listed
+FURTHER = 8  # uncited quotations shown
+TURNS = 12  # turns in the recap of a reopened conversation
+LONGEST = 160  # characters of a recap line
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What stands behind the stroke, and the words after it."""
+    """The name after the slash, and its arguments."""
 
     name: str
     words: str = ""
 
 
 def parse_command(line: str) -> Command | None:
-    """The command that a line is; none where it is a question."""
+    """The command on a line; None if it is a question."""
     if not line.startswith("/"):
         return None
     name, _, words = line[1:].partition(" ")
@@ -65,7 +65,7 @@ def unknown(name: str) -> str:
 
 
 def sources(entries: Sequence[Entry], bases: Mapping[str, str]) -> list[str]:
-    """The first of the documents that can be searched, with their base where there are several."""
+    """The first searchable documents, with their base if there are several."""
     if not entries:
         return ["There are no documents here. `assay add PATH` adds some."]
     several = len({entry.base for entry in entries}) > 1
@@ -76,8 +76,7 @@ def sources(entries: Sequence[Entry], bases: Mapping[str, str]) -> list[str]:
 
 
 def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
-    """What the answer of a run stands on: each quotation by its number, with its score; what else was found; what was
-    searched for."""
+    """The basis of a run's answer: each quotation by its number with its score, other findings, and the searches."""
     evidence = {each.key: each for each in run.evidence}
     shown = [
         f"  [{each.number}] {quote_line(evidence[key], each.quote, titles)}"
@@ -102,13 +101,13 @@ def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
 
 
 def quote_line(evidence: Evidence, quote: Quote, titles: Mapping[str, str]) -> str:
-    """A quotation in a line: score, document, page, words."""
+    """A quotation in one line: score, document, page, text."""
     warned = " (it reads like an instruction)" if evidence.flagged else ""
     return f"{evidence.score:4.1f}  {place(evidence, titles)}: “{' '.join(quote.text.split())}”{warned}"
 
 
 def search_lines(run: Run) -> list[str]:
-    """Each search with what it brought; what earlier turns had found is no search."""
+    """Each search with its results; reusing evidence of earlier turns is no search."""
     recalls = {call.id for event in run.events if isinstance(event, Decided) and event.recalls for call in event.calls}
     done = [call for call in run.calls if call.id in run.results]
     rows = [
@@ -119,7 +118,7 @@ def search_lines(run: Run) -> list[str]:
 
 
 def thread_lines(threads: Sequence[Thread], current: str = "") -> list[str]:
-    """A line for each thread; the one that is open is marked."""
+    """One line per thread; the open one is marked."""
     return [
         f"{'*' if each.id == current else ' '} {each.id}  {each.updated[:19]}  {count_of(each.turns, 'turn'):>9}  {each.title}"
         for each in threads
@@ -127,7 +126,7 @@ def thread_lines(threads: Sequence[Thread], current: str = "") -> list[str]:
 
 
 def recap_lines(thread: Thread, runs: Sequence[Run]) -> list[str]:
-    """What was said so far, in short: the latest turns, a line for the question and one for the answer."""
+    """A recap: the latest turns, with one line for the question and one for the answer."""
     before = len(runs) - TURNS
     rows = [
         line for run in runs[-TURNS:] for line in (f"> {_short(run.asked.question)}", f"  {_short(_answer_line(run))}")

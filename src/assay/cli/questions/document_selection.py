@@ -1,4 +1,4 @@
-"""Which documents a synthesis reads: the files that were named, added first; or all that a knowledge base has."""
+"""Selects the documents of a synthesis: the named files, added first, or all documents of a knowledge base."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from assay.store.documents import Entry
     from assay.workspace.facade import Workspace
 
-SHOWN = 10  # files that cannot be read and are named
+SHOWN = 10  # unreadable files listed
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSelection:
-    """Documents by id, in the order in which they were named; and what cannot be read, in words."""
+    """Document ids in the order given, and messages about unreadable files."""
 
     documents: tuple[str, ...]
     unread: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class DocumentSelection:
 
     @property
     def remarks(self) -> list[str]:
-        """What cannot be read, by name; of very many the first few."""
+        """Messages about unreadable files; only the first few if there are many."""
         if not self.unread:
             return []
         more = [f"  and {len(self.unread) - SHOWN} more"] if len(self.unread) > SHOWN else []
@@ -36,7 +36,7 @@ class DocumentSelection:
 
 
 def add_files(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool) -> DocumentSelection:
-    """The files that are named, and they alone; what is not in the base yet is added first."""
+    """Exactly the named files; those not in the base yet are added first."""
     from assay.ingest.sources import find_sources
 
     files = find_sources([Path(path) for path in paths])
@@ -53,7 +53,7 @@ def _read(report: Readiness) -> set[str]:
 
 
 def select_base(opened: Workspace, base: str) -> DocumentSelection:
-    """All documents of a base; where none is named, of the only one there is."""
+    """All documents of a base; without a name, of the only existing base."""
     names = [each.name for each in opened.scope().bases]
     if not base and len(names) > 1:
         raise UserError(f"Which knowledge base? Name it with --base. There is: {', '.join(sorted(names))}.")

@@ -1,4 +1,4 @@
-"""`assay evaluate`: labelled questions through the product, with figures at the end."""
+"""`assay evaluate`: runs labelled questions through the product and prints metrics."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _print(name: str, figures: dict[str, Any], *, json: bool) -> None:
 
 
 def _written(value: Any) -> str:
-    """Figures of figures in brackets, shares to three places, counts as they are."""
+    """Format a value: nested figures in brackets, fractions with three decimals, counts unchanged."""
     if isinstance(value, dict):
         inner = ((part, _written(each)) for part, each in value.items())
         return "  ".join(

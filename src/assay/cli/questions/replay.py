@@ -1,4 +1,5 @@
-"""`assay replay`, `assay diff`: a run made again from its record, or begun anew from one of its steps; and what differs."""
+"""`assay replay`, `assay diff`: recompute a run from its record, or start anew from one of its steps; and compare
+runs."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show
     from assay.cli.setup.consent import settle
 
     chosen = opened.with_model(model)
-    chosen.check_branch(origin, place)  # what cannot be is said before anybody is asked anything
+    chosen.check_branch(origin, place)  # raises before the user is asked anything
     settle(chosen)
     new = follow(opened, chosen.branch(origin, place, model), show)
     if not show.json and not show.quiet:
@@ -95,7 +96,7 @@ def _replay_recorded(opened: Opened, recorded: Run, format: OutputFormat, json: 
 
 
 def _with_answer(recorded: Run, made: Replay) -> Run:
-    """The run with the answer that was made again: what is printed is that one, and not the recorded one."""
+    """The run with the recomputed answer, so that this one is printed instead of the recorded one."""
     from assay.core.events import Answered
 
     assert made.answer is not None
@@ -104,7 +105,7 @@ def _with_answer(recorded: Run, made: Replay) -> Run:
 
 
 def describe_comparison(made: Replay) -> list[str]:
-    """Whether what was made again is what was recorded, in words."""
+    """Whether the recomputed run equals the recorded one, as text."""
     if made.as_recorded:
         return _as_recorded(made)
     if made.answer is None:

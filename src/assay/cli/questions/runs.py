@@ -1,4 +1,4 @@
-"""`assay runs`, `assay trace`: what was asked, and everything that was done about it."""
+"""`assay runs`, `assay trace`: the questions asked, and every step of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def runs(
 
 
 def _cost(usage: Usage) -> str:
-    """Money where a price is known, else tokens; nothing where no model was asked."""
+    """The cost if a price is known, else tokens; empty if no model was used."""
     from assay.core.events.describe import format_money
 
     if usage.money:

@@ -1,4 +1,4 @@
-"""`assay synthesise`: many documents, one account, with a forecast before it starts and files at the end."""
+"""`assay synthesise`: one account of many documents, with a forecast before it starts and files at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.types import SynthesisRequest
 
-OTHERS = ("none", "late", "set")  # that can be compared; `llm` would ask a model about every passage once more
+OTHERS = ("none", "late", "set")  # can be compared; `llm` would call a model for every passage again
 
 
 class PipelineOption(StrEnum):
@@ -154,7 +154,7 @@ def _synthesis_options(
     compare: bool,
     model: bool,
 ) -> SynthesisRequest:
-    """What the flags ask for; what cannot be had under these settings is said before anything is done."""
+    """The options from the flags. Raises early if they are not possible under these settings."""
     from assay.core import account as accounts
     from assay.core.errors import UserError
     from assay.models.factory import has_model
@@ -183,7 +183,7 @@ def _synthesis_options(
 
 
 def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json: bool, quiet: bool) -> None:
-    """Say what it will take; ask where that is much, or refuse where nobody can be asked."""
+    """Print the forecast; ask for confirmation if it is large, or refuse if not interactive."""
     from assay.cli.view.forecast import warn_about_prices
     from assay.core.errors import UserError
     from assay.synthesis.forecast import in_words, is_large
@@ -233,7 +233,7 @@ def _ceilings(expected: SynthesisForecast, settings: Settings) -> list[str]:
 
 
 def _show(expected: SynthesisForecast, settings: Settings) -> None:
-    """The forecast by itself, stage by stage."""
+    """Print only the forecast, stage by stage."""
     from rich.table import Table
 
     from assay.synthesis.forecast import in_words

@@ -1,4 +1,4 @@
-"""Before text first leaves this machine: what would leave, where to, and whether the person agrees. Asked once."""
+"""Consent before text first leaves this machine: what would be sent, to which host. Asked once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def leaves(settings: Settings, host: str) -> list[str]:
-    """What would go to a host, in words."""
+    """What would be sent to a host, as text."""
     from assay.models.factory import model_hosts, models_by_role, remote_hosts
 
     what: list[str] = []
@@ -37,7 +37,7 @@ def explain(settings: Settings, hosts: Sequence[str]) -> None:
 
 
 def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
-    """The hosts that the person has not agreed to in their own workspace; nobody agrees in their place."""
+    """The hosts without consent in this workspace; nobody else can consent for its user."""
     from assay.core.errors import AssayError
     from assay.store import facts
     from assay.workspace.facade import open_workspace
@@ -47,12 +47,12 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
     try:
         with open_workspace(folder) as opened:
             return [host for host in hosts if not facts.agreed(opened.store, host)]
-    except AssayError:  # there is none, or none that can be read
+    except AssayError:  # missing or unreadable
         return list(hosts)
 
 
 def settle(opened: Workspace, *, model: bool = True) -> None:
-    """Ask about machines that nobody has agreed to yet. Where there is nobody to ask, the workspace will refuse."""
+    """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
     from assay.models.factory import reached
     from assay.store import facts
 

@@ -1,4 +1,4 @@
-"""`assay doctor`: is this machine fit, and does anything leave it?"""
+"""`assay doctor`: checks whether this machine is suitable and whether any data leaves it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
 
 
 def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
-    """Whether words leave this machine under these settings: tried just now, or agreed to for another time."""
+    """Whether text leaves this machine under these settings: attempted just now, or consented to."""
     from assay.cli.setup.consent import leaves, not_agreed
     from assay.core.settings import load_settings
     from assay.models.factory import reached
@@ -87,7 +87,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
     for found in doctor_models.checks(folder, settings, not_agreed(folder, reached(settings)), offline=offline):
         yield _line(*found)
-    hosts = sorted(reached(settings, model=False))  # the round goes by rule, and costs nothing
+    hosts = sorted(reached(settings, model=False))  # the trial run uses rules only, and costs nothing
     refused = not_agreed(folder, hosts)
     if refused:
         note = f"left out: nothing was agreed to be sent to {', '.join(refused)} (`assay config agree`)"
@@ -97,7 +97,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
 
 
 def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
-    """Add a document, search it, ask about it; without a model, which was looked at on its own."""
+    """Add a document, search it, ask about it; without a model, which is checked separately."""
     import tempfile
     import time
 
@@ -122,7 +122,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     try:
         with tempfile.TemporaryDirectory() as place:
             said = asyncio.run(tried(Path(place)))
-    except Exception as error:  # whatever breaks here is what the person wants to know
+    except Exception as error:  # any failure here is what the user wants to know
         return _line("a whole round", False, f"{type(error).__name__}: {error}")
     return _line(
         "a whole round", "seven litres" in said, f"add, search and ask took {time.perf_counter() - began:.1f} s"
@@ -131,7 +131,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
 
 @contextmanager
 def _refused(wanted: bool) -> Iterator[list[str]]:
-    """Refuse every connection that would leave this machine, and note who tried."""
+    """Refuse all connections to other machines, and record the attempts."""
     from assay.models.factory import remote_hosts
 
     attempts: list[str] = []

@@ -1,4 +1,4 @@
-"""What `assay doctor` says of the language models that are set: reachable? able to do what? at what price? what limits?"""
+"""Checks of the configured language models for `assay doctor`: reachability, capabilities, price and limits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.models.capability import Capability
 
-Found = tuple[
-    str, bool | None, str
-]  # what was looked at, whether it is as it should be (none: a remark), what was found
+Found = tuple[str, bool | None, str]  # (what was checked, whether it is fine (None: a remark), the finding)
 
 
 def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline: bool) -> Iterator[Found]:
-    """Every model with what was found. `refused` are the hosts that nothing may be sent to."""
+    """The findings for every model. `refused` are the hosts that nothing may be sent to."""
     from assay.models.factory import has_model, model_hosts, models_by_role
 
     if not has_model(settings):
@@ -52,7 +50,7 @@ def _asked(folder: Path, settings: Settings, name: str) -> Iterator[Found]:
 
 
 async def _found(folder: Path, settings: Settings, name: str) -> Capability:
-    """What the model can do, found out anew; remembered where there is a workspace."""
+    """Detect the model's capabilities again; stored if there is a workspace."""
     from assay.models.capability import probe
     from assay.models.factory import llm_for
     from assay.workspace.facade import STATE, open_workspace
@@ -65,7 +63,7 @@ async def _found(folder: Path, settings: Settings, name: str) -> Capability:
 
 
 def providers(settings: Settings) -> list[str]:
-    """Providers that go by name, where the settings have no address of theirs."""
+    """Providers in use that are referred to by name, without an address in the settings."""
     from assay.models.factory import is_provider, models_by_role
 
     names = {name for named in models_by_role(settings).values() for name in named}
@@ -84,7 +82,7 @@ def _priced(settings: Settings, name: str) -> Found:
 
 
 def limits(settings: Settings) -> str:
-    """The budget in words; a ceiling of 0 is none."""
+    """The budget as text; a ceiling of 0 means none."""
     question = [
         f"{settings.budget_run_calls:,} requests" if settings.budget_run_calls else "",
         f"{settings.budget_run_tokens:,} tokens" if settings.budget_run_tokens else "",

@@ -1,4 +1,5 @@
-"""`assay init`: a short dialogue that ends in settings, a tested endpoint and documents to ask about. Also all by flag."""
+"""`assay init`: a short dialogue that produces settings, a tested endpoint and documents. Also fully controllable by
+flags."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def _settings_from_flags(
     max_tokens: int | None,
     max_seconds: float | None,
 ) -> SettingChanges:
-    """What the flags say, as settings."""
+    """The settings from the flags."""
     from assay.core.errors import UserError
 
     try:
@@ -124,15 +125,15 @@ def _path(typed: str) -> list[Path]:
 
 
 def _settings_with(folder: Path, wanted: SettingChanges) -> Settings:
-    """The settings as they will be: flags win over the file here, as the file will then say. A key that is not written down
-    still comes from where it comes from."""
+    """The settings as they will be: flags override the file, as the file will then say. A key that is not written
+    keeps its source."""
     from assay.core.settings import load_settings
 
     return load_settings(folder, {name: value for name, value in wanted.items() if name != "llm_api_key" or value})
 
 
 def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> list[str]:
-    """The machines that the person agrees to now."""
+    """The hosts that the user consents to now."""
     from assay.cli.setup.consent import explain, not_agreed
     from assay.models.factory import reached
 
@@ -144,7 +145,7 @@ def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> lis
 
 
 def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list[str]) -> int:
-    """Write the settings down, note what was agreed to, try the endpoint, add the documents."""
+    """Write the settings, record the consent, test the endpoint, add the documents."""
     from assay.store import facts
     from assay.workspace.facade import open_workspace
 
@@ -181,7 +182,7 @@ def _write(folder: Path, wanted: SettingChanges) -> None:
 
 
 def _test_endpoint(opened: Opened) -> bool:
-    """Ask the endpoint what it can do, and say it; nothing of any document is in that."""
+    """Test the endpoint's capabilities and print them; no document text is sent."""
     from assay.cli.setup.consent import not_agreed
     from assay.cli.setup.doctor_models import checks
     from assay.models.factory import reached

@@ -1,5 +1,4 @@
-"""What a person wants of Assay, and the settings that stand for it. Questions and flags of `assay init` end here. Pure but
-for the asking."""
+"""Questions of `assay init` and the settings they result in. Pure except for the prompts."""
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ SEARCHES = ("one", "per-base")
 EAGERNESS = ("sparing", "normal", "eager")
 CHECKPOINTS = ("searches", "nothing", "sources", "reading")
 
-SettingChanges = dict[str, Any]  # settings by name; those that are not spoken of stay as they are
+SettingChanges = dict[str, Any]  # settings by name; others stay unchanged
 
 
 def ask_for(present: Settings, given: SettingChanges, *, ask_key: bool = True) -> SettingChanges:
-    """Ask for what no flag has said. What is there is offered, and an empty answer keeps it."""
+    """Ask for everything not given by flags. The current value is offered, and an empty answer keeps it."""
     found = dict(given)
 
     def ask(name: str, question: str, now: str, read: Callable[[str], Any]) -> None:
@@ -72,7 +71,7 @@ def named(typed: str) -> str:
 
 
 def key(typed: str) -> str:
-    """Where the key comes from; the key itself is refused, and not repeated."""
+    """The source of the key; the key itself is refused, and not echoed."""
     if typed.casefold() in (ENVIRONMENT, NONE):
         return ""
     if not typed.startswith(("file:", "keyring:")):
@@ -99,7 +98,7 @@ def _number(typed: str, kind: Callable[[str], Any], least: int) -> Any:
         value = kind(typed)
     except ValueError:
         raise ValueError("Write a number.") from None
-    if not least <= value < 1e12:  # neither below, nor endless, nor no number at all
+    if not least <= value < 1e12:  # rejects values that are too small, infinite or NaN
         raise ValueError(f"Write a number from {least} on.")
     return value
 
@@ -112,7 +111,8 @@ def stops(typed: str) -> str:
 
 
 def to_write(wishes: SettingChanges, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
-    """The lines of the settings file that change: a wish that is the default needs no line, and one that is there goes."""
+    """The changed lines of the settings file: a value equal to the default needs no line, and an existing line for
+    it is removed."""
     changes: dict[str, Any] = {}
     for name, value in wishes.items():
         wanted = None if value == defaults[name] else value

@@ -1,4 +1,4 @@
-"""`assay key`: API keys, each of one person. A key is shown once, when it is made."""
+"""`assay key`: API keys, each of one user. A key is shown only once, when it is created."""
 
 from __future__ import annotations
 

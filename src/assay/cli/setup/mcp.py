@@ -1,4 +1,4 @@
-"""`assay mcp`: the documents as tools for an agent on this machine, through standard input and output."""
+"""`assay mcp`: the documents as tools for a local agent, over standard input and output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def mcp(workspace: Workspace = None) -> None:
     from assay.workspace.facade import open_workspace
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    # At once: a thread waits for the next line and cannot be called back. What was recorded is on disk and can be resumed.
+    # Exit at once: a thread blocks on the next line and cannot be cancelled. Records are on disk, and runs can be
+    # resumed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with open_workspace(workspace) as opened:
         asyncio.run(over_stdio(opened))

@@ -1,4 +1,4 @@
-"""`assay serve`: the page and the API, on this machine or for a team."""
+"""`assay serve`: the web page and the API, on this machine or for a team."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def on_this_machine(host: str) -> bool:
 
 
 def alone(folder: Path) -> BaseFileLock:
-    """One server per workspace: two would both carry on the runs that a third was cut off from."""
+    """A lock for one server per workspace: two would both resume the runs that were interrupted with a third."""
     from filelock import FileLock, Timeout
 
     from assay.core.errors import UserError
@@ -130,12 +130,12 @@ def _run(
     server = Server(opened, serving)
     ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. Unfinished runs continue when the server starts again.")
-    if server.engine.stuck:  # the interpreter would wait for that thread; what it was doing is taken up again
+    if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
         os._exit(0)
 
 
 def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
-    """What somebody who has just started it needs to know; `flag` names the workspace in commands."""
+    """The startup message; `flag` names the workspace in commands."""
     from assay.models.factory import has_model, model_hosts
     from assay.store import facts
     from assay.store.access import members

@@ -1,4 +1,4 @@
-"""Changing single settings in `assay.toml` and leaving the rest of the file, comments and all, as it is."""
+"""Changes single settings in `assay.toml` and preserves the rest of the file, including comments."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Value = str | int | float | bool
 
 
 def with_settings(text: str, values: Mapping[str, Value | None]) -> str:
-    """The file with these settings; one whose value is None is taken out. Where lines cannot be told apart (a value over
-    several lines), the file is written anew without its comments."""
+    """The file with these settings; a value of None removes the setting. If lines cannot be separated (a value over
+    several lines), the file is rewritten without its comments."""
     lines = text.splitlines()
     for name, value in values.items():
         own = [place for place, line in enumerate(lines) if re.match(rf"\s*{re.escape(name)}\s*=", line)]
@@ -38,14 +38,14 @@ def _reads_as(text: str, wanted: Mapping[str, Value]) -> bool:
 
 
 def spelled(value: Value) -> str:
-    """A value as TOML writes it."""
+    """A value in TOML syntax."""
     if isinstance(value, bool):
         return str(value).lower()
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else repr(value)
 
 
 def replace_file(path: Path, text: str) -> None:
-    """The whole file or the old one, whatever happens meanwhile; for nobody else to read."""
+    """Replace a file atomically; readable only by the user."""
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

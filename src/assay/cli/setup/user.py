@@ -1,4 +1,4 @@
-"""`assay user`: the people who may sign in to `assay serve --auth`. The first administrator comes from here."""
+"""`assay user`: the users who may sign in to `assay serve --auth`. The first administrator is created here."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add(
 
     name, groups = whole(name), list(map(whole, group or ()))
     with open_workspace(workspace, create=True) as opened:
-        members.check_unused(opened.store, name)  # said before anybody types a password
+        members.check_unused(opened.store, name)  # checked before a password is typed
         password = None if no_password else _password(password_stdin)
         members.add(opened.store, name, groups, admin=admin, password=password)
         say(f"Added {name}.")
@@ -137,7 +137,7 @@ def _bases(count: int) -> str:
 
 
 def _heir(opened: Opened, name: str, leaving: str) -> str:
-    """Who gets it: a person who is there and stays, or who works at the command line."""
+    """The new owner: an existing member who stays, or the command-line user."""
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
     from assay.store.access import members
@@ -148,7 +148,7 @@ def _heir(opened: Opened, name: str, leaving: str) -> str:
 
 
 def _password(from_stdin: bool) -> str:
-    """A password, typed twice or piped in; a newline at its end is not part of it."""
+    """A password, typed twice or piped in; a trailing newline is not part of it."""
     from assay.core.errors import UserError
 
     if from_stdin:

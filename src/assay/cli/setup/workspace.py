@@ -10,7 +10,7 @@ import typer
 
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 
-# Whatever Assay puts into a workspace. Only these are ever deleted, the state last, so that a second try finds the rest.
+# Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals")
 FILES = (
     "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock",
@@ -83,7 +83,7 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
 
 
 def _emptied(folder: Path) -> list[str]:
-    """Delete what Assay has put there, and nothing else; the names of what is left. No link is followed."""
+    """Delete what Assay created, and nothing else; returns the names of what is left. Links are not followed."""
     for name in FOLDERS:
         if (folder / name).is_dir() and not (folder / name).is_symlink():
             shutil.rmtree(folder / name)

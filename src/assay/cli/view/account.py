@@ -1,4 +1,4 @@
-"""The account of a synthesis as files, and in a few lines: where it is, what is in it, what it took."""
+"""The account of a synthesis as files, and a short summary: location, contents, cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.workspace.facade import Workspace
 
 DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
-CONTRADICTIONS = 5  # that are printed; the files have all
+CONTRADICTIONS = 5  # printed; the files contain all
 
 
 def folder_of(run: Run, out: Path | None) -> Path:
@@ -30,7 +30,7 @@ def folder_of(run: Run, out: Path | None) -> Path:
 
 
 def check_folder(folder: Path, run: str = "") -> None:
-    """Nothing is written among other files, nor over another account: said before anything is done."""
+    """Raise early if the folder contains other files or another account."""
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{str(folder)!r} is a file; --out takes a folder.")
@@ -39,7 +39,7 @@ def check_folder(folder: Path, run: str = "") -> None:
 
 
 def _run_in(folder: Path) -> str:
-    """The run whose account lies in a folder; empty where there is none that can be read."""
+    """The run whose account is in a folder; empty if there is none or it is unreadable."""
     try:
         return str(json.loads((folder / DATA).read_text(encoding="utf-8")).get("run", ""))
     except (OSError, ValueError, AttributeError):
@@ -47,7 +47,7 @@ def _run_in(folder: Path) -> str:
 
 
 def save(account: Account, folder: Path) -> None:
-    """Page, text and data. Each is there whole or not at all, the data first: it says whose folder this is."""
+    """Write page, text and data. Each is written atomically, the data first, since it identifies the folder's run."""
     from assay.synthesis.output.render import html, markdown
 
     check_folder(folder, account.run)
@@ -68,7 +68,7 @@ def save(account: Account, folder: Path) -> None:
 def end(
     opened: Workspace, run: Run, show: Show, out: Path | None, expected: SynthesisForecast | None = None
 ) -> typer.Exit:
-    """Write the account where the synthesis is delivered, say so, and give back the exit code that says how it went."""
+    """Write the account if the synthesis was delivered, print a message, and return the exit code."""
     if run.answer is None:
         return follow.end(opened, run, show)
     account = opened.account(run.id)
@@ -81,13 +81,13 @@ def end(
             else [*summary_lines(account), *usage_lines(opened, run, expected), *file_lines(folder, run)]
         )
         if not show.quiet and sys.stderr.isatty():
-            typer.echo(err=True)  # between the view and the outcome
+            typer.echo(err=True)  # separates the view and the result
         typer.echo(plain("\n".join(lines)))
     return typer.Exit(follow.EXIT[run.answer.outcome])
 
 
 def summary_lines(account: Account) -> list[str]:
-    """What has come of it, in a few lines."""
+    """A short summary of the result."""
     from assay.core.events.describe import count_of
 
     labels = account.labels
@@ -108,7 +108,7 @@ def summary_lines(account: Account) -> list[str]:
 
 
 def _relations(account: Account) -> list[str]:
-    """How many of each kind; the contradictions one by one."""
+    """The number of relations of each kind, and each contradiction."""
     from assay.core.account import Pipeline
 
     if account.brief.pipeline is not Pipeline.synthesis:
@@ -134,7 +134,7 @@ def _contradictions(account: Account) -> list[str]:
 
 
 def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
-    """What it took, beside what was expected."""
+    """The actual usage beside the forecast."""
     from assay.cli.view.run_view import spent
     from assay.store.runs import records
     from assay.synthesis.forecast import cost_in_words, lasting

@@ -1,4 +1,4 @@
-"""A run's answer as it is printed: in the format asked for, with nothing in it that steers a terminal."""
+"""Renders a run's answer for printing: in the requested format, without terminal control characters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OutputFormat(StrEnum):
 
 
 def render_answer(run: Run, opened: Workspace, format: OutputFormat) -> str:
-    """The run's answer in the format asked for."""
+    """The run's answer in the requested format."""
     from assay.answer import render
     from assay.core.codec import to_json
 

@@ -1,4 +1,4 @@
-"""A run that waits: what is asked of the person, and how they answer, here or with another command."""
+"""A paused run: the question to the user, and how to answer it, here or with another command."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from assay.core.events import OTHER_WORDS, Checkpoint
 if TYPE_CHECKING:
     from assay.core.run import Run
 
-SHOWN = 12  # sources that are listed
+SHOWN = 12  # sources listed
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person chose, with their own words where the choice asks for some."""
+    """The user's choice, with their text if the choice needs some."""
 
     option: str
     words: str = ""
 
 
 def question(run: Run, titles: Mapping[str, str]) -> list[str]:
-    """What is asked, with what one needs to know for it, and the options by number."""
+    """The question with its context, and the numbered options."""
     waiting = run.waiting
     assert waiting is not None, "only a run that waits asks something"
     lines = sources(run, titles) if waiting.at is Checkpoint.sources else []
@@ -43,7 +43,7 @@ def sources(run: Run, titles: Mapping[str, str]) -> list[str]:
 
 
 def choose(run: Run, titles: Mapping[str, str]) -> Choice | None:
-    """Ask the person who sits at the terminal; none where they have gone."""
+    """Prompt the user at the terminal; None if they have gone."""
     waiting = run.waiting
     assert waiting is not None, "only a run that waits asks something"
     for each in question(run, titles):
@@ -64,8 +64,8 @@ def choose(run: Run, titles: Mapping[str, str]) -> Choice | None:
 
 
 def commands(run: Run, resume: str) -> list[str]:
-    """The commands that answer later, one for each option; `resume` is the one that carries the run on. Options go by number:
-    a model may have written their words, and these lines are made to be pasted."""
+    """The commands that answer later, one for each option; `resume` is the command that resumes the run. Options are
+    given by number: a model may have written their text, and these lines are meant to be pasted."""
     waiting = run.waiting
     assert waiting is not None, "only a run that waits asks something"
     return [

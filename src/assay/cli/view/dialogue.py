@@ -1,4 +1,4 @@
-"""Asking a person at the terminal. Questions go to standard error, so that standard output stays the result's."""
+"""Prompts at the terminal. They go to standard error, so that standard output contains only results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def at_terminal() -> bool:
-    """Whether there is somebody to ask: their keyboard and their screen are here."""
+    """Whether the user can be prompted: standard input and standard error are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -23,15 +23,15 @@ def say(words: str = "") -> None:
 
 
 def line(prompt: str) -> str | None:
-    """A line that a person types; none where there is nobody any more."""
+    """Read a line; None at the end of input."""
     typer.echo(plain(prompt), err=True, nl=False)
     typed = sys.stdin.readline()
     return plain(typed).strip() if typed else None
 
 
 def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, said: str = "") -> T:
-    """Ask until the answer can be read; an empty one keeps what is there. `read` raises ValueError with what is wrong. A
-    person who has gone has stopped it."""
+    """Prompt until the answer is valid; an empty one keeps the current value. `read` raises ValueError with the
+    problem. The end of input counts as an abort."""
     while True:
         typed = line(f"{question} [{said or present or 'none'}]: ")
         if typed is None:
@@ -43,7 +43,7 @@ def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, sa
 
 
 def confirm(question: str, *, present: bool = False) -> bool:
-    """Yes or no; whatever is neither is asked again."""
+    """Ask for yes or no; anything else is asked again."""
     words = {"y": True, "yes": True, "n": False, "no": False}
 
     def read(typed: str) -> bool:
@@ -55,7 +55,7 @@ def confirm(question: str, *, present: bool = False) -> bool:
 
 
 def one_of(options: Sequence[str]) -> Callable[[str], str]:
-    """Reads an option by its number or its words."""
+    """A parser that accepts an option by its number or text."""
 
     def read(typed: str) -> str:
         if typed.isascii() and typed.isdigit() and 0 < int(typed) <= len(options):

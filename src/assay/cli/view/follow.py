@@ -1,4 +1,5 @@
-"""Following a run on the terminal: live, in plain lines, or as JSON; asking the person where it waits; how it ended."""
+"""Follows a run on the terminal: live, as plain lines or as JSON; prompts the user where it pauses; and reports its
+end."""
 
 from __future__ import annotations
 
@@ -29,34 +30,34 @@ if TYPE_CHECKING:
 EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4, "waiting": 5, "held": 5, "rejected": 1, "failed": 1}
 
 
-TELLING = 5.0  # seconds that the webhook has to take a message
+TELLING = 5.0  # timeout of the webhook in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """How a run is shown, and the words of the command that carries it on."""
+    """How a run is displayed, and the command that resumes it."""
 
     format: OutputFormat
     json: bool
     quiet: bool
-    again: str  # what stands behind `assay resume RUN`: the workspace, the limits
+    again: str  # the flags after `assay resume RUN`: the workspace, the limits
 
     def resume(self, run: Run) -> str:
         return f"assay resume {run.id}{self.again}"
 
     @property
     def asks(self) -> bool:
-        """Whether the person can be asked right here."""
+        """Whether the user can be prompted here."""
         return not self.json and not self.quiet and at_terminal()
 
 
 @dataclass
 class Watched:
-    """A run as it is watched: its newest state, the titles of its documents, the time."""
+    """A run being followed: its latest state, the titles of its documents, the time."""
 
     opened: Workspace
     run: Run | None = None
-    before: float = 0.0  # seconds that it was at work in other processes
+    before: float = 0.0  # seconds it was active in other processes
     begun: float = field(default_factory=time.monotonic)
     titles: dict[str, str] = field(default_factory=dict)
 
@@ -65,7 +66,7 @@ class Watched:
         return self.before + time.monotonic() - self.begun
 
     def look_up(self) -> None:
-        """Titles that are not known yet."""
+        """Load titles that are not known yet."""
         from assay.store import documents
 
         new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
@@ -74,8 +75,8 @@ class Watched:
 
 
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
-    """Follow a run until it is delivered, has failed, or waits and nobody is there to be asked. Without steps it waits
-    already."""
+    """Follow a run until it is delivered, has failed, or pauses and nobody can be prompted. Without steps it is
+    already paused."""
     watched = Watched(opened, known, _active_seconds(opened, known))
     if steps is not None:
         _follow_until_stop(steps, watched, show)
@@ -89,7 +90,10 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
             raise _interrupted(watched.run, show) from None
         if choice is None:
             break
-        watched.before, watched.begun = _active_seconds(opened, watched.run), time.monotonic()  # waiting is not work
+        watched.before, watched.begun = (
+            _active_seconds(opened, watched.run),
+            time.monotonic(),
+        )  # without waiting
         _follow_until_stop(opened.resume(watched.run.id, choice.option, choice.words), watched, show)
     assert watched.run is not None, "a run that was asked has an event"
     return watched.run
@@ -102,11 +106,11 @@ def _active_seconds(opened: Workspace, run: Run | None) -> float:
 
 
 def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
-    """One stretch of a run, up to its next stop; when the person stops it, say how it is carried on."""
+    """Follow a run up to its next stop; on Ctrl-C, print how to resume it."""
 
     async def each(see: See) -> None:
         async for run, _ in steps:
-            # What a reviewer has to look at first, whoever asked does not see here either.
+            # An answer that needs a review is not shown to the asker here either.
             watched.run = watched.opened.run_for_asker(run.id, run)
             see(watched.run, watched.run.events[-1])
 
@@ -114,7 +118,7 @@ def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
         with _show_events(watched, show) as see:
             asyncio.run(each(see))
     except KeyboardInterrupt:
-        if watched.run is None or not watched.run.delivered:  # a moment too late to stop it: here is the answer
+        if watched.run is None or not watched.run.delivered:  # if it was too late to stop it, the answer is printed
             raise _interrupted(watched.run, show) from None
 
 
@@ -155,14 +159,14 @@ def _in_lines(run: Run, event: Event) -> None:
     from assay.core.events.describe import live_line
 
     if isinstance(event, Rephrased) and event.question == run.asked.question:
-        return  # it stands alone: nothing that its reader does not know
+        return  # already a standalone question: nothing new for the reader
     if line := synthesis_view.line(run, event) if run.asked.brief else live_line(event):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 
 
 @contextmanager
 def _live(watched: Watched) -> Iterator[See]:
-    """A view that is drawn over and over, and stays when the run has ended; it goes while a person is asked."""
+    """A live view that is redrawn, and stays when the run has ended; it is removed while the user is prompted."""
     from rich.live import Live
     from rich.text import Text
 
@@ -182,7 +186,7 @@ def _live(watched: Watched) -> Iterator[See]:
 
     def see(run: Run, event: Event) -> None:
         if isinstance(event, Gathered) and run.asked.brief is None:
-            watched.look_up()  # here, and not while it is drawn: that is another thread
+            watched.look_up()  # here, not during drawing, which happens in another thread
 
     with Live(get_renderable=now, console=screen, refresh_per_second=4) as live:
         try:
@@ -192,14 +196,14 @@ def _live(watched: Watched) -> Iterator[See]:
 
 
 def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
-    """Print what there is to print, and give back the exit code that says how it went."""
+    """Print the result and return the exit code."""
     from assay.core.errors import UserError
     from assay.store.runs import visibility
 
     if run.answer is not None:
         if not show.json:
             if not show.quiet and sys.stderr.isatty():
-                say()  # between the view and the answer
+                say()  # separates the view and the answer
             sys.stdout.write(render_answer(run, opened, show.format) + "\n")
             sys.stdout.flush()
         if not show.json and not show.quiet:
@@ -221,7 +225,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
 
 
 def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exit:
-    """An answer that a person has to look at first: why, and how it goes on. Others are told, where an address is set."""
+    """Print why an answer needs a review and how it continues. Notifies the webhook if one is set."""
     from assay.core.errors import AssayError
 
     assert run.held is not None
@@ -235,7 +239,7 @@ def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exi
 
 
 def _print_choice(opened: Workspace, run: Run, show: Show) -> None:
-    """What a run waits for, and how it is answered from elsewhere."""
+    """Print what a run waits for, and the commands that answer it."""
     from assay.cli.view.checkpoint import commands, question
 
     watched = Watched(opened, run)
@@ -247,7 +251,7 @@ def _print_choice(opened: Workspace, run: Run, show: Show) -> None:
 
 
 def _remarks(opened: Workspace, run: Run) -> None:
-    """What a run took, where that is not on the screen already; and that the loop is not needed, where it never is."""
+    """Print the usage unless it is already visible; and a hint if the research loop is never needed."""
     if not run.asked.has_model:
         return
     if not sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""What a question or an upload will take, and models without a known price."""
+"""Forecasts for a question or an upload, and models without a known price."""
 
 from __future__ import annotations
 

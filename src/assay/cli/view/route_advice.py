@@ -1,4 +1,4 @@
-"""Whoever never needs the loop is told so: a look-up is cheaper. Pure."""
+"""Tells users who never need the research loop that a look-up is cheaper. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from assay.core.events import Route
 
-EVERY = 10  # questions in a row, and as many again before it is said again
+EVERY = 10  # consecutive questions before the hint, and before each repetition
 
 
 def never_needed_the_loop(routes: Iterable[Route]) -> bool:
-    """Whether it is time to say so: the newest questions in a row that were no research are ten, twenty, …"""
+    """Whether to show the hint: the number of latest consecutive questions without research is ten, twenty, …"""
     row = 0
     for route in routes:
         if route is Route.research:

@@ -1,5 +1,4 @@
-"""A run as somebody watches it: plan, searches, evidence, claims, cost. Pure: the same run looks the same; titles and the
-seconds that have passed are handed in."""
+"""The live view of a run: plan, searches, evidence, claims, cost. Pure: titles and elapsed seconds are parameters."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
     from assay.core.run import Run
 
-ROWS = 5  # of each part; the plan has a few more
+ROWS = 5  # per part; the plan has a few more
 DONE, OPEN, WRONG = "✓", "·", "✗"
 
 
 def view(run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS) -> RenderableType:
-    """The run as it now stands, a line each; `titles` are of documents, by id."""
+    """The current state of the run, as lines; `titles` maps document ids to titles."""
     return Group(
         row(run.asked.question, "bold"),
         *_meaning(run),
@@ -38,12 +37,12 @@ def view(run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS) 
 
 
 def rows_for(height: int) -> int:
-    """How many rows of each part fit on a screen: the last line, with the cost, must never be cut off."""
+    """How many rows of each part fit on the screen: the last line, with the cost, must never be cut off."""
     return min(ROWS, max(1, (height - 11) // 4))
 
 
 def row(words: str, style: str = "", *, indent: int = 0) -> Text:
-    """One line, whatever is in it: what does not fit is cut off, what steers a terminal is left out."""
+    """Exactly one line: overflow is cut off, and control characters are removed."""
     flat = " ".join(plain(words).split())
     return Text(" " * indent + flat, style=style, no_wrap=True, overflow="ellipsis")
 
@@ -55,7 +54,7 @@ def part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
 
 
 def _meaning(run: Run) -> Iterable[Text]:
-    """What a follow-up means in its conversation, where that is more than it says."""
+    """The rewritten form of a follow-up, if it differs from the question."""
     if run.question != run.asked.question:
         yield row(f"understood as: {run.question}", "dim")
 
@@ -68,7 +67,7 @@ def _route(run: Run) -> Iterable[Text]:
 
 
 def _plan(run: Run, most: int) -> list[Text]:
-    """The steps, each with a tick and what it found once that is known."""
+    """The steps, each with a tick and its finding once known."""
     from assay.agent.prompt_window import fill_placeholders
 
     steps = run.plan.steps if run.plan else ()
@@ -85,7 +84,7 @@ def _plan(run: Run, most: int) -> list[Text]:
 
 
 def _searches(run: Run, most: int) -> list[Text]:
-    """The latest searches with what they brought; names that were followed by rule share a line."""
+    """The latest searches with their results; names followed by rule share a line."""
     decided = [event for event in run.events if isinstance(event, Decided) and event.calls]
     made = [
         group for event in decided for group in ([event.calls] if event.hops else [(call,) for call in event.calls])
@@ -130,7 +129,7 @@ def place(evidence: Evidence, titles: Mapping[str, str]) -> str:
 
 
 def _claims(run: Run, most: int) -> list[Text]:
-    """What has passed the check, and what has not."""
+    """Claims that passed the check, and those that did not."""
     claims = list(run.checked.values())
     rows = [
         row(f"{DONE} {claim.words}", "green", indent=2)
@@ -142,19 +141,19 @@ def _claims(run: Run, most: int) -> list[Text]:
 
 
 def footer(run: Run, seconds: float) -> str:
-    """What is going on, and what it has taken so far."""
+    """The current activity, and the usage so far."""
     return " · ".join([doing(run), *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
 
 
 def spent(run: Run) -> str:
-    """What models have taken: `7 requests · 4,512 tokens · $0.0031`, the money where a price is known."""
+    """Model usage: `7 requests · 4,512 tokens · $0.0031`, with the cost if a price is known."""
     usage = run.usage
     tokens = f"{usage.tokens_in + usage.tokens_out:,} tokens"
     return " · ".join([count_of(usage.calls, "request"), tokens, *([format_money(usage.money)] if usage.money else [])])
 
 
 def doing(run: Run) -> str:
-    """The work that comes next, as far as the events tell it."""
+    """The next activity, as far as the events determine it."""
     if run.answer is not None:
         return run.answer.outcome
     if run.failed or run.waiting:

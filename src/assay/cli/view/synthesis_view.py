@@ -1,5 +1,5 @@
-"""A synthesis as somebody watches it: how far each stage is, what was found in each document, which documents disagree.
-Pure: the same run looks the same; the seconds that have passed are handed in."""
+"""The live view of a synthesis: progress of each stage, findings per document, contradicting documents. Pure: the
+elapsed seconds are a parameter."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
     from assay.core.run import Run
 
-EVERY = 10  # questions that share a line where each goes fast
-STRIP = 60  # documents in a line, where they are too many for a line each
+EVERY = 10  # questions per line if each is fast
+STRIP = 60  # documents per line, if there are too many for one line each
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of the work: what it is called, whether it is done, how far it is, and what is said while it goes on."""
+    """A stage of the work: its name, whether it is done, its progress, and the text shown while it is active."""
 
     name: str
     done: bool
@@ -54,7 +54,7 @@ class Stretch:
 
 
 def view(run: Run, seconds: float, rows: int) -> RenderableType:
-    """The synthesis as it now stands, in lines that fit on the screen."""
+    """The current state of the synthesis, in lines that fit on the screen."""
     return Group(
         row(title(run), "bold"),
         *map(_stretch, stretches(run)),
@@ -76,7 +76,7 @@ def title(run: Run) -> str:
 
 
 def stretches(run: Run) -> list[Stretch]:
-    """The whole way, in order; what has not begun says nothing yet."""
+    """All stages in order; those not started have no text yet."""
     brief = state.brief(run)
     deep = brief.pipeline is Pipeline.synthesis
     return [*_asking(run), *(_relating(run) if deep else ()), *_telling(run)]
@@ -134,7 +134,7 @@ def _telling(run: Run) -> list[Stretch]:
 
 
 def _documents(run: Run, most: int) -> list[Text]:
-    """A line for each document, or, where they are too many, a sign for each."""
+    """A line for each document, or a symbol for each if there are too many."""
     labels, portraits = state.labels(run), state.portraits(run)
     if not portraits:
         return []
@@ -166,7 +166,7 @@ def _sign(described: bool, evidence: int, insights: int) -> str:
 
 
 def _relations(run: Run, most: int) -> list[Text]:
-    """The latest relations, contradictions before all others."""
+    """The latest relations, contradictions first."""
     labels = state.labels(run)
     latest = state.relations(run)[::-1]
     found = sorted(latest, key=lambda each: each.type is not RelationType.contradiction)
@@ -183,7 +183,7 @@ def related(relation: Relation, labels: dict[str, str]) -> str:
 
 
 def footer(run: Run, seconds: float) -> str:
-    """What is going on, and what it has taken so far."""
+    """The current activity, and the usage so far."""
     return " · ".join([doing(run), *([spent(run)] if run.asked.has_model else []), f"{seconds:.0f} s"])
 
 
@@ -197,11 +197,11 @@ def doing(run: Run) -> str:
     return next((each.doing for each in stretches(run) if not each.done), "finishing")
 
 
-# --- in lines, where nothing can be drawn ---------------------------------------------------------------------------
+# --- plain lines, without a live view -------------------------------------------------------------------------------
 
 
 def line(run: Run, event: Event) -> str:
-    """One event for somebody who watches without a screen: the stage, how far it is, and what it is about."""
+    """The progress line of an event without a live view: the stage, its progress, and its subject."""
     labels = state.labels(run)
     of = len(labels)
     match event:

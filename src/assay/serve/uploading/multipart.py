@@ -187,7 +187,7 @@ def too_large(size: int, most: int) -> dict[str, str]:
 
 
 def safe_file_name(given: str) -> str:
-    """A safe relative file name: no upward path, no hidden file, no control characters."""
+    """A safe relative file name: no absolute or upward path, no invisible or control characters."""
     plain = unicodedata.normalize("NFC", clean_text(given.replace("%22", '"')))
     parts = [_part(part) for part in re.split(r"[/\\]", plain)]
     kept = [part for part in parts if part not in {"", ".", ".."} and not re.fullmatch("[A-Za-z]:", part)]
