@@ -1,8 +1,8 @@
-"""File → searchable: read, keep, split, embed, index, say so. The pipeline that fills a knowledge base.
+"""The ingestion pipeline of a knowledge base: read, store, split, embed, index, report.
 
-The order of writing is what makes a kill at any point harmless: a document is first kept as *pending* with its text, then its
-rows go into the index, and only then is it *ready*, which is when it is reported. Whatever is pending is finished by the
-next `add`, without its file; whatever the index holds of documents that are not ready is never shown (see `retrieve.py`).
+The order of writes makes a kill at any point harmless: a document is first stored as *pending* with its text, then its rows go
+into the index, and only then is it *ready* and reported. The next `add` finishes pending documents, without their files. Index
+rows of documents that are not ready are never shown (see `index/retrieve.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from assay.store.documents import Entry
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-PARSER = "1"  # raised when the same file would now give another text
+PARSER = "1"  # incremented when the same file would now give a different text
 BATCH = 512  # passages that are embedded and indexed together
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 MOMENT = 1.0  # seconds that a batch may take to fill up
@@ -47,14 +47,14 @@ OPTIMISE_EVERY = 20  # batches
 
 
 class DocumentReader(Protocol):
-    """Reads one file where it can do no harm; `Sandbox` is the usual implementation."""
+    """Reads one file in isolation; `Sandbox` is the usual implementation."""
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where an ingestion stands; `report` is set when a file has just ended."""
+    """The state of an ingestion; `report` is set when a file has just been finished."""
 
     files: int
     of: int
@@ -66,7 +66,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class IngestContext:
-    """What the pipeline works with."""
+    """The dependencies of the pipeline."""
 
     store: Store
     cache: Engine
@@ -78,7 +78,7 @@ class IngestContext:
     size: int
     overlap: int
     most_bytes: int = 200_000_000
-    fresh: bool = False  # the index was made just now: it holds nothing that would have to go
+    fresh: bool = False  # the index was just created, so it has no old rows to delete
 
     @property
     def recipe(self) -> str:
@@ -87,7 +87,7 @@ class IngestContext:
 
 @dataclass(slots=True)
 class _Tally:
-    """What the two halves of the pipeline have done so far."""
+    """The progress of both halves of the pipeline."""
 
     of: int
     say: Callable[[Progress], None]
@@ -109,7 +109,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A document on its way to the index, and how its file will be reported."""
+    """A parsed document on its way to the index, and the report of its file."""
 
     document: Document
     report: FileReport
@@ -118,7 +118,7 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True)
 class _Embedded:
-    """Documents whose passages have their vectors."""
+    """Documents whose passages are embedded."""
 
     batch: Sequence[_Ready]
     rows: Sequence[Row]
@@ -127,7 +127,7 @@ class _Embedded:
 async def add_files(
     intake: IngestContext, files: Sequence[SourceFile], say: Callable[[Progress], None] = lambda _: None
 ) -> list[FileReport]:
-    """Make these files searchable, and finish what an earlier add left behind. Every file ends in a report."""
+    """Make these files searchable, and finish what an earlier add left pending. Every file ends in a report."""
     await synchronise_index(intake.store, intake.index, intake.base)
     redo = documents.pending(intake.store, intake.base)
     asked_for = {source.uri for source in files}
@@ -152,12 +152,12 @@ async def add_files(
         await queue.put(None)
 
     try:
-        async with asyncio.TaskGroup() as stages:  # reading and writing go on while the embedder works
+        async with asyncio.TaskGroup() as stages:  # reading and indexing continue while the embedder works
             stages.create_task(read_all())
             stages.create_task(_embed_all(intake, queue, done, tally))
             stages.create_task(_index_all(intake, done, tally))
     except ExceptionGroup as group:
-        raise group.exceptions[0] from group  # what went wrong first says enough; the others were only called off
+        raise group.exceptions[0] from group  # the first error suffices; the other stages were cancelled
     await synchronise_index(intake.store, intake.index, intake.base)
     await intake.index.optimise()
     return tally.reports
@@ -178,7 +178,7 @@ def _report(entry: Entry, outcome: str, why: str = "") -> FileReport:
 
 
 async def _read_one(intake: IngestContext, source: SourceFile, tally: _Tally) -> _Ready | None:
-    """Read one file, unless it is known already. What cannot be read is reported here; what can goes on to the index."""
+    """Read one file, unless it is already known. Unreadable files are reported here; others go on to the index."""
     try:
         return await _looked_at(intake, source, tally)
     except OSError as error:
@@ -204,12 +204,12 @@ async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -
     twin = next((entry for entry in documents.with_digest(store, base, sha) if entry.uri != source.uri), None)
     if twin and twin.parser == PARSER:
         if await asyncio.to_thread(_still_says, twin):
-            documents.retire(store, base, source.uri)  # what stood here before is not said here any more
+            documents.retire(store, base, source.uri)  # the previous document at this URI is no longer its content
             tally.done(
                 _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
             )
             return None
-        documents.move(store, twin, source.uri)  # its rows are written anew, under the new place; no vector is
+        documents.move(store, twin, source.uri)  # its rows are rewritten under the new URI; its vectors are cached
         if (document := _kept(intake, twin)) is not None:
             return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
     return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
@@ -218,14 +218,14 @@ async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -
 async def _parsed(
     intake: IngestContext, source: SourceFile, size: int, tally: _Tally, *, outcome: str
 ) -> _Ready | None:
-    """Keep the bytes, then read what was kept: a file that changes meanwhile cannot end up half old and half new."""
-    if size > intake.most_bytes:  # the reader says so; there is no use in keeping it
+    """Store the bytes, then parse the stored copy: a file that changes meanwhile cannot be read half old and half new."""
+    if size > intake.most_bytes:  # the reader refuses it, so it is not stored
         sha, data = "", source.path or source.read()
     else:
         sha = await asyncio.to_thread(store_original, intake.originals, source)
         data = original_path(intake.originals, sha) if source.data is None else source.data
     parsed = await intake.reader.read(data, source.name)
-    if isinstance(parsed, Parsed) and not parsed.text.strip():  # whatever a parser says: no text is never "read"
+    if isinstance(parsed, Parsed) and not parsed.text.strip():  # a document without text never counts as read
         parsed = Unreadable(Status.empty, "The file has no text.")
     if isinstance(parsed, Unreadable):
         _refuse(intake, source, parsed, sha, size, tally)
@@ -248,7 +248,7 @@ async def _parsed(
 
 
 def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
-    """A file without text: written down with the reason, and its bytes are not kept."""
+    """Record a file without text with the reason; its bytes are deleted."""
     if sha and not documents.digests_in_use(intake.store, [sha]):
         original_path(intake.originals, sha).unlink(missing_ok=True)
     documents.put_unreadable(
@@ -258,7 +258,7 @@ def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: s
 
 
 def _still_says(entry: Entry) -> bool:
-    """Whether a document's file is still there with the same content; what came without a file of its own always is."""
+    """Whether a document's file still exists with the same content; always true for standard input and uploads."""
     if entry.uri.startswith((STDIN, UPLOAD)):
         return True
     try:
@@ -272,7 +272,7 @@ def _opened(source: SourceFile) -> BinaryIO:
 
 
 def store_original(folder: Path, source: SourceFile) -> str:
-    """Keep the bytes as they came, by digest; complete or not there at all. Returns the digest of what was kept."""
+    """Store the original bytes under their digest, atomically. Returns the digest of what was stored."""
     folder.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
     partial = Path(name)
@@ -297,7 +297,7 @@ def original_path(folder: Path, sha: str) -> Path:
 async def _embed_all(
     intake: IngestContext, queue: asyncio.Queue[_Ready | None], done: asyncio.Queue[_Embedded | None], tally: _Tally
 ) -> None:
-    """Vectors for what was read, many passages at a time: the part that everything else waits for, and never the reverse."""
+    """Embeds what was read, in large batches. This is the bottleneck: the other stages wait for it, never the reverse."""
     async for batch in _batches(queue):
         pieces = [(ready.document, piece) for ready in batch for piece in ready.pieces]
         rows: list[Row] = []
@@ -321,11 +321,11 @@ async def _embed_all(
 
 
 async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None], tally: _Tally) -> None:
-    """Put what is embedded into the index; a document is ready, and reported, once all its rows are in."""
+    """Indexes what is embedded; a document is ready, and reported, once all its rows are in the index."""
     batches = 0
     while (one := await done.get()) is not None:
         again = tuple(each.document.id for each in one.batch if each.report.outcome in {"finished", "moved"})
-        if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left rows with other borders
+        if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left other rows
             await intake.index.delete(In("doc", again))
         for first in range(0, len(one.rows), BATCH):
             await intake.index.upsert(one.rows[first : first + BATCH])
@@ -343,8 +343,9 @@ async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None
 
 
 async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_Ready]]:
-    """About one batch of text at a time, or what has come together in a moment: small files are better taken together,
-    and nobody should wait long to hear that the first ones are done."""
+    """Batches of about one batch of text, or of what arrives within a moment: small files are more efficient together, and the
+    first reports should not take long.
+    """
     while (first := await queue.get()) is not None:
         batch = [first]
         characters = len(first.document.text)
@@ -366,13 +367,13 @@ async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_R
 
 
 def passage_context(document: Document, piece: Passage) -> str:
-    """What is searched with a passage without being part of it: whose it is, and where in it."""
+    """Text that is searched with a passage but is not part of it: the document's title and the section's heading."""
     below = piece.heading.removeprefix(document.title).removeprefix(" › ")
     return f"{document.title} › {below}" if below else document.title
 
 
 def search_fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
-    """Everything that a search can be limited by; without a label of its own a document has its base's."""
+    """All fields that a search can filter by. A document without its own label has that of its base."""
     return {
         "base": document.base,
         "doc": document.id,
@@ -387,7 +388,7 @@ def search_fields(document: Document, label: str = "") -> dict[str, str | int | 
 
 
 def embedding_text(document: Document, piece: Passage) -> str:
-    """The words that a passage's vector stands for."""
+    """The text that is embedded for a passage."""
     above = passage_context(document, piece)
     return f"{above}\n{piece.text}" if above else piece.text
 
@@ -397,7 +398,7 @@ def vector_key(document: Document, piece: Passage) -> str:
 
 
 async def embed_texts(intake: IngestContext, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
-    """Vectors for texts, from the cache where they are known."""
+    """The vectors of texts, from the cache if they are known."""
     keys = [digest(text) for text in joined]
     owner, name = intake.base.owner, intake.embedder.name
     known = await asyncio.to_thread(embedding_cache.recall, intake.cache, owner, name, keys)
@@ -412,7 +413,7 @@ async def embed_texts(intake: IngestContext, joined: Sequence[str], tally: _Tall
 
 
 async def synchronise_index(store: Store, index: Index, base: Base) -> None:
-    """Take out of the index what the store no longer has, and tell it who may read what, where it does not know yet."""
+    """Delete from the index what the store no longer has, and update access labels that the index does not have yet."""
     gone = documents.leftover(store, base)
     for first in range(0, len(gone), 500):
         part = gone[first : first + 500]

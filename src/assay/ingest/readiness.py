@@ -1,4 +1,4 @@
-"""The readiness report: what can be asked about now, what cannot, and what to do about each. Pure."""
+"""The readiness report: what can be asked about now, what cannot, and what to do about it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.ingest.parsed import Status
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """How one file ended. `outcome`: added, replaced, unchanged, moved, duplicate, finished, or failed."""
+    """The result for one file. `outcome`: added, replaced, unchanged, moved, duplicate, finished, or failed."""
 
     path: str
     status: str
@@ -27,7 +27,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """A whole ingestion in one value; `--json` prints it."""
+    """The result of a whole ingestion; `--json` prints it."""
 
     base: str
     workspace: str
@@ -52,7 +52,7 @@ def summarise_files(
     seconds: float,
     embedded: int,
 ) -> Readiness:
-    """Add up the files. `known_languages` are those the embedder was trained on; empty when nobody can say."""
+    """Summarise the files. `known_languages` are those the embedder was trained on; empty if unknown."""
     good = [file for file in files if file.status == Status.read and file.outcome != "duplicate"]
     languages = Counter(file.language for file in good if file.language)
     return Readiness(

@@ -1,4 +1,4 @@
-"""Where documents come from: files, folders and standard input, as a list of sources. Nothing is opened as a document yet."""
+"""Lists the sources of documents: files, folders and standard input. Nothing is parsed yet."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from assay.core.errors import UserError
 from assay.core.types import STDIN
 
 PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
-WORKSPACE = "state.db"  # a folder that holds this and one of the next is a workspace, not somebody's documents
+WORKSPACE = "state.db"  # a folder with this and one of the next is a workspace, not a folder of documents
 BESIDE = {"index", "originals", "cache.db"}
 SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, or bytes that came with a name."""
+    """A file, or bytes with a name."""
 
     uri: str
     name: str
@@ -46,7 +46,7 @@ class SourceFile:
 
 
 def find_sources(paths: Sequence[Path]) -> list[SourceFile]:
-    """Every file under these paths, in a fixed order, each once. A path that leads nowhere is an error."""
+    """Every file under these paths, in a fixed order, each once. UserError if a path does not exist."""
     found: dict[str, SourceFile] = {}
     for path in paths:
         path = _there(path)
@@ -66,12 +66,12 @@ def find_sources(paths: Sequence[Path]) -> list[SourceFile]:
 
 
 def printable_path(path: str) -> str:
-    """A path as it can be kept and shown: bytes in it that are not UTF-8 are written out."""
+    """A path that can be stored and shown: bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _there(path: Path) -> Path:
-    """The path with `~` filled in, if something is there."""
+    """The path with `~` expanded. UserError if it does not exist."""
     try:
         path = path.expanduser()
     except RuntimeError as error:
@@ -86,7 +86,7 @@ def _there(path: Path) -> Path:
 
 
 def source_from_stdin(name: str, data: bytes) -> SourceFile:
-    """What came through standard input."""
+    """The source for the content of standard input."""
     if not data:
         raise UserError("Standard input was empty: there is nothing to add.")
     name = printable_path(name)
@@ -94,8 +94,8 @@ def source_from_stdin(name: str, data: bytes) -> SourceFile:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below a folder; hidden ones and links to folders are passed over, so that no walk goes in a circle; and links to
-    files elsewhere, so that a folder from somebody else brings nothing along that was never in it.
+    """Files below a folder. Hidden files and links to folders are skipped, so that there are no cycles; so are links to files
+    elsewhere, so that a folder from a third party includes nothing from outside it.
 
     A folder that cannot be listed is an error, since it would look empty, and `sync` forgets what an empty folder had.
     """
@@ -118,7 +118,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def content_digests(files: Sequence[SourceFile]) -> set[str]:
-    """The contents that are there; a file that cannot be read now will be reported when it is added."""
+    """The digests of the files' contents; a file that cannot be read now is reported when it is added."""
     found: set[str] = set()
     for source in files:
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""Document → Passages: whole sentences packed up to a size, inside one section, with exact offsets into the text.
+"""Splits a document into passages: whole sentences up to a size, within one section, with exact offsets into the text.
 
-A token counter is asked once per sentence and once per finished passage, never per candidate.
+Tokens are counted once per sentence and once per finished passage, never per candidate.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def split_text(
     size: int = SIZE,
     overlap: int = OVERLAP,
 ) -> list[Span]:
-    """Spans without white space around them that together hold everything in `text`, none over `size` tokens.
+    """Spans without surrounding white space that together cover all of `text`, none over `size` tokens.
 
-    A page's end is no border: sentences run on across it. A heading stays with what follows it.
+    The end of a page is not a boundary: sentences continue across it. A heading stays with what follows it.
     """
     size = max(1, size)
     overlap = max(0, min(overlap, size // 2))
@@ -63,13 +63,13 @@ def split_text(
     for region in _regions(units, size // 4):
         for first, last in _packed(region, size, overlap):
             span = _trim(text, region[first].start, region[last - 1].end)
-            # Tokens of parts need not add up to the tokens of the whole; only the whole counts.
+            # The tokens of parts need not add up to those of the whole; only the whole counts.
             spans += [_trim(text, *piece) for piece in _halved(text, *span, tokens, size)]
     return _each_new(spans)
 
 
 def _each_new(spans: Sequence[Span]) -> list[Span]:
-    """In order, without those that another one holds: pieces of a halved passage may lie within the next one's overlap."""
+    """The spans in order, without those inside another: pieces of a halved passage may lie within the next one's overlap."""
     kept: list[Span] = []
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start < end and (not kept or end > kept[-1][1]):
@@ -77,19 +77,19 @@ def _each_new(spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
-# --- units: what is never broken ------------------------------------------------------------------------------------
+# --- units: never split further -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A sentence, a heading or a piece of a monster sentence; reaches up to the next one, so nothing is between two."""
+    """A sentence, a heading or a piece of an overlong sentence. It extends to the start of the next, so there are no gaps."""
 
     start: int
     end: int
     tokens: int
     heading: bool = False
-    border: bool = False  # a section of the top level begins here
-    soft: bool = False  # a section below it does
+    border: bool = False  # a top-level section begins here
+    soft: bool = False  # a lower-level section begins here
 
 
 def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) -> list[_Unit]:
@@ -98,11 +98,11 @@ def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) ->
     ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
     edges = sorted({0, len(text), *begins, *ends, *_sentence_starts(text, sorted(begins))})
     units: list[_Unit] = []
-    lead = 0  # tokens of the headings right above
+    lead = 0  # tokens of the headings directly above
     for start, end in pairwise(edges):
         section = begins.get(start)
         count = tokens(text[start:end])
-        # What follows a heading leaves room for it: a heading in a passage by itself answers nothing.
+        # The text after a heading leaves room for it: a passage with only a heading is useless.
         room = size - lead if lead <= size // 2 else size
         for place, (left, right) in enumerate(
             [(start, end)] if count <= room else _cut(text, start, end, tokens, room)
@@ -126,12 +126,12 @@ _BLANKS = re.compile(r"\s*")
 
 
 def _top_level(sections: Sequence[Section]) -> int:
-    """The highest level that divides the text: a single heading above all others is its title and divides nothing."""
+    """The highest level that divides the text: a single heading above all others is the title and divides nothing."""
     levels = Counter(section.level for section in sections)
     return min((level for level, times in levels.items() if times > 1), default=min(levels, default=0))
 
 
-_WINDOW = 2_000  # characters handed to the sentence splitter at a time, so that its work stays linear
+_WINDOW = 2_000  # characters passed to the sentence splitter at a time, so that its work stays linear
 
 
 def _sentence_starts(text: str, borders: Sequence[int]) -> list[int]:
@@ -144,7 +144,7 @@ def _sentence_starts(text: str, borders: Sequence[int]) -> list[int]:
 
 
 def _windows(text: str, start: int, end: int) -> list[Span]:
-    """Pieces of about `_WINDOW` characters, cut at an empty line if there is one, else at a line, else at a blank."""
+    """Pieces of about `_WINDOW` characters, cut at an empty line if there is one, else at a line end, else at a space."""
     windows: list[Span] = []
     while end - start > _WINDOW:
         low, high = start + _WINDOW // 2, start + _WINDOW
@@ -156,13 +156,13 @@ def _windows(text: str, start: int, end: int) -> list[Span]:
     return [*windows, (start, end)]
 
 
-# --- cutting what is too long ---------------------------------------------------------------------------------------
+# --- cutting overlong text ------------------------------------------------------------------------------------------
 
 _JOINTS = tuple(map(re.compile, (r"\n+", r"(?<=[;:；])\s+|(?<!\s)\s++\|\s+", r"(?<=[,)\]–—])\s+|(?<=[、，])")))
 
 
 def _cut(text: str, start: int, end: int, tokens: Tokens, size: int, joint: int = 0) -> list[Span]:
-    """Cut a stretch into pieces of at most `size`: at line ends, else at clauses, at blanks, and at last anywhere."""
+    """Cut a span into pieces of at most `size` tokens: at line ends, else at clauses, at spaces, and finally anywhere."""
     if joint == len(_JOINTS):
         return _halved(text, start, end, tokens, size)
     if end - start <= 1 or tokens(text[start:end]) <= size:
@@ -171,7 +171,7 @@ def _cut(text: str, start: int, end: int, tokens: Tokens, size: int, joint: int 
     pieces = [piece for left, right in pairwise(edges) for piece in _cut(text, left, right, tokens, size, joint + 1)]
     counts = [tokens(text[left:right]) for left, right in pieces]
     joined = _joined(pieces, counts, size)
-    # The last piece would be a crumb: make all of them about equal instead.
+    # The last piece would be very short: make all of them about equal instead.
     even = _joined(pieces, counts, min(size, sum(counts) // len(joined) + max(counts)))
     return even if len(even) == len(joined) else joined
 
@@ -191,7 +191,7 @@ def _blank_near_middle(text: str, start: int, end: int) -> int:
 
 
 def _joined(pieces: list[Span], counts: list[int], size: int) -> list[Span]:
-    """Neighbouring pieces put together again as far as they fit."""
+    """Merges neighbouring pieces as far as they fit."""
     joined: list[Span] = []
     held = 0
     for (start, end), count in zip(pieces, counts, strict=True):
@@ -208,7 +208,7 @@ def _joined(pieces: list[Span], counts: list[int], size: int) -> list[Span]:
 
 
 def _regions(units: Sequence[_Unit], tiny: int) -> list[list[_Unit]]:
-    """Runs of units that a passage may span: sections of the top level, a tiny one together with its neighbour."""
+    """Runs of units that a passage may span: top-level sections, a tiny one merged with its neighbour."""
     regions: list[list[_Unit]] = []
     held = 0
     for unit in units:
@@ -224,10 +224,10 @@ def _regions(units: Sequence[_Unit], tiny: int) -> list[list[_Unit]]:
 
 
 def _packed(units: Sequence[_Unit], size: int, overlap: int) -> list[Span]:
-    """Ranges of units, each within `size` and each beginning with the end of the one before, up to `overlap`."""
-    before = [0, *accumulate(unit.tokens for unit in units)]  # tokens before each unit
+    """Ranges of units, each within `size` tokens and each starting with up to `overlap` tokens of the one before."""
+    before = [0, *accumulate(unit.tokens for unit in units)]  # cumulative tokens before each unit
     ranges: list[Span] = []
-    fresh = 0  # the first unit that no range holds yet
+    fresh = 0  # the first unit that is in no range yet
     while fresh < len(units):
         first = _overlapping(units, fresh, size, overlap) if ranges else fresh
         last = _reach(units, before, first, fresh, size)
@@ -237,10 +237,10 @@ def _packed(units: Sequence[_Unit], size: int, overlap: int) -> list[Span]:
 
 
 def _reach(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int, size: int) -> int:
-    """How far a passage that begins at `first` goes: to a heading once it is half full, else until it is full."""
+    """The end of a passage that begins at `first`: at a heading once it is half full, else when it is full."""
     tiny = size // 4
     left = before[-1] - before[first]
-    # Rather two passages of equal length than a full one and a crumb.
+    # Two passages of equal length rather than a full one and a very short one.
     aim = left // 2 if size < left <= size + tiny else size
     last = fresh + 1
     while last < len(units) and before[last + 1] - before[first] <= size:
@@ -248,7 +248,7 @@ def _reach(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int
         if held >= aim or ((units[last].soft or units[last].border) and held >= size // 2 and rest >= tiny):
             break
         last += 1
-    # A heading belongs to what follows, unless there is nothing else to give.
+    # A heading goes with what follows, unless the passage would be empty.
     back = last
     while last < len(units) and back - 1 > fresh and units[back - 1].heading:
         back -= 1
@@ -256,7 +256,7 @@ def _reach(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int
 
 
 def _overlapping(units: Sequence[_Unit], fresh: int, size: int, overlap: int) -> int:
-    """Where to begin so that the last whole sentences before `fresh` are read again; a new section starts afresh."""
+    """The start of a passage so that it repeats the last whole sentences before `fresh`; a new section has no overlap."""
     if units[fresh].border or units[fresh].soft:
         return fresh
     room = min(overlap, size - units[fresh].tokens)
@@ -267,7 +267,7 @@ def _overlapping(units: Sequence[_Unit], fresh: int, size: int, overlap: int) ->
     return first
 
 
-# --- places ---------------------------------------------------------------------------------------------------------
+# --- locations ------------------------------------------------------------------------------------------------------
 
 
 def _trim(text: str, start: int, end: int) -> Span:
@@ -276,7 +276,7 @@ def _trim(text: str, start: int, end: int) -> Span:
 
 
 def _headings(sections: Sequence[Section], starts: Sequence[int]) -> list[str]:
-    """`Document.heading_at` for many offsets in order, in one sweep."""
+    """`Document.heading_at` for many offsets in order, in one pass."""
     found: list[str] = []
     path: list[Section] = []
     following = 0

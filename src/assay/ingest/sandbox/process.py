@@ -1,6 +1,6 @@
-"""One parser process, as its parent controls it: started, asked, timed and reaped.
+"""One parser process, as controlled by its parent: start, request, timeout, reaping.
 
-Whatever the process does, a request gets an answer: the result, or a status with the reason why there is none.
+Every request gets an answer, whatever happens to the process: the result, or a status with the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ParserRequest:
-    """A task for the parser process and its arguments; the bytes travel beside it."""
+    """A task for the parser process and its arguments; the bytes are sent separately."""
 
     task: str
     arguments: dict[str, Any]
@@ -115,7 +115,7 @@ class ParserProcess:
             self._reap()
 
     def _within(self, seconds: float, exchange: Callable[[], T]) -> T | None:
-        """Run `exchange`. When the time is up the process is killed, which closes its pipes and ends the exchange."""
+        """Run `exchange`. On timeout the process is killed, which closes its pipes and ends the exchange."""
         clock = threading.Timer(seconds, self._kill_late)
         clock.daemon = True
         clock.start()
@@ -180,6 +180,6 @@ def package_root() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """No settings or secrets of the parent; one thread, because a process reads one file at a time."""
+    """The child's environment: no settings or secrets of the parent; one thread, because a process reads one file at a time."""
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH", "TZ") if name in os.environ}
     return kept | {"LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}

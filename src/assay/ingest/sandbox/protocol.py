@@ -1,6 +1,6 @@
 """Messages between the parent and a parser process: a length, JSON, and raw bytes. Never pickle.
 
-A document may have taken over the process, so sizes are checked before anything is read.
+A document may have compromised the process, so sizes are checked before anything is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 from typing import Any, BinaryIO
 
 HEAD = struct.Struct(">IQ")
-LARGEST_JSON = 400_000_000  # the characters a document may have, written as JSON
+LARGEST_JSON = 400_000_000  # the maximum text of a document, as JSON
 LARGEST_BLOB = 300_000_000
 
 
@@ -27,7 +27,7 @@ def send(stream: BinaryIO, message: Any, blob: bytes = b"") -> None:
 
 
 def receive(stream: BinaryIO, largest: int = LARGEST_JSON) -> tuple[dict[str, Any], bytes] | None:
-    """The next message, or none at the end of the stream."""
+    """The next message, or None at the end of the stream."""
     head = stream.read(HEAD.size)
     if not head:
         return None

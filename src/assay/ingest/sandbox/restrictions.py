@@ -1,4 +1,4 @@
-"""What a parser process may not do, set by that process for itself before it sees a document.
+"""The restrictions of a parser process, which it applies to itself before it receives a document.
 
 `restrict_process` returns the guards that the platform does not offer, for `assay doctor`.
 """
@@ -21,7 +21,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 SMALL_FILE = 1_000_000
 OPEN_FILES = 64
 
-# Calls that no parser needs: the network, other programs, other processes, changes to files. Numbers per machine.
+# System calls that no parser needs: network, other programs, other processes, changes to files. Numbers per architecture.
 REFUSED_CALLS = {
     "x86_64": (
         0xC000003E,
@@ -38,7 +38,7 @@ REFUSED_EVENTS = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spaw
 
 
 def restrict_process(limits: FileLimits) -> list[str]:
-    """Give up every right that a parser does not need. Returns the guards that are missing on this platform."""
+    """Drop every privilege that a parser does not need. Returns the guards that are missing on this platform."""
     missing = [*_resources(limits)]
     if sys.platform.startswith("linux"):
         missing += _linux()
@@ -49,7 +49,7 @@ def restrict_process(limits: FileLimits) -> list[str]:
 
 
 def allow_cpu_seconds(seconds: float) -> None:
-    """Limit the processor time of the next file; earlier files do not count."""
+    """Limit the CPU time of the next file; earlier files do not count."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -95,7 +95,7 @@ def _linux() -> list[str]:
         os._exit(1)  # the parent died before the guard was in place
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     unprivileged = libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    # An empty network namespace of its own; without that right, inside a user namespace of its own.
+    # An empty network namespace; without the privilege for it, inside a new user namespace.
     apart = libc.unshare(CLONE_NEWNET) == 0 or libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
     filtered = unprivileged and _filter_calls(libc)
     if not apart and not filtered:
@@ -106,7 +106,7 @@ def _linux() -> list[str]:
 
 
 def _filter_calls(libc: ctypes.CDLL) -> bool:
-    """Install a seccomp filter that refuses these calls. It holds for native code too and cannot be undone."""
+    """Install a seccomp filter that refuses these calls. It applies to native code too and cannot be removed."""
     if platform.machine() not in REFUSED_CALLS or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     program = b"".join(struct.pack("=HBBI", *step) for step in _program(*REFUSED_CALLS[platform.machine()]))
@@ -122,13 +122,13 @@ def _filter_calls(libc: ctypes.CDLL) -> bool:
 def _program(machine: int, refused: str, special: dict[str, int]) -> list[tuple[int, int, int, int]]:
     """The filter as BPF instructions: (code, jump if true, jump if false, value)."""
     load, equal, at_least, masked, done = 0x20, 0x15, 0x35, 0x45, 0x06
-    allow, deny, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # go ahead; EPERM; ENOSYS
+    allow, deny, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # allow; EPERM; ENOSYS
     number, arch, argument = 0, 4, 16
     steps = [(load, 0, 0, arch), (equal, 1, 0, machine), (done, 0, 0, deny)]
-    steps += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), (done, 0, 0, deny)]  # another way to number calls
+    steps += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), (done, 0, 0, deny)]  # alternative numbering
     for call in map(int, refused.split()):
         steps += [(equal, 0, 1, call), (done, 0, 0, deny)]
-    for name in ("clone3", "openat2"):  # their arguments cannot be seen; "unknown" makes the C library use the old ones
+    for name in ("clone3", "openat2"):  # arguments not inspectable; on ENOSYS the C library uses the old calls
         steps += [(equal, 0, 1, special[name]), (done, 0, 0, unknown)]
     # a new thread is fine, a new process is not
     steps += [(equal, 0, 4, special["clone"]), (load, 0, 0, argument), (masked, 1, 0, CLONE_THREAD)]

@@ -46,21 +46,21 @@ class Sandbox:
         self._closed = False
 
     async def read(self, data: Path | bytes, name: str = "") -> Parsed | Unreadable:
-        """The document in a file or in bytes; `name` helps to tell formats apart."""
+        """The document in a file or in bytes; `name` helps to detect the format."""
         return await self._in_thread(lambda job: self._read(job, data, name))
 
     def read_now(self, source: Path | bytes, name: str = "") -> Parsed | Unreadable:
         return self._threads.submit(self._read, ParserJob(), source, name).result()
 
     async def boxes(self, source: Path | bytes, start: int, end: int) -> list[PageBox] | Unreadable:
-        """Where a span of a PDF's text stands on its pages."""
+        """The boxes of a span of a PDF's text on its pages."""
         request = ParserRequest("boxes", {"name": "", "start": start, "end": end})
         return await self._in_thread(
             lambda job: self._ask(job, source, request, lambda found, _: from_json(list[PageBox], found))
         )
 
     async def page_count(self, source: Path | bytes) -> int | Unreadable:
-        """How many pages a PDF has."""
+        """The number of pages of a PDF."""
         request = ParserRequest("pages", {"name": ""})
         return await self._in_thread(lambda job: self._ask(job, source, request, lambda found, _: int(found)))
 
@@ -121,7 +121,7 @@ class Sandbox:
             try:
                 return take(answer[0].get("found"), answer[1])
             except (ValueError, TypeError, KeyError, RecursionError):
-                child.kill()  # no parser answers like this
+                child.kill()  # an invalid answer: no genuine parser sends it
                 return Unreadable(Status.crashed, CRASHED)
         finally:
             job.end()
@@ -145,7 +145,7 @@ class Sandbox:
 
 
 class ParserJob:
-    """A request that can be cancelled by killing the process that works on it."""
+    """A request that is cancelled by killing the process that works on it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -170,7 +170,7 @@ class ParserJob:
 
 
 def missing_guards() -> list[str]:
-    """The guards that do not hold on this system; empty if all do."""
+    """The guards that are missing on this system; empty if there are none."""
     child = ParserProcess({"limits": to_json(FileLimits()), "reader": READER, "path": [package_root()]})
     try:
         child.start()
@@ -201,7 +201,7 @@ def load_file(path: Path, limits: FileLimits) -> bytes | Unreadable:
 
 
 def validate_parsed(found: Any, limits: FileLimits) -> Parsed:
-    """A `Parsed` with valid offsets. The process that sent it may have been taken over by a document."""
+    """A `Parsed` with valid offsets. The process that sent it may be compromised by a document."""
     parsed = from_json(Parsed, found)
     size = len(parsed.text)
     pages = parsed.pages

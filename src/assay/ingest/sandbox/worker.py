@@ -1,6 +1,6 @@
-"""The parser process: gives up its rights, then reads one file after another for its parent.
+"""The parser process: drops its privileges, then reads one file after another for its parent.
 
-A parser's failure becomes a status here. What this process cannot report itself, its parent reads from how it ended.
+A parser's failure becomes a status here. What this process cannot report itself, its parent infers from its exit status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOO_DEEP = "Its parts are nested too deeply to be read; open it and save it agai
 
 
 def main() -> None:
-    """`argv[1]` names the function that reads, and the limits."""
+    """Entry point. `argv[1]` names the parse function and the limits."""
     setting = json.loads(sys.argv[1])
     limits = from_json(FileLimits, setting["limits"])
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 class Tasks:
-    """What the parent may ask for. Each task returns JSON and bytes."""
+    """The tasks that the parent may request. Each returns JSON and bytes."""
 
     def __init__(self, reader: str, limits: FileLimits) -> None:
         self.reader, self.limits = reader, limits
@@ -60,7 +60,7 @@ class Tasks:
         return to_json(_function(self.reader)(data, name, self.limits)), b""
 
     def _boxes(self, data: bytes, name: str, start: int, end: int) -> tuple[Any, bytes]:
-        """Boxes of a span. Citations are asked for one after another, so the last document stays parsed."""
+        """Boxes of a span. Citations are requested one after another, so the last document stays parsed."""
         key = digest(data)
         if self._last_reading[0] != key:
             self._last_reading = (key, _function("assay.ingest.pdf.reader:read")(data, self.limits))
@@ -98,6 +98,6 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, tasks: Tasks) -> None:
 
 
 def _function(path: str) -> Callable[..., Any]:
-    """Imported when first needed, so that reading text files never loads the PDF engine."""
+    """Imports a function when first needed, so that reading text files never loads the PDF engine."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
