@@ -11,7 +11,7 @@ from assay.index.lease import file_lease, lease_path
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.protocol import NO_INDEX
 
-_INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; shared by all who open the workspace
+_INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; shared by all users of a workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The graph of all-MiniLM-L6-v2: int8 weights from the package, made float once, as a six-layer BERT for openvino.
+"""The graph of all-MiniLM-L6-v2: int8 weights from the package, converted to float once, as a six-layer BERT for openvino.
 
-Built by hand, because the packaged graph de-quantises at every call: the float graph in bf16 is several times faster.
+Built by hand, because the packaged graph dequantises at every call: the float graph in bf16 is several times faster.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 LAYERS, HEADS, DIM, WINDOW = 6, 12, 384, 256
 EPSILON = 1e-12
-MASKED = -1e4  # finite, so that bf16 arithmetic stays clean; exp() of it is zero
-FLOAT32, INT8 = 1, 3  # the element types of ONNX that hold weights here
+MASKED = -1e4  # finite, so that bf16 arithmetic has no infinities; exp() of it is zero
+FLOAT32, INT8 = 1, 3  # the ONNX element types of the weights
 
 
 def read_weights(path: Path, digest: str) -> dict[str, np.ndarray]:
-    """The packaged tensors by name, as they stand in the ONNX file, in its order; mapped, not copied."""
+    """The packaged tensors by name, in the order of the ONNX file; memory-mapped, not copied."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if hashlib.sha256(data).hexdigest() != digest:
@@ -45,7 +45,7 @@ def read_weights(path: Path, digest: str) -> dict[str, np.ndarray]:
 def build_graph(tensors: Mapping[str, np.ndarray], each_token: bool = False) -> openvino.Model:
     """Token ids and their mask, both [batch, length], to unit vectors [batch, 384]: embed, six layers, mean, normalise.
 
-    each_token: no mean; a unit vector for every token [batch, length, 384], which late interaction compares
+    each_token: no mean; a unit vector for every token [batch, length, 384], for late interaction
     """
     ov = load_openvino()
     from openvino import opset13 as op
@@ -56,7 +56,7 @@ def build_graph(tensors: Mapping[str, np.ndarray], each_token: bool = False) -> 
     bias = op.multiply(op.subtract(op.constant(np.float32(1)), weights), op.constant(np.float32(MASKED)))
     bias = op.unsqueeze(bias, _ints(op, 1, 2))
     x = _embed(op, tensors, ids)
-    matrices = [name for name in tensors if name.startswith("val_") and name.endswith("_q")]  # six a layer, in order
+    matrices = [name for name in tensors if name.startswith("val_") and name.endswith("_q")]  # six per layer, in order
     for layer in range(LAYERS):
         wide = [_float(tensors, name) for name in matrices[6 * layer : 6 * layer + 6]]
         x = _layer(op, tensors, f"inner.encoder.layer.{layer}.", wide, x, bias)

@@ -19,7 +19,7 @@ Adaptation = Literal["max_completion_tokens", "no temperature"]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An endpoint's error: its message, and its code and type where it has them."""
+    """An endpoint's error: its message, and its code and type if it has them."""
 
     message: str
     codes: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ _UNPAID = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billin
 
 
 def parse_refusal(text: str) -> Refusal:
-    """The error in a reply's body; the whole body where it is not JSON."""
+    """The error in a reply's body; the whole body if it is not JSON."""
     try:
         data: Any = json.loads(text)
     except (ValueError, RecursionError):
