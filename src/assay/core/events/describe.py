@@ -58,7 +58,7 @@ LONGEST = 240  # characters of a record line; `--json` has the full text
 
 
 class Family(StrEnum):
-    """The part of a run that an event belongs to."""
+    """What part of a run an event belongs to."""
 
     course = "course"
     models = "models"

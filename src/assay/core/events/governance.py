@@ -12,14 +12,14 @@ WORKSPACE = "workspace"  # the chain of workspace-wide events
 
 
 class Stakes(StrEnum):
-    """How much depends on an answer: with high stakes, a person reviews it before delivery."""
+    """What depends on an answer: where it is much, a person looks at it before it is delivered."""
 
     normal = "normal"
     high = "high"
 
 
 class Decision(StrEnum):
-    """A reviewer's decision on a waiting answer."""
+    """What a reviewer makes of an answer that waits for them."""
 
     approve = "approve"
     edit = "edit"

@@ -42,7 +42,7 @@ class Eagerness(StrEnum):
 
 
 class Checkpoint(StrEnum):
-    """Where a run may pause for the user."""
+    """Where a run may wait for a person."""
 
     searches = "searches"  # after three searches: continue, or answer now?
     nothing = "nothing"  # nothing relevant found: other terms, or answer and state the gap?
