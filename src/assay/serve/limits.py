@@ -74,8 +74,8 @@ class PasswordAttempts:
             self._wrong.popitem(last=False)
 
     def right(self, name: str, address: str) -> None:
-        """Reset the count of the name. The address keeps its count: an own password must not enable guessing
-        others'."""
+        """Reset the count of the name. The address keeps its earlier wrong attempts: signing in with one's own
+        password must not reset the limit on guessing others'."""
         self._wrong.pop(("name", name), None)
         count, latest, _ = self._wrong.get(("address", address), (1, 0.0, 0.0))
         self._wrong["address", address] = (count - 1, latest, 0.0)

@@ -55,7 +55,7 @@ def _with_owner(base: Base, taken: Container[str]) -> str:
 
 
 class NameTaken(UserError):
-    """This user already has access to a base of that name."""
+    """This user already has a base under that name."""
 
 
 def create_base(store: Store, name: str, principal: Principal, description: str = "", group: str = "") -> Base:
