@@ -103,8 +103,9 @@ def fixed(line: str) -> list[str]:
 
 def _sources() -> Iterator[tuple[str, ast.AST]]:
     for file in sorted(SOURCE.rglob("*.py")):
+        name = file.relative_to(SOURCE).with_suffix("").as_posix()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            yield file.relative_to(SOURCE).with_suffix("").as_posix(), node
+            yield name, node
 
 
 def raised() -> Iterator[tuple[str, str]]:

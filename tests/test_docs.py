@@ -62,6 +62,7 @@ def commands() -> dict[str, object]:
 
 
 COMMANDS = commands()
+PROGRAM = typer.main.get_command(app)
 ALWAYS = {"--help", "-h"}
 
 
@@ -215,7 +216,7 @@ def test_there_are_commands_to_check():
 @pytest.mark.parametrize(("where", "line"), TYPED)
 def test_a_command_in_the_documents_can_be_typed(where: str, line: str):
     for words in command_lines(line):
-        command, name = typer.main.get_command(app), "assay"
+        command, name = PROGRAM, "assay"
         while words and words[0] in getattr(command, "commands", {}):
             name, command, words = f"{name} {words[0]}", command.commands[words[0]], words[1:]
         if name == "assay":

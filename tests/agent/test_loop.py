@@ -56,6 +56,7 @@ def test_what_comes_next_follows_from_the_events_alone():
     assert next_step(run, Limits()) is Step.DRAFT
 
 
+@pytest.mark.long
 def test_a_limit_ends_the_search_and_not_the_run(filled: Workspace):
     run = asyncio.run(play(asked(), replace(context(filled), limits=Limits(rounds=1))))
     assert run.stopped and run.stopped.reason is StopReason.rounds
@@ -157,6 +158,7 @@ async def test_a_run_that_was_stopped_is_resumed_from_its_records(filled: Worksp
 @pytest.mark.parametrize(
     "question", ["?", "…", "the of and", "'; DROP TABLE documents; --", "\x00", "a" * 20_000, "🙂", "()[]*~^:\\"]
 )
+@pytest.mark.long
 def test_whatever_is_asked_ends_in_an_answer(filled: Workspace, question: str):
     run = asyncio.run(play(asked(question), context(filled)))
     assert run.answer is not None

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.long
 def test_add_prints_one_object_with_a_line_per_file(assay, corpus: Path, tmp_path: Path):
     (tmp_path / "twin.md").write_bytes((corpus / "monthly-report-2025-02.md").read_bytes())
     done = assay("add", corpus, tmp_path / "twin.md", "--json")

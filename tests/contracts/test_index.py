@@ -243,6 +243,7 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: ascii(query[:12]))
+@pytest.mark.long
 async def test_a_query_is_words_and_never_syntax(query, index):
     await index.upsert([row("a", "some words"), row("b", "a b")])
     assert set(ids(await index.lexical(query, 5, EVERYTHING))) <= {"a", "b"}
@@ -267,6 +268,7 @@ async def test_empty_filters_mean_everything_or_nothing(index):
 
 
 @pytest.mark.parametrize("name", ["title", "meta.author", "it's \ufdd0odd\ufdd1", "label"])
+@pytest.mark.long
 async def test_no_string_can_break_a_filter(name, index):
     await index.upsert([row(f"h{i:02d}", **{name: text}) for i, text in enumerate(HOSTILE)])
     filters = [make(text) for text in HOSTILE for make in (
@@ -367,6 +369,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.__name__)
+@pytest.mark.long
 def test_every_filter_means_what_matches_says(engine, runner, tmp_path):
     counter = itertools.count()
 

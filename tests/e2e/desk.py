@@ -98,7 +98,7 @@ class Desk:
         flags = {"serve_requests_per_minute": 0, "serve_runs_per_person": 0} | self.flags
         self.workspace = opened(self.folder, self.model.server if self.model else None, **flags)
         if self.meaning:
-            del self.workspace.__dict__["embedder"]
+            self.workspace.context.parts.embedder = None
         server = Server(self.workspace, self.serving, grace=0.2)
         listening = listen("127.0.0.1", self.port)
         self.port = listening.getsockname()[1]

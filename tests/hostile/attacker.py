@@ -136,10 +136,13 @@ class Attack:
         await self.told(name, lambda: tool(tool_context, given), dumps(given))
 
     def argument(self, of: Parameter) -> Any:
-        if of.choices:
-            return self.random.choice(of.choices)
-        known = {"integer": min(20, of.high), "number": 1.0, "boolean": True, "strings": [self.word(), self.word()]}
-        return known.get(of.kind, self.word(of.name))
+        schema = of.type.json_schema()
+        if "enum" in schema:
+            return self.random.choice(schema["enum"])
+        known = {"integer": 1, "number": 1.0, "boolean": True, "array": [self.word(), self.word()]}
+        if schema.get("type") == "integer":
+            return min(20, schema.get("maximum", 20))
+        return known.get(schema.get("type", ""), self.word(of.name))
 
     async def mcp(self) -> None:
         """The tools of an agent elsewhere, which comes with the reader's key."""

@@ -174,6 +174,7 @@ def logged() -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     ("role", "stride"), [("weigh", 5), *(pytest.param(role, 1, marks=pytest.mark.long) for role in ROLES)]
 )
+@pytest.mark.long
 async def test_every_fault_in_this_role_ends_in_an_outcome_in_time_with_the_evidence_kept(
     small: Workspace, role: str, stride: int, logged: list[str]
 ):

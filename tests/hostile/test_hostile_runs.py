@@ -120,6 +120,7 @@ def _misrouted(run: Run) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long
 async def test_whatever_a_model_says_what_assay_promises_holds(poisoned: Workspace, name: str):
     runs = await asyncio.gather(*(run_of(poisoned, MODELS[name](), lacks) for lacks in LEVELS.values()))
     wrong = [
@@ -232,6 +233,7 @@ async def written(opened: Workspace, claim: str, mode: Mode = Mode.balanced) -> 
 
 @pytest.mark.parametrize("cited", ["A reader writes", "Notice about", "Two cracks"])
 @pytest.mark.parametrize("words", [SAFE, NEVER])
+@pytest.mark.long
 async def test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says(
     poisoned: Workspace, words: str, cited: str
 ):

@@ -64,6 +64,7 @@ def test_100_000_characters_take_about_twice_as_long_as_half_of_them(everything:
 @pytest.mark.parametrize(
     "slow", [r"(a+)+$", r"\s+$", r"\d+(?:,\d+)*x", r"(?:a|aa)+$", r"\[[^\]]*\]", r"\w+\s*=\s*\w+;"]
 )
+@pytest.mark.long
 def test_a_pattern_that_is_slow_is_found(slow: str, monkeypatch: pytest.MonkeyPatch):
     """Kept short for the one that would take for ever."""
     if slow.endswith("+$") and "(" in slow:

@@ -111,6 +111,7 @@ def received(connection: Connection) -> list[int]:
         return found
 
 
+@pytest.mark.long
 async def test_readers_follow_a_writer_in_another_process(tmp_path):
     index = await opened(tmp_path)
     await index.upsert([row("first")])

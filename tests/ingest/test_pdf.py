@@ -509,6 +509,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.long
 def test_every_word_of_the_text_is_found_in_its_box(sample: str) -> None:
     data = SAMPLES[sample]()
     reading = read(data, FileLimits())

@@ -31,6 +31,7 @@ def test_every_kind_of_line_end_becomes_one():
 
 
 @given(st.text())
+@pytest.mark.long
 def test_cleaning_twice_changes_nothing_more(body: str):
     assert clean_text(clean_text(body)) == clean_text(body)
 

@@ -170,6 +170,7 @@ def cold(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", COLD], env=environment, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_a_cold_start_reaches_no_network_and_loads_no_telemetry_and_two_at_once_share_a_cache(tmp_path: Path) -> None:
     for process in [cold(tmp_path), cold(tmp_path)]:
         out, _ = process.communicate(timeout=60)
@@ -189,6 +190,7 @@ def test_a_cache_that_cannot_be_written_to_only_costs_time(tmp_path: Path) -> No
     assert np.isfinite(MiniLM(cache=closed).embed(["fever"])).all()
 
 
+@pytest.mark.long
 def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
     expected = MiniLM(cache=tmp_path).embed(["fever"])
     (kept,) = tmp_path.iterdir()

@@ -79,6 +79,7 @@ MINE = {
 MINE |= {"/api/reports/{kind}"}  # each lists one's own
 
 
+@pytest.mark.long
 def test_nothing_of_one_person_is_seen_by_another_on_any_route_that_reads(tool_context: Team):
     with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:
         places = owned(owner)
@@ -102,6 +103,7 @@ def test_nothing_of_one_person_is_seen_by_another_on_any_route_that_reads(tool_c
         assert seen >= 15, "the owner does see it"
 
 
+@pytest.mark.long
 def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(tool_context: Team):
     bodies = {
         "/api/bases/{name}": {"description": "mine"},

@@ -259,6 +259,7 @@ def test_with_a_key_every_operation_answers_as_the_document_says(signed_in: tupl
     assert wrong_with(signed_in[1]) == {}
 
 
+@pytest.mark.long
 def test_without_a_key_no_operation_says_anything_but_that(signed_in: tuple[Served, BaseSchema]):
     at, schema = signed_in
     refused = 0

@@ -375,6 +375,7 @@ async def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
+@pytest.mark.long
 async def test_an_agent_on_this_machine_needs_no_server(own: Path):
     told: list[str] = []
 
@@ -393,6 +394,7 @@ async def test_an_agent_on_this_machine_needs_no_server(own: Path):
             assert workspace.run(answer["run"]).delivered
 
 
+@pytest.mark.long
 async def test_with_a_model_over_stdio_the_answer_is_written(own: Path):
     with ChatServer(script().answer) as model:
         settings = {"ASSAY_LLM_BASE_URL": model.url, "ASSAY_LLM_MODEL": "scripted", "ASSAY_LLM_API_KEY": "k"}

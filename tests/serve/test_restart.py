@@ -108,6 +108,7 @@ def test_a_server_that_is_killed_loses_no_run_and_no_event(filled: Workspace):
             until(lambda: not underway.listing(filled.store))
 
 
+@pytest.mark.long
 def test_ctrl_c_parks_the_runs_and_ends_a_server_in_seconds_though_streams_are_open(filled: Workspace):
     port = free_port()
     model = ChatServer(slow(3600, **LINES))
@@ -121,7 +122,7 @@ def test_ctrl_c_parks_the_runs_and_ends_a_server_in_seconds_though_streams_are_o
             code, said = ended(started, by=signal.SIGINT)
             assert [each.event for each in events][-1] == "parked"
         assert code == 0
-        assert "goes on when it is started again" in said
+        assert "Unfinished runs continue when the server starts again." in said
         assert "/api/threads" in said and "telemetry" not in said.lower().replace(str(filled.path).lower(), "")
     with open_workspace(filled.path) as opened:
         assert opened.run(run).failed is None

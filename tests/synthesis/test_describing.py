@@ -205,6 +205,7 @@ def test_the_document_is_shown_between_marks_that_it_cannot_forge():
 # --- the sample corpus ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_read(filled):
     from assay.core.account import Brief, Pipeline
     from assay.core.events import Asked

@@ -128,6 +128,7 @@ async def test_a_model_that_says_nothing_of_use_still_gives_an_account_of_every_
 @pytest.mark.parametrize("window", [8192, 4096])
 @pytest.mark.parametrize("small", [False, True], ids=["large", "small"])
 @pytest.mark.parametrize("pipeline", Pipeline)
+@pytest.mark.long
 async def test_sixty_documents_all_have_a_claim_and_no_request_outgrows_the_window(
     pipeline: Pipeline, window: int, small: bool
 ):

@@ -105,6 +105,7 @@ def test_a_fault_strikes_its_role_and_leaves_the_others_alone(fault: EndpointFau
 
 @pytest.mark.parametrize("fault", list(EndpointFault))
 @pytest.mark.parametrize("request_", [NATIVE, JSON_CALLS, asked("write", None), asked(stream=True)])
+@pytest.mark.long
 def test_no_fault_breaks_the_server_whatever_is_asked(
     fault: EndpointFault, request_: dict[str, Any], client: httpx.Client
 ):

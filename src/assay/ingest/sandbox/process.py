@@ -34,12 +34,16 @@ class ParserRequest:
     arguments: dict[str, Any]
 
 
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
+
+
 class ParserProcess:
     """A parser process, started at the first request."""
 
     def __init__(self, setting: dict[str, Any]) -> None:
         self._setting = setting
         self._memory = int(setting["limits"]["memory"])
+        self._inherited_memory = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._timed_out = False
         self._killed = False
@@ -52,6 +56,7 @@ class ParserProcess:
         return self._process is not None and not self._killed and self._process.poll() is None
 
     def start(self) -> None:
+        self._inherited_memory = _peak_memory_here()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-B", "-X", "utf8", "-c", BOOT, json.dumps(self._setting)],
             stdin=subprocess.PIPE,
@@ -146,7 +151,8 @@ class ParserProcess:
             return Unreadable(Status.too_slow, TOO_SLOW)
         if code == -9 and self._killed:
             return Unreadable(Status.crashed, "Reading was called off; add the file again.")
-        if code == -9 or peak_memory > 0.5 * self._memory:
+        # The system counts the parent's peak at the fork as the child's own.
+        if code == -9 or peak_memory > max(0.5 * self._memory, self._inherited_memory):
             return Unreadable(Status.out_of_memory, OUT_OF_MEMORY)
         return Unreadable(Status.crashed, CRASHED)
 
@@ -158,7 +164,7 @@ class ParserProcess:
             with contextlib.suppress(ChildProcessError):
                 _, status, usage = os.wait4(process.pid, 0)
                 process.returncode = os.waitstatus_to_exitcode(status)
-                most = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+                most = usage.ru_maxrss * MAXRSS_UNIT
         code = process.wait()
         for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
@@ -183,3 +189,12 @@ def _environment() -> dict[str, str]:
     """The child's environment: no settings or secrets of the parent; one thread, because a process reads one file at a time."""
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH", "TZ") if name in os.environ}
     return kept | {"LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+
+
+def _peak_memory_here() -> int:
+    """The peak memory of this process in bytes; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
