@@ -33,8 +33,9 @@ def main() -> None:
                 page.goto(address)
                 page.get_by_role("textbox").first.fill(QUESTION)
                 page.keyboard.press("Enter")
-                expect(page.get_by_text("Raw telemetry is kept for").first).to_be_visible(timeout=60_000)
-                page.wait_for_load_state("networkidle", timeout=5_000)
+                expect(page.get_by_role("button", name="Copy")).to_be_visible(timeout=60_000)
+                page.get_by_role("button", name="Evidence").first.click()
+                page.wait_for_timeout(1_000)  # the panel slides in
                 PICTURE.parent.mkdir(exist_ok=True)
                 page.screenshot(path=PICTURE)
         finally:
