@@ -56,6 +56,6 @@ def test_two_adds_at_once_are_safe(tmp_path: Path):
     both = [start(tmp_path / "workspace", tmp_path / "notes") for _ in range(2)]
     for child in both:
         out, err = child.communicate(timeout=100)
-        assert out.splitlines()[-1].startswith("finished"), err
+        assert out and out.splitlines()[-1].startswith("finished"), err
     with open_workspace(tmp_path / "workspace") as opened:
         check(opened, {str(file) for file in (tmp_path / "notes").iterdir()})

@@ -110,7 +110,7 @@ def test_an_answer_waits_is_edited_checked_again_approved_and_read_by_whoever_as
     statement.get_by_role("button", name=re.compile("^Source 1")).click()
     expect(desk_.get_by_role("complementary", name="Tower").locator("mark")).to_contain_text("31 metres")
     desk_.get_by_role("button", name="Trace", exact=True).click()
-    expect(desk_.get_by_role("complementary", name="Trace")).to_contain_text("AwaitingReview")
+    expect(desk_.get_by_role("complementary", name="Trace")).to_contain_text("Awaiting review")
 
     statement.get_by_role("button", name="Edit statement 1").click()
     desk_.get_by_label("Statement 1, in your words").fill(WROTE)

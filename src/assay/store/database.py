@@ -15,7 +15,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.errors import StoreError, UserError
 from assay.store import dialect, schema
-from assay.store.dialect import engine_for
+from assay.store.dialect import create_tables, engine_for
 from assay.store.migrations import MIGRATIONS, Migration, now
 
 
@@ -101,14 +101,14 @@ def open_cache(path: Path) -> Engine:
     """Open the caches in `path`, creating them if missing: losing them only costs time."""
     try:
         engine = engine_for(path)
-        schema.cache_schema.create_all(engine)
+        create_tables(engine, schema.cache_schema)
     except DatabaseError as error:
         if isinstance(error, OperationalError):
             raise StoreError(f"The cache {path} cannot be used: {error.orig}.") from error
         for part in path.parent.glob(f"{path.name}*"):  # no longer a valid database
             part.unlink()
         engine = engine_for(path)
-        schema.cache_schema.create_all(engine)
+        create_tables(engine, schema.cache_schema)
     return engine
 
 

@@ -4,6 +4,7 @@ SQLAlchemy."""
 from __future__ import annotations
 
 import sqlite3
+import time
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     Insert,
+    MetaData,
     Table,
     Update,
     create_engine,
@@ -26,6 +28,7 @@ from sqlalchemy.exc import OperationalError
 
 DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
 VARIABLES = 500  # values per statement: well below the limit of the database
+WAL_ATTEMPTS = 100  # 2 seconds
 DriverError = sqlite3.DatabaseError
 
 
@@ -39,7 +42,8 @@ def engine_for(path: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions are begun only below
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+        _use_write_ahead_log(connection)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -48,6 +52,24 @@ def engine_for(path: Path) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch a new database to WAL. The switch does not wait for other processes that do the same, so it is repeated."""
+    for attempt in range(WAL_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if attempt == WAL_ATTEMPTS - 1:
+                raise
+            time.sleep(0.02)
+
+
+def create_tables(engine: Engine, tables: MetaData) -> None:
+    """Create the tables that are missing, in one write transaction: another process may be doing the same."""
+    with engine.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        tables.create_all(connection)
 
 
 class Trouble(Enum):
