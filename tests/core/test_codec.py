@@ -43,8 +43,8 @@ TEXT = "Cleaning\nThe filters are cleaned every ten days. Nobody knows why."
 PASSAGE = Passage("p1", "d1", TEXT[9:48], 9, 48, "Cleaning", 2)
 
 
-def words(document: str, start: int, end: int) -> tuple[str, str]:
-    return TEXT[start:end], "Cleaning"
+def words(document: str, start: int, end: int) -> tuple[str, str, str]:
+    return TEXT[start:end], "Cleaning", ""
 
 
 def test_a_value_comes_back_as_it_was_written():
@@ -68,7 +68,7 @@ def test_no_words_of_a_quotation_are_in_a_record_either():
 
 def test_a_document_that_has_changed_gives_no_words_rather_than_other_words():
     body = to_json(PASSAGE, words=False)
-    assert from_json(Passage, body, texts=lambda *_: ("Something else.", "")).text == ""
+    assert from_json(Passage, body, texts=lambda *_: ("Something else.", "", "")).text == ""
 
 
 def test_an_unknown_field_is_refused():

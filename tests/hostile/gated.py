@@ -438,8 +438,8 @@ def _as_held(attack: Attack, held: AwaitingReview) -> str:
     return seal_of(Run(attack.run, ()), held.answer)
 
 
-def _words(document: str, start: int, end: int) -> tuple[str, str]:
-    return f"{document}:{start}-{end}", ""
+def _words(document: str, start: int, end: int) -> tuple[str, str, str]:
+    return f"{document}:{start}-{end}", "", ""
 
 
 def _evidence(key: str, document: str, words: str, start: int, end: int, *, flagged: bool = False) -> Evidence:

@@ -17,10 +17,11 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, cast
 
-from assay.core.types import Passage, Quote
+from assay.core.types import OMIT, Passage, Quote
 
 T = TypeVar("T")
-Texts = Callable[[str, int, int], tuple[str, str]]  # (document, start, end) → (text, heading path)
+# (document, start, end) → (text, heading path, table context)
+Texts = Callable[[str, int, int], tuple[str, str, str]]
 
 VERBATIM = (Passage, Quote)
 
@@ -54,7 +55,7 @@ def to_json(value: Any, *, words: bool = True) -> Any:
         return {
             field.name: to_json(getattr(value, field.name), words=words)
             for field in dataclasses.fields(value)
-            if getattr(value, field.name) is not None
+            if _is_written(field, getattr(value, field.name))
         }
     if isinstance(value, Mapping):
         return {str(key): to_json(item, words=words) for key, item in value.items()}
@@ -67,6 +68,10 @@ def to_json(value: Any, *, words: bool = True) -> Any:
     if isinstance(value, numbers.Real):
         return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _is_written(field: dataclasses.Field[Any], value: Any) -> bool:
+    return value is not None and not (OMIT in field.metadata and not value)
 
 
 def _reference(value: Passage | Quote) -> dict[str, Any]:
@@ -145,11 +150,11 @@ def _read_dataclass(kind: type, data: dict[str, Any], texts: Texts | None) -> An
 def _restored(kind: type, data: dict[str, Any], texts: Texts | None) -> dict[str, Any]:
     if texts is None:
         raise ValueError(f"this {kind.__name__} is a reference; its words are in the document")
-    text, heading = texts(data["doc_id"], data["start"], data["end"])
+    text, heading, context = texts(data["doc_id"], data["start"], data["end"])
     # An erased or changed document yields no text: no text is better than the wrong text.
     text = text if digest(text) == data["digest"] else ""
     rest = {name: value for name, value in data.items() if name != "digest"}
-    return rest | {"text": text} | ({"heading": heading} if kind is Passage else {})
+    return rest | {"text": text} | ({"heading": heading, "context": context} if kind is Passage else {})
 
 
 @cache

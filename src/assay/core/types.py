@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 from assay.core.formats import format_named
 
 Scalar = str | int | float | bool
+
+
+OMIT = "omit when empty"  # in a field's metadata: its empty value is not written, so that older data has the same form
+
+
+def omitted_when_empty(default: Any) -> Any:
+    """A field that was added later: its empty value is left out of the JSON form."""
+    return field(default=default, metadata={OMIT: True})
 
 
 # Prefixes of names that do not come from a folder: standard input, or the network.
@@ -40,6 +48,40 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class TableCell:
+    """A cell of a table; `document.text[start:end]` is where it is written. An empty cell has no text and no extent."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row: one cell for each column. `label` is the first cell with the group above it: `Assets › Cash`."""
+
+    label: str
+    start: int
+    end: int
+    cells: tuple[TableCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: `document.text[start:end]` is its header and its rows. Header rows are merged into one name per column.
+
+    `layout` holds the offsets of rows and cells in a compact form, relative to `start`; `core/tables.py` reads it.
+    """
+
+    start: int
+    end: int
+    columns: tuple[str, ...]  # the first is the column of the row labels; its name is often empty
+    caption: str = ""
+    units: str = ""  # as written: "in millions, except per share"
+    layout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document: `text` is the cleaned text, and all offsets in Assay refer to it."""
 
@@ -57,6 +99,7 @@ class Document:
     kind: str = "text"  # pdf, html, docx, …
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[Table, ...] = omitted_when_empty(())
 
     def page_at(self, offset: int) -> int | None:
         """The page of an offset, counted from 1; None if the format has no pages."""
@@ -83,6 +126,7 @@ class Passage:
     end: int
     heading: str = ""
     page: int | None = None
+    context: str = omitted_when_empty("")  # caption, units and header of a table that began before this passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +135,7 @@ class Row:
 
     passage: Passage
     vector: np.ndarray
-    lead: str  # title and headings: searched with the passage, but not part of it
+    lead: str  # title, headings and table header: searched with the passage, but not part of it
     fields: Mapping[str, Scalar]  # base, doc, source, title, date, type, language, label
 
 

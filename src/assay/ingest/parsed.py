@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from assay.core.types import Section
+from assay.core.types import Section, Table, omitted_when_empty
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -47,6 +47,7 @@ class Parsed:
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # what was left out, as text: "2 of 12 pages are pictures without text"
+    tables: tuple[Table, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,7 +234,7 @@ async def _parsed(
         id="d" + intake.store.new_id(), base=intake.base.id, uri=source.uri, digest=sha,
         title=parsed.title or Path(source.name).stem, text=parsed.text, authors=parsed.authors, date=parsed.date,
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
-        language=parsed.language, meta=parsed.meta,
+        language=parsed.language, meta=parsed.meta, tables=parsed.tables,
     )  # fmt: skip
     await asyncio.to_thread(
         documents.put_pending, intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings
@@ -367,9 +367,11 @@ async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_R
 
 
 def passage_context(document: Document, piece: Passage) -> str:
-    """Text that is searched with a passage but is not part of it: the document's title and the section's heading."""
+    """Text that is searched with a passage but is not part of it: the document's title, the section's heading, and
+    caption and header of a table that began before the passage."""
     below = piece.heading.removeprefix(document.title).removeprefix(" › ")
-    return f"{document.title} › {below}" if below else document.title
+    above = f"{document.title} › {below}" if below else document.title
+    return f"{above}\n{piece.context}" if piece.context else above
 
 
 def search_fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:

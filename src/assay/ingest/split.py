@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from assay.core.tables import table_context
 from assay.core.types import Document, Passage, Section
 from assay.language.sentences import split_sentences
 
@@ -35,6 +36,7 @@ def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap
             end=end,
             heading=heading,
             page=document.page_at(start),
+            context=table_context(document.tables, document.text, start, end),
         )
         for (start, end), heading in zip(spans, headings, strict=True)
     ]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
 
 from assay.core.access import Base, Scope
-from assay.core.codec import from_json, to_json
+from assay.core.codec import Texts, from_json, to_json
 from assay.core.formats import format_named
-from assay.core.types import Document, Section, file_name
+from assay.core.tables import table_context
+from assay.core.types import Document, Section, Table, file_name
 from assay.store.database import Store
 from assay.store.dialect import insert_new
-from assay.store.schema import documents, leftovers, texts
+from assay.store.schema import documents, leftovers, tables, texts
 
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
 
@@ -127,8 +128,9 @@ def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
 
 # Built once: every claim that is checked fetches its cited documents.
 _ONE = (
-    select(documents, texts.c.text)
+    select(documents, texts.c.text, tables.c.body)
     .join(texts, texts.c.document == documents.c.id)
+    .outerjoin(tables, tables.c.document == documents.c.id)
     .where(
         documents.c.id == bindparam("document"),
         documents.c.base.in_(bindparam("bases", expanding=True)),
@@ -171,18 +173,42 @@ def _document(row: RowMapping) -> Document:
         kind=row["kind"],
         language=row["language"],
         meta=row["meta"],
+        tables=_tables(row["body"]),
     )
 
 
-def texts_for(store: Store, scope: Scope) -> Callable[[str, int, int], tuple[str, str]]:
+def tables_of(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, tuple[Table, ...]]:
+    """The tables of those of these documents that the user may read and that have any, without the text."""
+    found: dict[str, tuple[Table, ...]] = {}
+    with store.read() as connection:
+        for part in _parts(sorted(set(ids))):
+            rows = connection.execute(
+                select(tables)
+                .join(documents, documents.c.id == tables.c.document)
+                .where(tables.c.document.in_(part), within(scope))
+            )
+            found |= {row.document: _tables(row.body) for row in rows}
+    return found
+
+
+def _tables(body: Sequence[Any] | None) -> tuple[Table, ...]:
+    return tuple(
+        Table(start, end, tuple(columns), caption, units, layout)
+        for start, end, columns, caption, units, layout in body or ()
+    )
+
+
+def texts_for(store: Store, scope: Scope) -> Texts:
     """How records get document text back: from the documents this user may read; empty for all others."""
     known: dict[str, Document | None] = {}
 
-    def words(document: str, start: int, end: int) -> tuple[str, str]:
+    def words(document: str, start: int, end: int) -> tuple[str, str, str]:
         if document not in known:
             known[document] = get(store, document, scope)
         found = known[document]
-        return (found.text[start:end], found.heading_at(start)) if found else ("", "")
+        if found is None:
+            return "", "", ""
+        return found.text[start:end], found.heading_at(start), table_context(found.tables, found.text, start, end)
 
     return words
 
@@ -273,6 +299,11 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
+        if document.tables:
+            body = [
+                (each.start, each.end, each.columns, each.caption, each.units, each.layout) for each in document.tables
+            ]
+            connection.execute(insert(tables).values(document=document.id, body=body))
 
 
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
@@ -391,6 +422,7 @@ def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
     """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
     for part in _parts(ids):
         connection.execute(delete(texts).where(texts.c.document.in_(part)))
+        connection.execute(delete(tables).where(tables.c.document.in_(part)))
         connection.execute(delete(documents).where(documents.c.id.in_(part)))
     _leave(connection, ids, base)
 

@@ -157,5 +157,19 @@ def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
         connection.exec_driver_sql(statement, values)
 
 
+def _add_tables(connection: Connection) -> None:
+    connection.exec_driver_sql(
+        """CREATE TABLE tables (
+            document VARCHAR NOT NULL, body JSON NOT NULL, PRIMARY KEY (document),
+            FOREIGN KEY(document) REFERENCES documents (id) ON DELETE CASCADE)"""
+    )
+
+
 # source version → migration to the next
-MIGRATIONS: Mapping[int, Migration] = {1: _add_spending, 2: _add_threads, 3: _add_people_and_jobs, 4: _add_trust}
+MIGRATIONS: Mapping[int, Migration] = {
+    1: _add_spending,
+    2: _add_threads,
+    3: _add_people_and_jobs,
+    4: _add_trust,
+    5: _add_tables,
+}

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 5  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 6  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 schema = MetaData()
 
@@ -91,6 +91,13 @@ texts = Table(  # the only copy of a document's text
     schema,
     Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("text", Text, nullable=False),
+)
+
+tables = Table(  # the tables of documents that have any: offsets into the text, as JSON
+    "tables",
+    schema,
+    Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    Column("body", JSON, nullable=False),
 )
 
 leftovers = Table(  # documents whose rows must still be removed from the index

@@ -160,13 +160,14 @@ def _vector(row: Row, dim: int) -> np.ndarray:
 
 def _about(row: Row) -> str:
     of = row.passage
-    return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), dict(row.fields)])
+    context = [of.context] if of.context else []
+    return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), *context, dict(row.fields)])
 
 
 def _stored(body: str, about: list[Any], skip: int = 0) -> StoredPassage:
-    id, doc_id, start, end, heading, page, lead, fields = about
-    text = body[skip + lead + 1 :]
-    return StoredPassage(Passage(id, doc_id, text, start, end, heading, page), str(fields.get("title", "")), fields)
+    id, doc_id, start, end, heading, page, lead, *context, fields = about
+    passage = Passage(id, doc_id, body[skip + lead + 1 :], start, end, heading, page, *context)
+    return StoredPassage(passage, str(fields.get("title", "")), fields)
 
 
 def _extra(row: Row) -> str:

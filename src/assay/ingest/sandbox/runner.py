@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from assay.core.codec import from_json, to_json
+from assay.core.tables import check_tables
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
 from assay.ingest.sandbox.process import CRASHED, ParserProcess, ParserRequest, package_root
 
@@ -216,4 +217,5 @@ def validate_parsed(found: Any, limits: FileLimits) -> Parsed:
     )
     if not sound:
         raise ValueError("offsets that point outside the text")
+    check_tables(parsed.tables, size)
     return parsed

@@ -1,0 +1,235 @@
+"""Rows, cells and quotations of a `Table`. Pure: a table and the text of its document in, values out.
+
+A table stores the offsets of its cells and no text, packed, because a spreadsheet has a million cells.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from assay.core.types import Document, Table, TableCell, TableRow
+
+BETWEEN = " › "  # between a group and a row label
+MOST_BYTES = 200_000_000  # of an unpacked layout
+SHOWN_ROWS = 8  # of a quotation
+SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stands for a table
+
+
+@dataclass(frozen=True, slots=True)
+class RowSpan:
+    """Where a row is written. `group` is the distance, in rows, to the row that names its group; 0 if there is none.
+
+    `cells` are (column, start, end) in the order of the text; a column may occur twice, as a label over two lines does.
+    """
+
+    start: int
+    end: int
+    cells: tuple[tuple[int, int, int], ...]
+    group: int = 0
+
+
+def pack_rows(rows: Sequence[RowSpan], origin: int) -> str:
+    """The offsets of rows and cells as one string, relative to `origin`. Distances compress better than offsets."""
+    heads: list[int] = []
+    cells: list[int] = []
+    row_end = cell_end = origin
+    for row in rows:
+        heads += (row.start - row_end, row.end - row.start, row.group, len(row.cells))
+        row_end = row.end
+        for column, start, end in row.cells:
+            cells += (column, start - cell_end, end - start)
+            cell_end = end
+    body = json.dumps([heads, cells], separators=(",", ":")).encode()
+    return base64.b64encode(zlib.compress(body, 6)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The unpacked offsets, as columns; `first[i]` is the first cell of row i."""
+
+    starts: list[int]
+    ends: list[int]
+    groups: list[int]
+    first: list[int]
+    columns: list[int]
+    cell_starts: list[int]
+    cell_ends: list[int]
+
+
+@lru_cache(maxsize=32)
+def _unpack(packed: str, origin: int) -> _Layout:
+    if not packed:
+        return _Layout([], [], [], [0], [], [], [])
+    engine = zlib.decompressobj()
+    body = engine.decompress(base64.b64decode(packed), MOST_BYTES)
+    if not engine.eof:
+        raise ValueError("the layout of a table is too large")
+    heads, cells = json.loads(body)
+    starts, ends = _spans(heads[0::4], heads[1::4], origin)
+    cell_starts, cell_ends = _spans(cells[1::3], cells[2::3], origin)
+    first = [0]
+    for count in heads[3::4]:
+        first.append(first[-1] + count)
+    if first[-1] != len(cell_starts):
+        raise ValueError("the layout of a table does not fit its cells")
+    return _Layout(starts, ends, heads[2::4], first, cells[0::3], cell_starts, cell_ends)
+
+
+def _spans(gaps: list[int], lengths: list[int], origin: int) -> tuple[list[int], list[int]]:
+    starts: list[int] = []
+    ends: list[int] = []
+    at = origin
+    for gap, length in zip(gaps, lengths, strict=True):
+        starts.append(at + gap)
+        at += gap + length
+        ends.append(at)
+    return starts, ends
+
+
+def check_tables(tables: Sequence[Table], length: int) -> None:
+    """Raise `ValueError` unless the tables are in order, and their offsets, too, inside a text of this length."""
+    if any(before.end > after.start for before, after in pairwise(tables)):
+        raise ValueError("the tables overlap")
+    for table in tables:
+        _check(table, length)
+
+
+def _check(table: Table, length: int) -> None:
+    layout = _unpack(table.layout, table.start)
+    rows, cells = (layout.starts, layout.ends), (layout.cell_starts, layout.cell_ends)
+    inside = 0 <= table.start <= table.end <= length and table.columns
+    ordered = all(
+        all(start <= end for start, end in zip(starts, ends, strict=True))
+        and all(end <= start for end, start in zip(ends, starts[1:], strict=False))
+        and (not starts or (table.start <= starts[0] and ends[-1] <= table.end))
+        for starts, ends in (rows, cells)
+    )
+    named = all(0 <= column < len(table.columns) for column in layout.columns)
+    grouped = all(0 <= group <= index for index, group in enumerate(layout.groups))
+    if not (inside and ordered and named and grouped):
+        raise ValueError("the offsets of a table do not fit the text")
+
+
+def row_count(table: Table) -> int:
+    return len(_unpack(table.layout, table.start).starts)
+
+
+def table_rows(table: Table, text: str, start: int = 0, end: int | None = None) -> list[TableRow]:
+    """The rows of a table, in order; with `start` and `end`, only those that touch `text[start:end]`."""
+    layout = _unpack(table.layout, table.start)
+    low = bisect_right(layout.ends, start)
+    high = len(layout.starts) if end is None else bisect_left(layout.starts, end)
+    return [_row(table, text, layout, index) for index in range(low, high)]
+
+
+def _row(table: Table, text: str, layout: _Layout, index: int) -> TableRow:
+    parts: list[list[int]] = [[] for _ in table.columns]
+    for cell in range(layout.first[index], layout.first[index + 1]):
+        parts[layout.columns[cell]].append(cell)
+    at = layout.starts[index]
+    cells = tuple(_cell(text, layout, found, at) for found in parts)
+    label = BETWEEN.join(filter(None, (*_groups(text, layout, index), cells[0].text)))
+    return TableRow(label, at, layout.ends[index], cells)
+
+
+def _cell(text: str, layout: _Layout, parts: Sequence[int], at: int) -> TableCell:
+    if not parts:
+        return TableCell("", at, at)
+    words = " ".join(text[layout.cell_starts[part] : layout.cell_ends[part]] for part in parts)
+    return TableCell(" ".join(words.split()), layout.cell_starts[parts[0]], layout.cell_ends[parts[0]])
+
+
+def _groups(text: str, layout: _Layout, index: int) -> list[str]:
+    """The labels of the groups around a row, outermost first."""
+    found: list[str] = []
+    while layout.groups[index]:
+        index -= layout.groups[index]
+        label = _cell(text, layout, range(layout.first[index], layout.first[index + 1]), 0).text
+        found.append(label.rstrip(" :"))
+    return found[::-1]
+
+
+def tables_within(tables: Sequence[Table], start: int, end: int) -> list[Table]:
+    """The tables that touch `text[start:end]`. Tables are in the order of the text and do not overlap."""
+    low = bisect_right(tables, start, key=lambda table: table.end)
+    high = bisect_left(tables, end, key=lambda table: table.start)
+    return list(tables[low:high])
+
+
+# --- what a part of a table needs to be understood --------------------------------------------------------------------
+
+
+def table_context(tables: Sequence[Table], text: str, start: int, end: int) -> str:
+    """What `text[start:end]` does not say of the tables that it is part of: caption, units, header, the row's group."""
+    shown = " ".join(text[start:end].split())
+    lines: list[str] = []
+    for table in tables_within(tables, start, end):
+        rows = table_rows(table, text, start, min(end, start + 2000))[:1]
+        if not rows:
+            continue
+        titled = [name for name in (table.caption, table.units) if name and name not in shown]
+        columns = [name for name in table.columns if name]
+        missing = any(name not in shown for name in columns)
+        group = rows[0].label.rpartition(BETWEEN)[0]
+        lines += [
+            _short(titled[0]) + (f" ({titled[1]})" if len(titled) > 1 and titled[1] not in titled[0] else "")
+            if titled
+            else "",
+            _short(" | ".join(columns), 3 * SHOWN_NAME) if missing else "",
+            _short(group) if group and group.rpartition(BETWEEN)[2] not in shown else "",
+        ]
+    return "\n".join(dict.fromkeys(filter(None, lines)))
+
+
+def _short(words: str, most: int = SHOWN_NAME) -> str:
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class TableExcerpt:
+    """The rows of a table that a quotation touches, with the header: a small table. `start:end` are those rows."""
+
+    caption: str
+    units: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    start: int
+    end: int
+
+
+def table_excerpt(document: Document, start: int, end: int) -> TableExcerpt | None:
+    """The small table that shows the quotation `text[start:end]`; None if it is not from the rows of one table."""
+    for table in tables_within(document.tables, start, end):
+        rows = table_rows(table, document.text, start, end)
+        if not rows or start < table.start or end > table.end:
+            continue
+        rows = rows[:SHOWN_ROWS]
+        shown = [(row.label, *(cell.text for cell in row.cells[1:])) for row in rows]
+        used = [place for place, name in enumerate(table.columns) if name or any(row[place] for row in shown)]
+        return TableExcerpt(
+            table.caption,
+            table.units,
+            tuple(table.columns[place] for place in used),
+            tuple(tuple(row[place] for place in used) for row in shown),
+            rows[0].start,
+            rows[-1].end,
+        )
+    return None
+
+
+def markdown_table(excerpt: TableExcerpt) -> list[str]:
+    """An excerpt as the lines of a Markdown table, with caption and units above it."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
+
+    above = " — ".join(dict.fromkeys(filter(None, (excerpt.caption, excerpt.units))))
+    rows = [line(excerpt.columns), line(["---"] * len(excerpt.columns)), *map(line, excerpt.rows)]
+    return [above, *rows] if above else rows

@@ -1,0 +1,151 @@
+"""Tables: packed offsets, rows with labels, what a part of a table needs, and quotations as small tables."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from assay.core.codec import dumps, from_json, to_json
+from assay.core.tables import (
+    RowSpan,
+    check_tables,
+    markdown_table,
+    pack_rows,
+    row_count,
+    table_context,
+    table_excerpt,
+    table_rows,
+    tables_within,
+)
+from assay.core.types import Document, Passage, Table
+
+LINES = [
+    "Balance sheet (in millions)",
+    "\t2022\t2021",
+    "Assets:",
+    "Cash and\t$ 12\t$ 10",
+    "equivalents",
+    "Total assets\t40\t38",
+]
+TEXT = "Before the table.\n\n" + "\n".join(LINES) + "\n\nAfter it."
+
+
+def span(words: str, column: int, after: str = "") -> tuple[int, int, int]:
+    start = TEXT.index(words, TEXT.index(after))
+    return column, start, start + len(words)
+
+
+def balance_sheet() -> Table:
+    start, end = TEXT.index("\t2022"), TEXT.index("38") + 2
+    cash, equivalents = span("Cash and", 0), span("equivalents", 0)
+    rows = [
+        RowSpan(TEXT.index("Assets:"), TEXT.index("Assets:") + 7, (span("Assets:", 0),)),
+        RowSpan(cash[1], equivalents[2], (cash, span("$ 12", 1), span("$ 10", 2), equivalents), group=1),
+        RowSpan(TEXT.index("Total"), end, (span("Total assets", 0), span("40", 1), span("38", 2))),
+    ]
+    return Table(start, end, ("", "2022", "2021"), "Balance sheet", "in millions", pack_rows(rows, start))
+
+
+def document() -> Document:
+    return Document("d1", "b", "a.txt", "", "A", TEXT, tables=(balance_sheet(),))
+
+
+def test_rows_have_labels_cells_and_offsets():
+    rows = table_rows(balance_sheet(), TEXT)
+    assert [row.label for row in rows] == ["Assets:", "Assets › Cash and equivalents", "Total assets"]
+    assert [[cell.text for cell in row.cells] for row in rows] == [
+        ["Assets:", "", ""],
+        ["Cash and equivalents", "$ 12", "$ 10"],
+        ["Total assets", "40", "38"],
+    ]
+    cell = rows[1].cells[2]
+    assert TEXT[cell.start : cell.end] == "$ 10"
+    assert TEXT[rows[1].start : rows[1].end] == "Cash and\t$ 12\t$ 10\nequivalents"
+
+
+def test_a_table_survives_its_json_form_and_is_left_out_when_there_is_none():
+    one = document()
+    assert from_json(Document, json.loads(dumps(to_json(one)))) == one
+    assert "tables" not in to_json(Document("d", "b", "u", "", "t", "x"))
+    assert "context" not in to_json(Passage("p", "d", "x", 0, 1))
+    assert to_json(Passage("p", "d", "x", 0, 1, context="Sales"))["context"] == "Sales"
+
+
+def test_a_part_of_a_table_is_given_what_it_does_not_say():
+    one = document()
+    start = TEXT.index("Cash and")
+    context = table_context(one.tables, TEXT, start, len(TEXT))
+    assert context == "Balance sheet (in millions)\n2022 | 2021\nAssets"
+    assert table_context(one.tables, TEXT, 0, len(TEXT)) == ""
+    assert table_context(one.tables, TEXT, 0, TEXT.index("Balance")) == ""
+    assert table_context(one.tables, TEXT, TEXT.index("After"), len(TEXT)) == ""
+
+
+def test_a_quotation_of_a_row_is_a_small_table():
+    start = TEXT.index("$ 12")
+    excerpt = table_excerpt(document(), start, start + 4)
+    assert excerpt is not None
+    assert excerpt.columns == ("", "2022", "2021")
+    assert excerpt.rows == (("Assets › Cash and equivalents", "$ 12", "$ 10"),)
+    assert markdown_table(excerpt) == [
+        "Balance sheet — in millions",
+        "|  | 2022 | 2021 |",
+        "| --- | --- | --- |",
+        "| Assets › Cash and equivalents | $ 12 | $ 10 |",
+    ]
+    assert table_excerpt(document(), 0, 10) is None
+    assert table_excerpt(document(), 0, start + 4) is None  # prose and table
+
+
+def test_a_bar_in_a_cell_does_not_add_a_column():
+    text = "a|b\t1"
+    table = Table(0, 5, ("", "n"), layout=pack_rows([RowSpan(0, 5, ((0, 0, 3), (1, 4, 5)))], 0))
+    excerpt = table_excerpt(Document("d", "b", "u", "", "t", text, tables=(table,)), 0, 5)
+    assert excerpt is not None
+    assert markdown_table(excerpt)[-1] == "| a\\|b | 1 |"
+
+
+def test_tables_are_found_by_offset():
+    first, second = Table(5, 10, ("a",)), Table(20, 30, ("b",))
+    assert tables_within((first, second), 0, 5) == []
+    assert tables_within((first, second), 9, 21) == [first, second]
+    assert tables_within((first, second), 10, 20) == []
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        Table(0, 99, ("a",)),
+        Table(5, 3, ("a",)),
+        Table(0, 5, ()),
+        Table(0, 5, ("a",), layout=pack_rows([RowSpan(0, 9, ())], 0)),
+        Table(0, 5, ("a",), layout=pack_rows([RowSpan(0, 5, ((1, 0, 2),))], 0)),
+        Table(0, 5, ("a",), layout=pack_rows([RowSpan(0, 5, ((0, 4, 2),))], 0)),
+        Table(0, 5, ("a",), layout=pack_rows([RowSpan(0, 5, (), group=1)], 0)),
+    ],
+)
+def test_offsets_that_do_not_fit_are_refused(table: Table):
+    with pytest.raises(ValueError, match="fit"):
+        check_tables((table,), 10)
+
+
+def test_a_large_table_stays_compact():
+    """A hundred thousand rows of eight cells: less than two bytes a cell, and one row is found quickly."""
+    rows, at = [], 0
+    for number in range(100_000):
+        start, cells = at, []
+        for column in range(8):
+            at += 8
+            size = 3 + (number * 7 + column) % 5
+            cells.append((column, at, at + size))
+            at += size
+        rows.append(RowSpan(start, at, tuple(cells)))
+        at += 1
+    table = Table(0, at, tuple("abcdefgh"), layout=pack_rows(rows, 0))
+    assert row_count(table) == 100_000
+    assert len(table.layout) < 2 * 800_000
+    begun = time.perf_counter()
+    assert len(table_rows(table, "x" * at, rows[50_000].start, rows[50_000].end)) == 1
+    assert time.perf_counter() - begun < 0.5
