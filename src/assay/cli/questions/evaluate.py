@@ -39,6 +39,21 @@ def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = Non
     _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
+PageData = Annotated[Path, typer.Option("--data", help="A folder with pdfs/ and questions.jsonl.")]
+KeptWorkspace = Annotated[
+    Path | None, typer.Option("--workspace", help="Where the documents are added, once. Default: your cache folder.")
+]
+
+
+@app.command()
+def pages(data: PageData, limit: Limit = 0, workspace: KeptWorkspace = None, json: Json = False) -> None:
+    """Finding the page: a gold page among those of the first 1, 5 and 10 passages, and the right document first."""
+    from assay.evaluate.pages import measure
+
+    folder = workspace or _folder(None) / f"pages-{data.resolve().name}"
+    _print(data.resolve().name, wait_for(measure(data, folder, limit, _say)), json=json)
+
+
 Cases = Annotated[
     Path, typer.Option("--data", help="A file of JSON lines: a question, and documents with `text` and `type`.")
 ]
