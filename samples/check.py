@@ -27,6 +27,7 @@ from selectolax.lexbor import LexborHTMLParser
 HERE = Path(__file__).resolve().parent
 KINDS = {"single", "multi", "set", "compare", "unanswerable", "ambiguous", "conflict"}
 FIELDS = {"id", "question", "kind", "answer", "documents", "evidence"}
+JUDGED = {"answers", "all_of", "must_not"}  # what `assay evaluate qa` looks for
 BLOCKS = {"p", "h1", "h2", "li", "tr"}
 
 
@@ -111,7 +112,7 @@ def main() -> int:
         wrong.append(f"documents without text: {sorted(without_text)}")
     for question in questions:
         name = question["id"]
-        if set(question) != FIELDS or question["kind"] not in KINDS:
+        if set(question) - JUDGED != FIELDS or question["kind"] not in KINDS:
             wrong.append(f"{name}: fields or kind")
         if not question["documents"] and question["kind"] != "unanswerable":
             wrong.append(f"{name}: no documents")

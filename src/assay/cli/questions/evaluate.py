@@ -83,6 +83,30 @@ def injection(data: Attacks, limit: Limit = 0, endpoint: Endpoint = False, json:
     _print(data.name, wait_for(measure(load(data), limit, _say, endpoint=endpoint)), json=json)
 
 
+Questions = Annotated[
+    Path, typer.Option("--data", help="A file of JSON lines: `question`, and `answers`, `all_of` or `unanswerable`.")
+]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(help="A folder with the documents. May be repeated. Default: those the file names."),
+]
+KeptWorkspace = Annotated[Path | None, typer.Option(help="A workspace to keep. Default: a temporary one.")]
+
+
+@app.command()
+def qa(
+    data: Questions,
+    documents: Documents = None,
+    workspace: KeptWorkspace = None,
+    limit: Limit = 0,
+    json: Json = False,
+) -> None:
+    """Answers without a model: shares that are right, wrong and abstained, also by kind of question."""
+    from assay.evaluate.qa import load, measure
+
+    _print(data.name, wait_for(measure(load(data, documents or ()), workspace, limit, _say)), json=json)
+
+
 def _folder(cache: Path | None) -> Path:
     import platformdirs
 
