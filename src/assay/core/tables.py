@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
 from assay.core.types import Document, Table, TableCell, TableRow
 
+_SIGNS = re.compile(r"(?<=[($€£¥]) (?=[\d(.])|(?<=\d) (?=[)%])|(?<=\)) (?=%)")  # blanks between a number and its signs
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
 SHOWN_ROWS = 8  # of a quotation
@@ -26,7 +28,8 @@ SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stand
 class RowSpan:
     """Where a row is written. `group` is the distance, in rows, to the row that names its group; 0 if there is none.
 
-    `cells` are (column, start, end) in the order of the text; a column may occur twice, as a label over two lines does.
+    `cells` are (column, start, end). A column may occur twice, as a label over two lines does; a cell may be in the row
+    above, if it is merged over both.
     """
 
     start: int
@@ -35,19 +38,36 @@ class RowSpan:
     group: int = 0
 
 
-def pack_rows(rows: Sequence[RowSpan], origin: int) -> str:
-    """The offsets of rows and cells as one string, relative to `origin`. Distances compress better than offsets."""
-    heads: list[int] = []
-    cells: list[int] = []
-    row_end = cell_end = origin
-    for row in rows:
-        heads += (row.start - row_end, row.end - row.start, row.group, len(row.cells))
-        row_end = row.end
+@dataclass(slots=True)
+class RowPacker:
+    """Packs rows one by one, relative to `origin`. Distances compress better than offsets."""
+
+    origin: int
+    heads: list[int] = field(default_factory=list)
+    cells: list[int] = field(default_factory=list)
+    row_end: int = -1
+    cell_end: int = -1
+
+    def add(self, row: RowSpan) -> None:
+        row_end, cell_end = (self.row_end, self.cell_end) if self.heads else (self.origin, self.origin)
+        self.heads += (row.start - row_end, row.end - row.start, row.group, len(row.cells))
+        self.row_end = row.end
         for column, start, end in row.cells:
-            cells += (column, start - cell_end, end - start)
+            self.cells += (column, start - cell_end, end - start)
             cell_end = end
-    body = json.dumps([heads, cells], separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(body, 6)).decode()
+        self.cell_end = cell_end
+
+    def packed(self) -> str:
+        body = json.dumps([self.heads, self.cells], separators=(",", ":")).encode()
+        return base64.b64encode(zlib.compress(body, 6)).decode()
+
+
+def pack_rows(rows: Sequence[RowSpan], origin: int) -> str:
+    """The offsets of rows and cells as one string."""
+    packer = RowPacker(origin)
+    for row in rows:
+        packer.add(row)
+    return packer.packed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +123,11 @@ def check_tables(tables: Sequence[Table], length: int) -> None:
 
 def _check(table: Table, length: int) -> None:
     layout = _unpack(table.layout, table.start)
-    rows, cells = (layout.starts, layout.ends), (layout.cell_starts, layout.cell_ends)
     inside = 0 <= table.start <= table.end <= length and table.columns
-    ordered = all(
-        all(start <= end for start, end in zip(starts, ends, strict=True))
-        and all(end <= start for end, start in zip(ends, starts[1:], strict=False))
-        and (not starts or (table.start <= starts[0] and ends[-1] <= table.end))
-        for starts, ends in (rows, cells)
+    edges = [table.start, *(edge for row in zip(layout.starts, layout.ends, strict=True) for edge in row), table.end]
+    ordered = all(before <= after for before, after in pairwise(edges)) and all(
+        table.start <= start <= end <= table.end
+        for start, end in zip(layout.cell_starts, layout.cell_ends, strict=True)
     )
     named = all(0 <= column < len(table.columns) for column in layout.columns)
     grouped = all(0 <= group <= index for index, group in enumerate(layout.groups))
@@ -143,7 +161,7 @@ def _cell(text: str, layout: _Layout, parts: Sequence[int], at: int) -> TableCel
     if not parts:
         return TableCell("", at, at)
     words = " ".join(text[layout.cell_starts[part] : layout.cell_ends[part]] for part in parts)
-    return TableCell(" ".join(words.split()), layout.cell_starts[parts[0]], layout.cell_ends[parts[0]])
+    return TableCell(_SIGNS.sub("", " ".join(words.split())), layout.cell_starts[parts[0]], layout.cell_ends[parts[0]])
 
 
 def _groups(text: str, layout: _Layout, index: int) -> list[str]:
@@ -151,7 +169,8 @@ def _groups(text: str, layout: _Layout, index: int) -> list[str]:
     found: list[str] = []
     while layout.groups[index]:
         index -= layout.groups[index]
-        label = _cell(text, layout, range(layout.first[index], layout.first[index + 1]), 0).text
+        parts = range(layout.first[index], layout.first[index + 1])
+        label = _cell(text, layout, [part for part in parts if layout.columns[part] == 0], 0).text
         found.append(label.rstrip(" :"))
     return found[::-1]
 
@@ -166,24 +185,25 @@ def tables_within(tables: Sequence[Table], start: int, end: int) -> list[Table]:
 # --- what a part of a table needs to be understood --------------------------------------------------------------------
 
 
-def table_context(tables: Sequence[Table], text: str, start: int, end: int) -> str:
-    """What `text[start:end]` does not say of the tables that it is part of: caption, units, header, the row's group."""
-    shown = " ".join(text[start:end].split())
+def table_context(document: Document, start: int, end: int, heading: str) -> str:
+    """What `text[start:end]` and the heading above it do not say of the tables that it is part of: caption, units, header,
+    the group of the first row."""
+    tables = tables_within(document.tables, start, end)
+    if not tables:
+        return ""
+    shown = " ".join(document.text[start:end].split())
     lines: list[str] = []
-    for table in tables_within(tables, start, end):
-        rows = table_rows(table, text, start, min(end, start + 2000))[:1]
+    for table in tables:
+        rows = table_rows(table, document.text, start, end)
         if not rows:
             continue
-        titled = [name for name in (table.caption, table.units) if name and name not in shown]
+        titled = [name for name in (table.caption, table.units) if name and name not in shown and name not in heading]
         columns = [name for name in table.columns if name]
-        missing = any(name not in shown for name in columns)
-        group = rows[0].label.rpartition(BETWEEN)[0]
+        group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
         lines += [
-            _short(titled[0]) + (f" ({titled[1]})" if len(titled) > 1 and titled[1] not in titled[0] else "")
-            if titled
-            else "",
-            _short(" | ".join(columns), 3 * SHOWN_NAME) if missing else "",
-            _short(group) if group and group.rpartition(BETWEEN)[2] not in shown else "",
+            _short(" — ".join(titled)),
+            _short(" | ".join(columns), 2 * SHOWN_NAME) if any(name not in shown for name in columns) else "",
+            _short(group) if group.rpartition(BETWEEN)[2] not in shown else "",
         ]
     return "\n".join(dict.fromkeys(filter(None, lines)))
 

@@ -36,7 +36,7 @@ def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap
             end=end,
             heading=heading,
             page=document.page_at(start),
-            context=table_context(document.tables, document.text, start, end),
+            context=table_context(document, start, end, heading),
         )
         for (start, end), heading in zip(spans, headings, strict=True)
     ]

@@ -208,7 +208,8 @@ def texts_for(store: Store, scope: Scope) -> Texts:
         found = known[document]
         if found is None:
             return "", "", ""
-        return found.text[start:end], found.heading_at(start), table_context(found.tables, found.text, start, end)
+        heading = found.heading_at(start)
+        return found.text[start:end], heading, table_context(found, start, end, heading)
 
     return words
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.language.clean import tidy_whitespace
 
@@ -58,6 +59,8 @@ class _HtmlWriter:
     inline: list[str] = field(default_factory=list)
     tables: list[bool] = field(default_factory=list)  # per open table: a data table, or a layout table
     row: list[str] | None = None  # cells of the open row of a data table
+    spans: list[tuple[int, int, bool]] = field(default_factory=list)  # per cell: columns, rows, whether it is a header
+    table: BarTable | None = None  # the open data table
     lists: int = 0
     items: list[str] = field(default_factory=list)  # the marker of a list item that has no text yet
     gap: str = "\n\n"
@@ -93,15 +96,31 @@ class _HtmlWriter:
             return
         if tag in {"td", "th"} and self.row is not None:
             self.row.append(self._taken().replace("\n", " "))
+            self.spans.append((_span(node, "colspan"), _span(node, "rowspan"), tag == "th"))
+            return
+        if tag == "caption" and self.row is not None and self.table is not None:
+            self.table.caption = self._taken().replace("\n", " ")
+            self.out.block(self.table.caption, self.gap)
+            self.gap = "\n"
             return
         self.flush()
         if tag == "tr" and self.row is not None and self.tables[-1]:
             cells, self.row = self.row, []
-            if any(cells):
-                self.out.block(" | ".join(cells).rstrip(" |"), self.gap)
+            spans, self.spans = self.spans, []
+            if self.table is not None and self.table.write(
+                cells,
+                self.gap,
+                spans=[columns for columns, _, _ in spans],
+                down=[rows for _, rows, _ in spans],
+                head=all(head for cell, (_, _, head) in zip(cells, spans, strict=True) if cell) or _in_head(node),
+            ):
                 self.gap = "\n"
         elif tag == "table" and self.tables:
-            self.row = None if self.tables.pop() else self.row
+            if self.tables.pop():
+                self.row = None
+                if self.table is not None:
+                    self.table.close()
+                self.table = None
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
             self.lists = max(0, self.lists - 1)
@@ -129,7 +148,9 @@ class _HtmlWriter:
         self.flush()
         if tag == "table":
             self.tables.append(self.row is None and _holds_data(node))
-            self.row = [] if self.tables[-1] else self.row
+            if self.tables[-1]:
+                self.row, self.spans = [], []
+                self.table = BarTable(self.out, self.out.last_lines())
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
             self.lists += 1
@@ -144,6 +165,15 @@ class _HtmlWriter:
         text = "".join(self.inline)
         self.inline.clear()
         return text.strip("\n").rstrip() if self.pre else tidy_whitespace(text)
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    value = (cell.attributes.get(name) or "").strip()
+    return min(int(value), 1000) if value.isdigit() and int(value) else 1
+
+
+def _in_head(row: LexborNode) -> bool:
+    return row.parent is not None and row.parent.tag == "thead"
 
 
 def _holds_data(table: LexborNode) -> bool:

@@ -13,6 +13,7 @@ from assay.core.formats import format_of_suffix
 from assay.core.types import Section
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_hidden import hides_text
+from assay.ingest.formats.pipe_tables import find_pipe_tables
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed
@@ -40,6 +41,8 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         out.heading(head.words, head.level)
         at = head.end
     out.block(_stretch(text[at:]))
+    if kind in {"markdown", "org"}:
+        out.tables += find_pipe_tables("".join(out.parts))
     if lost := text.count("\ufffd"):
         out.warn(f"{lost} characters could not be decoded; save the file as UTF-8.")
     return out.parsed(

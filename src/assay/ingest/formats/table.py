@@ -1,105 +1,226 @@
-"""Rows of cells → self-contained lines: each row repeats its column names, because a passage contains few rows."""
+"""Rows of cells → lines of text and a `Table`.
+
+Spreadsheets repeat the column names in every row, because a passage contains few rows: `River: Rhine; km: 1233`. Tables of
+pages and slides are shorter, and stay as they look: `Rhine | 1233`.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+from assay.core.tables import RowPacker, RowSpan
+from assay.core.types import Table
 from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.tables import GridCell, GridRow, build_table, caption_above, find_header, find_units, is_name
 from assay.language.clean import tidy_whitespace
 
-_NUMBER = re.compile(r"[-+(]?[$€£¥]?\s*\d[\d.,' ]*\s*%?\)?|\d{4}-\d\d-\d\d.*")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+# --- spreadsheets -----------------------------------------------------------------------------------------------------
 
 
-def write_rows(rows: Iterable[Sequence[str]], out: TextBuilder, *, always_named: bool = False) -> None:
+def write_rows(
+    rows: Iterable[Sequence[str]], out: TextBuilder, *, always_named: bool = False, caption: str = ""
+) -> None:
     """Write consecutive tables: an empty row ends a table. `always_named`: tables of two columns have names too."""
+    writer = _RowWriter(out, always_named, caption)
     block: list[list[str]] = []
-    named: list[str] | None = None
     for row in rows:
         cells = [tidy_whitespace(cell).replace("\n", " ") for cell in row]
         if any(cells):
             block.append(cells)
         # A table may be as long as the file: after this many rows its header is known.
         if len(block) >= 1000:
-            named = _write(block, named, out, always_named)
+            writer.write(block)
             block = []
         elif not any(cells):
-            carried = block[-1] if block and named is None and _only_names(block) else None
-            _write(block, named, out, always_named)
-            block, named = [], carried
-    _write(block, named, out, always_named)
+            carried = block[-1] if block and writer.names is None and _only_names(block) else None
+            writer.write(block)
+            writer.close(carried)
+            block = []
+    writer.write(block)
+    writer.close()
 
 
 def _only_names(block: list[list[str]]) -> bool:
     """Whether a block is only a header, separated from its table by an empty row."""
-    return len(set(filter(None, block[-1]))) > 2 and all(_names([cell for cell in row if cell]) for row in block)
+    return len(set(filter(None, block[-1]))) > 2 and all(is_name([cell for cell in row if cell]) for row in block)
 
 
-def _write(block: list[list[str]], named: list[str] | None, out: TextBuilder, always_named: bool) -> list[str]:
-    """Write one block of a table and return its column names; empty if it has none."""
-    above, names, rows = ([], named, block) if named is not None and not _renamed(block) else _head(block, always_named)
-    for place, line in enumerate([_joined(row) for row in above] + [_row(row, names) for row in rows]):
-        out.block(line, "\n" if place or named else "\n\n")
-    return names
+@dataclass(slots=True)
+class _RowWriter:
+    out: TextBuilder
+    always_named: bool
+    caption: str
+    names: list[str] | None = None  # of the open table; empty if it has none
+    title: list[str] = field(default_factory=list)  # the lines above the open table
+    packer: RowPacker | None = None
+    group: int = -1  # the row that names the group of those below it
+    rows: int = 0
+    width: int = 0
+    wide_rows: int = 0  # rows with more than one cell
+
+    def write(self, block: list[list[str]]) -> None:
+        """Write a part of a table."""
+        before = self.names
+        opens = not self.rows and bool(block)
+        if before is None or (opens and is_name([cell for cell in block[0] if cell])):
+            first, below = find_header(block, pairs_named=self.always_named)
+            self.names = [
+                " ".join(dict.fromkeys(filter(None, pair))) for pair in zip(*_padded(block[first:below]), strict=True)
+            ]
+            if first < below:
+                self.title = [_bars(row)[0] for row in block[:first]]
+                for place, line in enumerate(self.title):
+                    self.out.block(line, "\n" if place or before else "\n\n")
+                block = block[below:]
+                before = before or self.title or None
+        for place, cells in enumerate(block):
+            self._row(cells, "\n" if place or before else "\n\n")
+
+    def _row(self, cells: list[str], gap: str) -> None:
+        line, spans = _named(cells, self.names or [])
+        start = self.out.block(line, gap)
+        if self.out.length - start != len(line):  # the text was cleaned once more: its offsets are unknown
+            return
+        self.packer = self.packer or RowPacker(start)
+        if len(spans) == 1:
+            spans = [(0, *spans[0][1:])]
+        group = self.rows - self.group if len(spans) > 1 and self.group >= 0 else 0
+        self.packer.add(
+            RowSpan(start, self.out.length, tuple((at, start + low, start + high) for at, low, high in spans), group)
+        )
+        if len(spans) == 1 and not self.always_named:
+            self.group = self.rows
+        self.rows += 1
+        self.width = max(self.width, 1 + max((at for at, _, _ in spans), default=0))
+        self.wide_rows += len(spans) > 1
+
+    def close(self, names: list[str] | None = None) -> None:
+        """End the open table. The next one has these names, unless it has its own."""
+        if self.packer is not None and self.wide_rows > (not self.names):
+            columns = (self.names or []) + [""] * (self.width - len(self.names or []))
+            caption = next((line for line in self.title if find_units([line]) != line.strip("()")), self.caption)
+            units = find_units([*self.title, self.caption, *columns])
+            self.out.tables.append(
+                Table(self.packer.origin, self.out.length, tuple(columns), caption, units, self.packer.packed())
+            )
+        self.names, self.title, self.packer = names, [], None
+        self.group, self.rows, self.width, self.wide_rows = -1, 0, 0, 0
 
 
-def _renamed(block: list[list[str]]) -> bool:
-    """Whether a block that inherited names across an empty row has names of its own."""
-    return bool(block) and len(block) < 1000 and _names([cell for cell in block[0] if cell])
+def _padded(rows: Sequence[list[str]]) -> list[list[str]]:
+    width = max(map(len, rows), default=0)
+    return [row + [""] * (width - len(row)) for row in rows]
 
 
-def _head(block: list[list[str]], always_named: bool) -> tuple[list[list[str]], list[str], list[list[str]]]:
-    """The lines above the table, its column names, its rows."""
-    for place, row in enumerate(block[:10]):
-        filled = [cell for cell in row if cell]
-        if len(set(filled)) < 2:
-            continue  # a title, a note, or one merged cell
-        below = block[place + 1 :]
-        if not below or not _names(filled):
-            break
-        if len(set(filled)) < len(filled):  # names that span columns: the row below tells them apart
-            if not _names([cell for cell in below[0] if cell]) or len(below) < 2:
-                break
-            pairs = _padded(row, below[0])
-            return block[:place], [" ".join(dict.fromkeys(filter(None, pair))) for pair in pairs], below[1:]
-        if len(filled) == 2 and not always_named and not _named_pair(below):
-            break
-        return block[:place], row, below
-    return [], [], block
+Spans = list[tuple[int, int, int]]  # column, start and end in the line
 
 
-def _names(cells: list[str]) -> bool:
-    """Whether cells look like column names: words or years, not sentences."""
-    return bool(cells) and all(
-        len(cell) < 100 and (not _NUMBER.fullmatch(cell) or _YEAR.fullmatch(cell)) for cell in cells
-    )
-
-
-def _named_pair(below: list[list[str]]) -> bool:
-    """Two columns have names if there are numbers below the second; otherwise they may be a form: `Name | Jane`."""
-    seconds = [filled[1] for row in below if len(filled := [cell for cell in row if cell]) > 1]
-    return bool(seconds) and sum(bool(_NUMBER.fullmatch(cell)) for cell in seconds) > 0.8 * len(seconds)
-
-
-def _padded(one: list[str], other: list[str]) -> list[tuple[str, str]]:
-    width = max(len(one), len(other))
-    return list(zip(one + [""] * (width - len(one)), other + [""] * (width - len(other)), strict=True))
-
-
-def _row(cells: list[str], named: list[str]) -> str:
-    if not named or len(set(filter(None, cells))) < 2:
-        return _joined(cells)
-    shown: list[str] = []
+def _named(cells: list[str], names: list[str]) -> tuple[str, Spans]:
+    """A row with its column names, and where its cells are."""
+    if not names or len(set(filter(None, cells))) < 2:
+        return _bars(cells)
+    line, spans = "", []
     before = ""
-    for name, cell in _padded(named, cells):
+    for column, (name, cell) in enumerate(zip(*_padded([names, cells]), strict=True)):
         if cell and (name or cell != before):  # an unnamed repetition is one cell merged across columns
-            shown.append(f"{name.rstrip(': ')}: {cell}" if name else cell)
+            line += ("; " if line else "") + (f"{name.rstrip(': ')}: " if name else "")
+            spans.append((column, len(line), len(line) + len(cell)))
+            line += cell
         before = cell
-    return "; ".join(shown)
+    return line, spans
 
 
-def _joined(cells: list[str]) -> str:
+def _bars(cells: Sequence[str]) -> tuple[str, Spans]:
     """Cells side by side; a cell merged across the row appears once."""
-    filled = [cell for cell in cells if cell]
-    return filled[0] if len(set(filled)) == 1 else " | ".join(cells).strip(" |")
+    filled = [(column, cell) for column, cell in enumerate(cells) if cell]
+    if len({cell for _, cell in filled}) == 1:
+        return filled[0][1], [(filled[0][0], 0, len(filled[0][1]))]
+    line = " | ".join(cells)
+    spans, at = [], len(line.lstrip(" |")) - len(line)
+    for column, cell in enumerate(cells):
+        if cell:
+            spans.append((column, max(0, at), min(at + len(cell), len(line.strip(" |")))))
+        at += len(cell) + 3
+    return line.strip(" |"), spans
+
+
+# --- tables of pages and slides ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class BarTable:
+    """A table that is written row by row as `a | b | c`; `close` records it."""
+
+    out: TextBuilder
+    above: tuple[str, ...] = ()  # the lines directly above it
+    caption: str = ""
+    rows: list[GridRow] = field(default_factory=list)
+    heads: list[bool] = field(default_factory=list)  # which rows the file calls header rows
+    _open: dict[int, tuple[int, GridCell]] = field(default_factory=dict)  # column → rows left, cell merged downwards
+
+    def write(
+        self,
+        cells: Sequence[str],
+        gap: str,
+        *,
+        first: int = 0,
+        spans: Sequence[int] = (),
+        down: Sequence[int] = (),
+        head: bool = False,
+    ) -> bool:
+        """Write one row that begins in column `first`; false if it has no text. `spans` and `down`: how many columns and
+        rows each cell covers; 0 columns for the place of a cell that is merged into another."""
+        line = " | ".join(cells).rstrip(" |")
+        if not line.strip():
+            return False
+        start = self.out.block(line, gap)
+        at = start - (len(line) - len(line.lstrip()))
+        if self.out.length - at != len(line):  # the text was cleaned once more: its offsets are unknown
+            return True
+        found: list[GridCell] = []
+        column = first
+        for index, text in enumerate(cells):
+            column = self._merged(column, found)
+            span = spans[index] if spans else 1
+            cell = GridCell(text, column, at, at + len(text), span)
+            if text:
+                found.append(cell)
+            if down and down[index] > 1:
+                self._open[column] = (down[index] - 1, cell)
+            column += span
+            at += len(text) + 3
+        self._merged(column, found)
+        self.rows.append(GridRow(tuple(found), start, self.out.length))
+        self.heads.append(head)
+        return True
+
+    def _merged(self, column: int, found: list[GridCell]) -> int:
+        """Add the cells that continue from the rows above at this column; returns the next free column."""
+        while column in self._open:
+            left, cell = self._open.pop(column)
+            if cell.text:
+                found.append(cell)
+            if left > 1:
+                self._open[column] = (left - 1, cell)
+            column += cell.span
+        return column
+
+    def close(self) -> None:
+        """Record what was written as a table, if it is one."""
+        heads = next((index for index, head in enumerate(self.heads) if not head), 0)
+        first, below = (0, heads) if heads else find_header([_texts(row) for row in self.rows])
+        titles = [row.cells[0].text for row in self.rows[:first] if row.cells]
+        lines = (*self.above, *titles)
+        table = build_table(
+            self.rows[first:below], self.rows[below:], caption=self.caption or caption_above(lines), above=lines
+        )
+        if table is not None:
+            self.out.tables.append(table)
+
+
+def _texts(row: GridRow) -> list[str]:
+    texts = [""] * max((cell.column + cell.span for cell in row.cells), default=0)
+    for cell in row.cells:
+        texts[cell.column : cell.column + cell.span] = [cell.text] * cell.span
+    return texts

@@ -6,9 +6,9 @@ Each piece is cleaned when it is appended, so offsets stay valid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from assay.core.types import Section
+from assay.core.types import Section, Table
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import clean_text, tidy_whitespace
 
@@ -24,6 +24,7 @@ class TextBuilder:
     sections: list[Section] = field(default_factory=list)
     pages: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
 
     def block(self, text: str, gap: str = "\n\n") -> int:
         """Append a paragraph after `gap` and return its offset; surrounding white space is dropped."""
@@ -61,6 +62,12 @@ class TextBuilder:
             self.sections.append(
                 Section(section.title, section.level + below, section.start + shift, section.end + shift)
             )
+        self.tables += [replace(table, start=table.start + shift, end=table.end + shift) for table in parsed.tables]
+
+    def last_lines(self, most: int = 2) -> tuple[str, ...]:
+        """The last lines that were written, the nearest last: what stands directly above the next block."""
+        tail = "".join(self.parts[-4 * most :])[-2000:]
+        return tuple(line.strip() for line in tail.split("\n") if line.strip())[-most:]
 
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:
@@ -91,6 +98,7 @@ class TextBuilder:
             language=language,
             meta=dict(meta or {}),
             warnings=tuple(self.warnings),
+            tables=tuple(self.tables),
         )
 
     def _append(self, text: str) -> None:

@@ -21,6 +21,7 @@ from assay.ingest.formats.archive import (
 from assay.ingest.formats.ooxml.docx_numbering import Numbering, read_numbering
 from assay.ingest.formats.ooxml.docx_styles import Style, numbered, outline, read_styles
 from assay.ingest.formats.ooxml.formulas import formula
+from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
@@ -122,10 +123,12 @@ class _Reader:
                     self.blocks(cell)
             return
         above: dict[int, str] = {}
+        table = BarTable(self.out, self.out.last_lines())
         gap = "\n\n"
         for line, row in zip(lines, rows, strict=True):
             texts: list[str] = []
-            column = _count(child(line, "trPr", "gridBefore"), 0)
+            spans: list[int] = []
+            first = column = _count(child(line, "trPr", "gridBefore"), 0)
             for cell in row:
                 merged = child(cell, "tcPr", "vMerge")
                 text = self._cell(cell)
@@ -133,10 +136,11 @@ class _Reader:
                     text = above.get(column, "")  # the cell continues from the row above
                 above[column] = text
                 texts.append(text)
-                column += _count(child(cell, "tcPr", "gridSpan"), 1)
-            if any(texts):
-                self.out.block(" | ".join(texts).rstrip(" |"), gap)
+                spans.append(_count(child(cell, "tcPr", "gridSpan"), 1))
+                column += spans[-1]
+            if table.write(texts, gap, first=first, spans=spans, head=child(line, "trPr", "tblHeader") is not None):
                 gap = "\n"
+        table.close()
         self.in_list = False
         aside, self.aside = self.aside, []
         for box in aside:

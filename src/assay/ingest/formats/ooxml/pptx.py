@@ -16,6 +16,7 @@ from assay.ingest.formats.archive import (
     refuse_damaged,
 )
 from assay.ingest.formats.ooxml.formulas import formula
+from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
@@ -71,11 +72,22 @@ def _write_slides(archive: Archive, part: str, root: Element, out: TextBuilder) 
 
 
 @dataclass(frozen=True, slots=True)
+class _TableLine:
+    """A row of a table; `spans` and `down` are the columns and rows that each cell covers."""
+
+    cells: list[str]
+    spans: list[int]
+    down: list[int]
+    head: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Shape:
     lines: list[str]
     title: bool
     top: int
     left: int
+    rows: tuple[_TableLine, ...] = ()  # if it is a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,10 @@ class _Slide:
             out.heading(f"Slide {number}", 1)  # otherwise its text would belong to the section of the previous slide
             out.block(title)
         for shape in rest:
-            out.block("\n".join(shape.lines))
+            if shape.rows:
+                _write_table(shape.rows, title, out)
+            else:
+                out.block("\n".join(shape.lines))
         if notes:
             out.block("Notes: " + "\n".join(notes))
         return title
@@ -124,7 +139,7 @@ class _Slide:
             index = (attribute(slot, "idx") or "0") if slot is not None else ""
             place = _place(element) or places.get((kind, index)) or places.get((kind, "")) or (0, 0)
             if lines and not self._outside(element):
-                yield _Shape(lines, kind in _TITLES, *place)
+                yield _Shape(lines, kind in _TITLES, *place, tuple(_table_lines(element)))
 
     def _group(self, group: Element, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
         """Grouped shapes are read together, at the position of the group."""
@@ -150,9 +165,7 @@ class _Slide:
         for element in frame.iter():
             name = local_name(element)
             if name == "tbl":
-                rows = [[" ".join(_lines(child(cell, "txBody"))) for cell in row if local_name(cell) == "tc"]
-                        for row in element if local_name(row) == "tr"]  # fmt: skip
-                lines += [" | ".join(row).rstrip(" |") for row in rows if any(row)]
+                lines += [" | ".join(row.cells).rstrip(" |") for row in _table_lines(frame) if any(row.cells)]
             elif name in {"chart", "relIds"}:
                 links = links or self.archive.links(self.part)
                 _, target = links.get(element.get(_RELATION) or attribute(element, "dm"), ("", ""))
@@ -185,6 +198,35 @@ class _Slide:
                     kind = attribute(slot, "type")
                     places[kind, attribute(slot, "idx") or "0"] = places[kind, ""] = place
         return places
+
+
+def _table_lines(frame: Element) -> Iterator[_TableLine]:
+    table = next((part for part in frame.iter() if local_name(part) == "tbl"), None)
+    look = child(table, "tblPr")
+    titled = look is not None and attribute(look, "firstRow") in {"1", "true"}
+    for row in table if table is not None else ():
+        if local_name(row) == "tr":
+            cells = [cell for cell in row if local_name(cell) == "tc"]
+            merged = [{attribute(cell, "hMerge"), attribute(cell, "vMerge")} & {"1", "true"} for cell in cells]
+            yield _TableLine(
+                [" ".join(_lines(child(cell, "txBody"))) for cell in cells],
+                [
+                    0 if gone else _whole(attribute(cell, "gridSpan")) or 1
+                    for cell, gone in zip(cells, merged, strict=True)
+                ],
+                [_whole(attribute(cell, "rowSpan")) or 1 for cell in cells],
+                titled,
+            )
+            titled = False
+
+
+def _write_table(rows: tuple[_TableLine, ...], caption: str, out: TextBuilder) -> None:
+    table = BarTable(out, out.last_lines(), caption)
+    gap = "\n\n"
+    for row in rows:
+        if table.write(row.cells, gap, spans=row.spans, down=row.down, head=row.head):
+            gap = "\n"
+    table.close()
 
 
 def _switched_off(shape: Element) -> bool:

@@ -96,7 +96,7 @@ def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: 
             break
     if rows:
         out.heading(title, 1)
-        write_rows(_laid_out(rows, merged), out)
+        write_rows(_laid_out(rows, merged), out, caption=title)
     return cells
 
 

@@ -57,7 +57,7 @@ def test_rows_have_labels_cells_and_offsets():
     assert [row.label for row in rows] == ["Assets:", "Assets › Cash and equivalents", "Total assets"]
     assert [[cell.text for cell in row.cells] for row in rows] == [
         ["Assets:", "", ""],
-        ["Cash and equivalents", "$ 12", "$ 10"],
+        ["Cash and equivalents", "$12", "$10"],
         ["Total assets", "40", "38"],
     ]
     cell = rows[1].cells[2]
@@ -76,11 +76,11 @@ def test_a_table_survives_its_json_form_and_is_left_out_when_there_is_none():
 def test_a_part_of_a_table_is_given_what_it_does_not_say():
     one = document()
     start = TEXT.index("Cash and")
-    context = table_context(one.tables, TEXT, start, len(TEXT))
-    assert context == "Balance sheet (in millions)\n2022 | 2021\nAssets"
-    assert table_context(one.tables, TEXT, 0, len(TEXT)) == ""
-    assert table_context(one.tables, TEXT, 0, TEXT.index("Balance")) == ""
-    assert table_context(one.tables, TEXT, TEXT.index("After"), len(TEXT)) == ""
+    context = table_context(one, start, len(TEXT), "")
+    assert context == "Balance sheet — in millions\n2022 | 2021\nAssets"
+    assert table_context(one, 0, len(TEXT), "") == ""
+    assert table_context(one, 0, TEXT.index("Balance"), "") == ""
+    assert table_context(one, TEXT.index("After"), len(TEXT), "") == ""
 
 
 def test_a_quotation_of_a_row_is_a_small_table():
@@ -88,12 +88,12 @@ def test_a_quotation_of_a_row_is_a_small_table():
     excerpt = table_excerpt(document(), start, start + 4)
     assert excerpt is not None
     assert excerpt.columns == ("", "2022", "2021")
-    assert excerpt.rows == (("Assets › Cash and equivalents", "$ 12", "$ 10"),)
+    assert excerpt.rows == (("Assets › Cash and equivalents", "$12", "$10"),)
     assert markdown_table(excerpt) == [
         "Balance sheet — in millions",
         "|  | 2022 | 2021 |",
         "| --- | --- | --- |",
-        "| Assets › Cash and equivalents | $ 12 | $ 10 |",
+        "| Assets › Cash and equivalents | $12 | $10 |",
     ]
     assert table_excerpt(document(), 0, 10) is None
     assert table_excerpt(document(), 0, start + 4) is None  # prose and table

@@ -1,0 +1,210 @@
+"""Cells with their places → a `Table`: columns from cells that are merged or split, merged header rows, groups of rows, units.
+
+Used by every format, PDF included. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.core.tables import RowSpan, pack_rows
+from assay.core.types import Table
+
+LONGEST_NAME = 300  # characters of a caption or of a column name
+_BEFORE = re.compile(r"[$€£¥(]|US\$|-")  # a cell of its own before its number
+_AFTER = re.compile(r"[)%]|\)%|pts?|bps|x")  # and after it
+NUMBER = re.compile(r"[-+–—(]?\s*[$€£¥]?\s*[-+–(]?\d[\d.,'’ \u202f]*\s*%?\s*\)?\s*%?|[-–—]+|\d{4}-\d\d-\d\d.*")
+YEAR = re.compile(r"(?:19|20)\d\d")
+
+_SCALE = (
+    r"(?:thousands?|millions?|billions?|trillions?|crores?|lakhs?|millionen|milliarden|tausend|mio\.?|mrd\.?|tsd\.?|mill?iers"
+    r"|millones|miles|milioni|migliaia|percent(?:ages?)?|per ?cent|prozent|%|[’'´]?000s?|[$€£¥]m|[$€£¥]k|[$€£¥]bn)"
+)
+_UNITS = re.compile(rf"(?<!\w){_SCALE}(?!\w)|^(?:in\s+)?(?:US\$|[$€£¥]|[A-Z]{{3}})$|^in\s+\S+$", re.IGNORECASE)
+_UNITS_LINE = re.compile(
+    rf"\W*(?:(?:all|the|u\.?s\.?|dollars?|euros?|amounts?|figures|numbers|values|shares|data|tabular|beträge|angaben|montants|[A-Z]{{3}}"
+    rf"|US\$|[$€£¥])\W+){{0,4}}(?:(?:are|is|expressed|stated|presented|shown)\s+)*(?:in|en)\s+(?:[\w.$€£¥]+\s+){{0,3}}?{_SCALE}(?!\w)",
+    re.IGNORECASE,
+)
+_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,120})[)\]]")
+CAPTION = re.compile(
+    r"(?:table|tab\.|tabelle|tableau|tabla|tabella|exhibit|schedule|annex|appendix|figure)\s*[\dA-Z]", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A cell with text: its first column, how many columns it covers, and where its text is."""
+
+    text: str
+    column: int
+    start: int
+    end: int
+    span: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """A row of cells; `indent` is how far its label is indented, if the format says so."""
+
+    cells: tuple[GridCell, ...]
+    start: int
+    end: int
+    indent: float = 0.0
+
+
+def build_table(
+    head: Sequence[GridRow], body: Sequence[GridRow], *, caption: str = "", above: Sequence[str] = ()
+) -> Table | None:
+    """A table of these header rows and rows; `above` are lines above it that may say its units. None if it is no table."""
+    joined = [_join_signs(row) for row in body]
+    keys = sorted({key for row in joined for key, _ in row})
+    if len(keys) < 2 or not any(len(row) > 1 for row in joined):
+        return None
+    place = {key: index for index, key in enumerate(keys)}
+    names = [_name(head, key, keys[0]) for key in keys]
+    units = find_units([caption, *above, *(cell.text for row in head for cell in row.cells)])
+    if units and find_units([names[0]]) == units:
+        names[0] = ""
+    start = min(row.start for row in (*head, *body))
+    spans = [
+        RowSpan(row.start, row.end, tuple((place[key], *span) for key, parts in cells for span in parts), group)
+        for row, cells, group in zip(
+            body,
+            joined,
+            find_groups(
+                [(len(row) == 1 and row[0][0] == keys[0], each.indent) for row, each in zip(joined, body, strict=True)]
+            ),
+            strict=True,
+        )
+    ]
+    return Table(
+        start,
+        max(row.end for row in (*head, *body)),
+        tuple(names),
+        caption[:LONGEST_NAME],
+        units,
+        pack_rows(spans, start),
+    )
+
+
+def _join_signs(row: GridRow) -> list[tuple[int, list[tuple[int, int]]]]:
+    """The cells of a row by column: a cell is found by its right edge, a label by its left. Signs join their number."""
+    found: list[tuple[int, list[tuple[int, int]]]] = []
+    pending: list[tuple[int, int]] = []
+    alone = len(row.cells) == 1
+    for index, cell in enumerate(row.cells):
+        span = (cell.start, cell.end)
+        if index and _BEFORE.fullmatch(cell.text) and index + 1 < len(row.cells):
+            pending.append(span)
+        elif index > 1 and _AFTER.fullmatch(cell.text):
+            found[-1][1].append(span)
+        else:
+            key = cell.column if cell.column == 0 or alone else cell.column + cell.span - 1
+            if found and found[-1][0] == key:
+                found[-1][1].extend([*pending, span])
+            else:
+                found.append((key, [*pending, span]))
+            pending = []
+    return found
+
+
+def _name(head: Sequence[GridRow], key: int, first: int) -> str:
+    """The header of a column: the cells above it, from top to bottom."""
+    above = [
+        cell.text
+        for row in head
+        for cell in row.cells
+        if cell.column <= key < cell.column + cell.span and (key == first or cell.column > 0 or cell.span == 1)
+    ]
+    return " ".join(" ".join(dict.fromkeys(above)).split())[:LONGEST_NAME]
+
+
+def find_groups(rows: Sequence[tuple[bool, float]]) -> list[int]:
+    """For each row (has it only a label? its indent) the distance to the row that names its group; 0 if there is none."""
+    open_groups: list[tuple[int, float]] = []
+    distances: list[int] = []
+    last = max((index for index, (only, _) in enumerate(rows) if not only), default=-1)
+    for index, (only, indent) in enumerate(rows):
+        # A group ends at a row that is indented less, or as little as the group if the rows inside are indented.
+        deeper = open_groups and any(rows[at][1] > open_groups[-1][1] for at in range(open_groups[-1][0] + 1, index))
+        while open_groups and (indent < open_groups[-1][1] or (indent == open_groups[-1][1] and (only or deeper))):
+            open_groups.pop()
+        distances.append(index - open_groups[-1][0] if open_groups else 0)
+        if only and index < last:
+            open_groups.append((index, indent))
+    return distances
+
+
+def find_units(lines: Iterable[str]) -> str:
+    """The units that one of these lines states, as written: `in millions, except per share`; empty if none does."""
+    for line in lines:
+        for match in _BRACKETS.finditer(line):
+            if _UNITS.search(match[1].strip()) and not re.search(r"\d{2}", match[1]):
+                return " ".join(match[1].split())
+        if len(line) <= 120 and _UNITS_LINE.match(line):
+            return " ".join(line.split()).strip(" ()[]:*")
+    return ""
+
+
+def caption_above(lines: Sequence[str]) -> str:
+    """Of the lines directly above a table, nearest last, the one that is its title; empty if it has none."""
+    for line in reversed(lines[-2:]):
+        bare = " ".join(line.split())
+        if _UNITS_LINE.match(bare) or (find_units([bare]) and len(_BRACKETS.sub("", bare).strip(" :")) < 4):
+            continue
+        if CAPTION.match(bare) and len(bare) <= LONGEST_NAME:
+            return bare
+        return bare if 2 < len(bare) <= 120 and bare[-1] not in ".;," and any(map(str.isalpha, bare)) else ""
+    return ""
+
+
+# --- which rows are the header --------------------------------------------------------------------------------------
+
+
+def find_header(rows: Sequence[Sequence[str]], *, pairs_named: bool = False) -> tuple[int, int]:
+    """The first header row and the first row below the header; equal if there is no header. Rows above it are titles.
+
+    `pairs_named`: tables of two columns always have names.
+    """
+    for place, row in enumerate(rows[:10]):
+        filled = [cell for cell in row if cell]
+        below = rows[place + 1 :]
+        if len(set(filled)) < 2:
+            if filled and not row[0] and is_name(filled) and _numbers_below(below):
+                return place, _header_end(rows, place)
+            continue  # a title, a note, or one merged cell
+        if not below or not is_name(filled):
+            break
+        if len(set(filled)) < len(filled):  # names that span columns: the row below tells them apart
+            if not is_name([cell for cell in below[0] if cell]) or len(below) < 2:
+                break
+            return place, _header_end(rows, place + 1)
+        if len(filled) == 2 and row[0] and not pairs_named and not _numbers_below(below):
+            break
+        return place, _header_end(rows, place)
+    return 0, 0
+
+
+def _header_end(rows: Sequence[Sequence[str]], last: int) -> int:
+    """The first row below the header: rows of names without a label still belong to it."""
+    end = last + 1
+    while end + 1 < len(rows) and rows[end] and not rows[end][0] and is_name([cell for cell in rows[end] if cell]):
+        end += 1
+    return end
+
+
+def is_name(cells: Sequence[str]) -> bool:
+    """Whether cells look like column names: words or years, not numbers or sentences."""
+    return bool(cells) and all(
+        len(cell) < 100 and (not NUMBER.fullmatch(cell) or not re.search(r"\d", cell) or YEAR.fullmatch(cell))
+        for cell in cells
+    )
+
+
+def _numbers_below(below: Sequence[Sequence[str]]) -> bool:
+    """Two columns have names if there are numbers below the second; otherwise they may be a form: `Name | Jane`."""
+    seconds = [filled[1] for row in below if len(filled := [cell for cell in row if cell]) > 1]
+    return bool(seconds) and sum(bool(NUMBER.fullmatch(cell)) for cell in seconds) > 0.8 * len(seconds)
