@@ -22,7 +22,8 @@ _SCALE = (
     r"(?:thousands?|millions?|billions?|trillions?|crores?|lakhs?|millionen|milliarden|tausend|mio\.?|mrd\.?|tsd\.?|mill?iers"
     r"|millones|miles|milioni|migliaia|percent(?:ages?)?|per ?cent|prozent|%|[’'´]?000s?|[$€£¥]m|[$€£¥]k|[$€£¥]bn)"
 )
-_UNITS = re.compile(rf"(?<!\w){_SCALE}(?!\w)|^(?:in\s+)?(?:US\$|[$€£¥]|[A-Z]{{3}})$|^in\s+\S+$", re.IGNORECASE)
+_CURRENCY = r"(?:US\$|[$€£¥]|USD|EUR|GBP|JPY|CHF|CNY|RMB|INR|CAD|AUD|SEK|NOK|DKK|euros?|dollars?)"
+_UNITS = re.compile(rf"(?<!\w){_SCALE}(?!\w)|^(?:in\s+)?{_CURRENCY}$|^in\s+\S+$", re.IGNORECASE)
 _UNITS_LINE = re.compile(
     rf"\W*(?:(?:all|the|u\.?s\.?|dollars?|euros?|amounts?|figures|numbers|values|shares|data|tabular|beträge|angaben|montants|[A-Z]{{3}}"
     rf"|US\$|[$€£¥])\W+){{0,4}}(?:(?:are|is|expressed|stated|presented|shown)\s+)*(?:in|en)\s+(?:[\w.$€£¥]+\s+){{0,3}}?{_SCALE}(?!\w)",
@@ -69,16 +70,14 @@ def build_table(
     if units and find_units([names[0]]) == units:
         names[0] = ""
     start = min(row.start for row in (*head, *body))
+    labelled = [
+        len(cells) == 1 and cells[0][0] == keys[0] and _has_letters(row)
+        for row, cells in zip(body, joined, strict=True)
+    ]
+    groups = find_groups(list(zip(labelled, [row.indent for row in body], strict=True)))
     spans = [
         RowSpan(row.start, row.end, tuple((place[key], *span) for key, parts in cells for span in parts), group)
-        for row, cells, group in zip(
-            body,
-            joined,
-            find_groups(
-                [(len(row) == 1 and row[0][0] == keys[0], each.indent) for row, each in zip(joined, body, strict=True)]
-            ),
-            strict=True,
-        )
+        for row, cells, group in zip(body, joined, groups, strict=True)
     ]
     return Table(
         start,
@@ -111,6 +110,10 @@ def _join_signs(row: GridRow) -> list[tuple[int, list[tuple[int, int]]]]:
     return found
 
 
+def _has_letters(row: GridRow) -> bool:
+    return any(char.isalpha() for cell in row.cells for char in cell.text)
+
+
 def _name(head: Sequence[GridRow], key: int, first: int) -> str:
     """The header of a column: the cells above it, from top to bottom."""
     above = [
@@ -141,6 +144,8 @@ def find_groups(rows: Sequence[tuple[bool, float]]) -> list[int]:
 def find_units(lines: Iterable[str]) -> str:
     """The units that one of these lines states, as written: `in millions, except per share`; empty if none does."""
     for line in lines:
+        if len(line) > LONGEST_NAME:
+            continue
         for match in _BRACKETS.finditer(line):
             if _UNITS.search(match[1].strip()) and not re.search(r"\d{2}", match[1]):
                 return " ".join(match[1].split())

@@ -89,7 +89,7 @@ class _RowWriter:
         self.packer.add(
             RowSpan(start, self.out.length, tuple((at, start + low, start + high) for at, low, high in spans), group)
         )
-        if len(spans) == 1 and not self.always_named:
+        if len(spans) == 1 and not self.always_named and any(map(str.isalpha, line)):
             self.group = self.rows
         self.rows += 1
         self.width = max(self.width, 1 + max((at for at, _, _ in spans), default=0))

@@ -65,7 +65,10 @@ class TextBuilder:
         self.tables += [replace(table, start=table.start + shift, end=table.end + shift) for table in parsed.tables]
 
     def last_lines(self, most: int = 2) -> tuple[str, ...]:
-        """The last lines that were written, the nearest last: what stands directly above the next block."""
+        """The last lines that were written, the nearest last: what stands directly above the next block. Rows of a
+        table do not count."""
+        if self.tables and self.tables[-1].end == self.length:
+            return ()
         tail = "".join(self.parts[-4 * most :])[-2000:]
         return tuple(line.strip() for line in tail.split("\n") if line.strip())[-most:]
 
