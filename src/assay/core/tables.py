@@ -17,7 +17,9 @@ from itertools import pairwise
 
 from assay.core.types import Document, Table, TableCell, TableRow
 
-_SIGNS = re.compile(r"(?<=[($€£¥]) (?=[\d(.])|(?<=\d) (?=[)%])|(?<=\)) (?=%)")  # blanks between a number and its signs
+_SIGNS = re.compile(
+    r"(?<=[($€£¥]) (?=[\d(.])|(?<=[\d—–-]) (?=[)%])|(?<=\)) (?=%)"
+)  # blanks between a number and its signs
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
 SHOWN_ROWS = 8  # of a quotation

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Table
 
+SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above others
 LONGEST_NAME = 300  # characters of a caption or of a column name
-_BEFORE = re.compile(r"[$€£¥(]|US\$|-")  # a cell of its own before its number
+_BEFORE = re.compile(r"[$€£¥(]|US\$")  # a cell of its own before its number
 _AFTER = re.compile(r"[)%]|\)%|pts?|bps|x")  # and after it
 NUMBER = re.compile(r"[-+–—(]?\s*[$€£¥]?\s*[-+–(]?\d[\d.,'’ \u202f]*\s*%?\s*\)?\s*%?|[-–—]+|\d{4}-\d\d-\d\d.*")
 YEAR = re.compile(r"(?:19|20)\d\d")
@@ -131,14 +132,20 @@ def find_groups(rows: Sequence[tuple[bool, float]]) -> list[int]:
     distances: list[int] = []
     last = max((index for index, (only, _) in enumerate(rows) if not only), default=-1)
     for index, (only, indent) in enumerate(rows):
-        # A group ends at a row that is indented less, or as little as the group if the rows inside are indented.
-        deeper = open_groups and any(rows[at][1] > open_groups[-1][1] for at in range(open_groups[-1][0] + 1, index))
-        while open_groups and (indent < open_groups[-1][1] or (indent == open_groups[-1][1] and (only or deeper))):
+        while open_groups and _ends_group(rows, open_groups[-1], index):
             open_groups.pop()
         distances.append(index - open_groups[-1][0] if open_groups else 0)
         if only and index < last:
             open_groups.append((index, indent))
     return distances
+
+
+def _ends_group(rows: Sequence[tuple[bool, float]], group: tuple[int, float], index: int) -> bool:
+    """A group ends at a row that is indented less, or as little as the group if the rows inside are indented."""
+    (only, indent), (first, outer) = rows[index], group
+    if indent < outer or (only and indent == outer):
+        return True
+    return indent <= outer + SLIGHT and any(rows[at][1] > outer + SLIGHT for at in range(first + 1, index))
 
 
 def find_units(lines: Iterable[str]) -> str:

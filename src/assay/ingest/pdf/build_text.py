@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from assay.core.types import Section
+from assay.core.types import Section, Table
 from assay.ingest.metadata.fill import FrontLine
 from assay.ingest.pdf.layout import BULLET, TextLine
+from assay.ingest.pdf.tables import PlacedLine, find_tables
 from assay.language.clean import clean_text
 
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
@@ -86,6 +87,7 @@ class PdfText:
     pages: tuple[int, ...]
     sections: tuple[Section, ...]
     front: tuple[FrontLine, ...]
+    tables: tuple[Table, ...] = ()
 
 
 def build_text(
@@ -104,13 +106,16 @@ def build_text(
     out = _PdfTextWriter(vocabulary)
     sections: list[Section] = []
     front: list[FrontLine] = []
+    placed: list[PlacedLine] = []
     starts: dict[int, int] = {}
     for number, paragraph in enumerate(paragraphs):
         start, lines = out.paragraph(paragraph, starts)
         level = levels.get(number)
         if level:
             sections.append(Section(" ".join(out.since(start).split()), level, start, out.length))
-        for line, page, (low, high) in zip(paragraph.lines, paragraph.pages, lines, strict=True):
+        for line, page, words in zip(paragraph.lines, paragraph.pages, lines, strict=True):
+            low, high = words[0][0], words[-1][1]
+            placed.append(PlacedLine(line, page, low, high, words))
             if page < 2 and len(front) < 150:
                 y = line.y0 / max(heights[page], 1.0)
                 text = "\t".join(run.text for run in line.runs) if line.cells else line.text
@@ -128,7 +133,7 @@ def build_text(
             offsets[page] = following
     offsets = offsets or [0]
     offsets[0] = 0
-    return PdfText("".join(out.parts), out.words, tuple(offsets), tuple(sections), tuple(front))
+    return PdfText("".join(out.parts), out.words, tuple(offsets), tuple(sections), tuple(front), find_tables(placed))
 
 
 @dataclass(slots=True)
@@ -151,23 +156,26 @@ class _PdfTextWriter:
         self.parts.append(text)
         self.length += len(text)
 
-    def paragraph(self, paragraph: Paragraph, starts: dict[int, int]) -> tuple[int, list[tuple[int, int]]]:
+    def paragraph(self, paragraph: Paragraph, starts: dict[int, int]) -> tuple[int, list[tuple[tuple[int, int], ...]]]:
+        """Write a paragraph; returns its start and, for each line, where its words are."""
         if self.length:
             self.add("\n\n")
         start, spans = self.length, []
         tabular = [line.cells for line in paragraph.lines]
         for index, (line, page) in enumerate(zip(paragraph.lines, paragraph.pages, strict=True)):
             following = paragraph.lines[index + 1] if index + 1 < len(paragraph.lines) else None
-            begin = self.length
-            starts.setdefault(page, begin)
-            glued = self.line(line, page, following, tabular[index])
-            spans.append((begin, self.length))
+            starts.setdefault(page, self.length)
+            words: list[tuple[int, int]] = []
+            glued = self.line(line, page, following, tabular[index], words)
+            spans.append(tuple(words))
             if following is not None and not glued:
                 self.add("\n" if tabular[index] or tabular[index + 1] or _stopped(line, following) else " ")
         return start, spans
 
-    def line(self, line: TextLine, page: int, following: TextLine | None, tabular: bool) -> bool:
-        """Write a line; true if its last word continues on the next line."""
+    def line(
+        self, line: TextLine, page: int, following: TextLine | None, tabular: bool, spans: list[tuple[int, int]]
+    ) -> bool:
+        """Write a line, noting where each word is; true if its last word continues on the next line."""
         glued = False
         for number, run in enumerate(line.runs):
             if number:
@@ -182,6 +190,7 @@ class _PdfTextWriter:
                     glued = text[-2].isalpha() and next_word[:1].isalnum()
                     if glued and next_word[:1].islower() and self.joins(text[:-1], next_word):
                         text, last = text[:-1], last - 1
+                spans.append((self.length, self.length + len(text)))
                 if text:
                     self.words.start.append(self.length)
                     self.words.length.append(len(text))

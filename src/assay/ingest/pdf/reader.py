@@ -70,6 +70,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         pages=written.pages,
         meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head"}},
         warnings=reading.warnings,
+        tables=written.tables,
     )
 
 

@@ -1,0 +1,560 @@
+"""Finds the tables of a PDF among its lines: numbers in columns, the header above them, row labels, units, caption. Pure.
+
+A page says nothing about tables, only where words are. Numbers stand under each other; that is what is looked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+
+from assay.core.types import Table
+from assay.ingest.pdf.layout import TextLine
+from assay.ingest.tables import CAPTION, GridCell, GridRow, build_table, find_units
+
+_MARKS = r"[*†‡§]{0,3}"
+_VALUE = re.compile(
+    rf"[$€£¥]?\(?[-–—+]?[$€£¥]?\(?(?:\d[\d,.'’]*|\.\d+)\)?%?\)?(?:x|bps|pts)?{_MARKS}|[-–—]{{1,3}}%?|n/?a|n\.?m\.?",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"(?:US)?[$€£¥]\(?|\(|[-–—]\$")
+_AFTER = re.compile(r"\)?%?\)?|pts?|bps|x")
+_LEADER = re.compile(r"(?:[.…·_]{3,}|…)$")
+_YEAR = re.compile(r"(?:FY|CY)?\s*[’']?(?:19|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?[AEF*]?")
+_OPEN_END = re.compile(
+    r"(?:[,–—-]|\b(?:and|or|of|to|the|for|in|from|by|with|on|at|a|an|than|under|per|und|oder|von|der|die|des|et|de|du))$",
+    re.IGNORECASE,
+)
+_PERIOD = re.compile(
+    r"(?:19|20)\d\d|\b(?:ended|ending|year|quarter|months?|weeks|as of|fiscal|january|february|march|april|may|june|july|august"
+    r"|september|october|november|december|change|jahr|quartal|exercice)\b",
+    re.IGNORECASE,
+)
+_LABEL_LINES = 6  # label lines in a row that a table may have
+_BOILERPLATE = re.compile(r"(?:back to )?(?:table of )?contents|index|continued|\(continued\)", re.IGNORECASE)
+_TITLE_LINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLine:
+    """A line of a page and where its words are in the text."""
+
+    line: TextLine
+    page: int
+    start: int
+    end: int
+    words: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Words that belong together. For a number, `x0` and `x1` are its own edges, and `left` is that of its sign."""
+
+    text: str
+    left: float
+    x0: float
+    x1: float
+    start: int
+    end: int
+    value: bool
+
+    @property
+    def year(self) -> bool:
+        return bool(_YEAR.fullmatch(self.text))
+
+    @property
+    def centre(self) -> float:
+        return (self.x0 + self.x1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line as cells."""
+
+    placed: PlacedLine
+    cells: tuple[_Cell, ...]
+
+    @property
+    def y0(self) -> float:
+        return self.placed.line.y0
+
+    @property
+    def y1(self) -> float:
+        return self.placed.line.y1
+
+    @property
+    def text(self) -> str:
+        return self.placed.line.text
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it is a row of a table: a number beside something else that is no year."""
+        values = [cell for cell in self.cells if cell.value and not cell.year]
+        return len(self.cells) > 1 and bool(values) and (self.cells[0] not in values or len(values) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table with what a continuation on the next page is recognised by."""
+
+    table: Table
+    page: int
+    edges: tuple[float, ...]
+    headed: bool
+    first: int  # its first and last line
+    last: int
+
+
+def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
+    """The tables of a document, in the order of its text."""
+    found: list[_Found] = []
+    start = 0
+    for index in range(1, len(lines) + 1):
+        if index == len(lines) or (lines[index].page, lines[index].line.column) != (
+            lines[start].page,
+            lines[start].line.column,
+        ):
+            found += _tables_of_column([_cells(line) for line in lines[start:index]], start, found, lines)
+            start = index
+    tables: list[Table] = []
+    for each in sorted(found, key=lambda each: each.table.start):
+        if not tables or tables[-1].end <= each.table.start:
+            tables.append(each.table)
+    return tuple(tables)
+
+
+# --- cells of a line --------------------------------------------------------------------------------------------------
+
+
+def _cells(placed: PlacedLine) -> _Line:
+    cells: list[_Cell] = []
+    pending: tuple[float, int] | None = None  # where a sign before a number begins
+    at = 0
+    for run in placed.line.runs:
+        spans = placed.words[at : at + len(run.words)]
+        at += len(run.words)
+        words = [(word.text, word.x0, word.x1, *span) for word, span in zip(run.words, spans, strict=True)]
+        for numeric, part in _parts(words):
+            if not numeric:
+                cells.append(
+                    _Cell(
+                        " ".join(word[0] for word in part),
+                        part[0][1],
+                        part[0][1],
+                        part[-1][2],
+                        part[0][3],
+                        part[-1][4],
+                        False,
+                    )
+                )
+                pending = None
+                continue
+            for text, x0, x1, start, end in part:
+                if _BEFORE.fullmatch(text):
+                    pending = pending or (x0, start)
+                elif cells and _AFTER.fullmatch(text) and cells[-1].value and pending is None:
+                    cells[-1] = replace(cells[-1], end=end, text=cells[-1].text + text)
+                else:
+                    left, begin = pending or (x0, start)
+                    cells.append(_Cell(text, left, x0, x1, begin, end, True))
+                    pending = None
+    return _Line(placed, tuple(cells))
+
+
+_Word = tuple[str, float, float, int, int]
+
+
+def _parts(words: Sequence[_Word]) -> list[tuple[bool, list[_Word]]]:
+    """The words of a run as stretches: numbers with their signs, or words. Leaders (`.....`) separate."""
+    stretches: list[list[_Word]] = [[]]
+    for text, x0, x1, start, end in words:
+        leader = _LEADER.search(text)
+        bare = text[: leader.start()] if leader else text
+        if bare and start < end:
+            stretches[-1].append((bare, x0, x1, start, end - (len(text) - len(bare))))
+        if leader:
+            stretches.append([])
+    parts: list[tuple[bool, list[_Word]]] = []
+    for stretch in filter(None, stretches):
+        numeric = all(
+            _VALUE.fullmatch(word[0]) or _BEFORE.fullmatch(word[0]) or _AFTER.fullmatch(word[0]) for word in stretch
+        )
+        parts.append((numeric, stretch))
+    return parts
+
+
+# --- which lines are a table ------------------------------------------------------------------------------------------
+
+
+def _tables_of_column(
+    lines: list[_Line], offset: int, before: Sequence[_Found], all_lines: Sequence[PlacedLine]
+) -> list[_Found]:
+    found: list[_Found] = []
+    index = floor = 0
+    while index < len(lines):
+        if not lines[index].has_data:
+            index += 1
+            continue
+        end = _region_end(lines, index)
+        rows = lines[index:end]
+        if sum(row.has_data for row in rows) >= 2 or (
+            floor < index and _is_header(lines[index - 1], [(_zone(rows), 1e9)])
+        ):
+            last = (found or list(before) or [None])[-1]
+            one = _table(lines, floor, index, end, last, offset, all_lines)
+            if one is not None:
+                found.append(one)
+                floor = end
+        index = end
+    return found
+
+
+def _region_end(lines: list[_Line], first: int) -> int:
+    """The end of the rows that begin at `first`: up to running text, a wide gap, or the header of another table."""
+    zone = _zone([lines[first]])
+    end = first + 1
+    labels = 0
+    pitch = _height(lines[first])
+    for index in range(first + 1, len(lines)):
+        line, above = lines[index], lines[index - 1]
+        gap = line.y0 - above.y1
+        if gap > 3.2 * pitch or line.y0 < above.y0 - pitch:
+            break
+        if line.has_data and not _sentence(line, zone):
+            zone = min(zone, _zone([line])) if _zone([line]) > line.cells[0].x1 or line.cells[0].value else zone
+            end, labels = index + 1, 0
+        elif len(line.cells) == 1 and line.cells[0].x1 < zone + 0.5 * pitch and labels < _LABEL_LINES:
+            labels += 1
+        elif (
+            len(line.cells) > 1 and not any(cell.year for cell in line.cells[1:]) and labels == 0 and _fits(line, zone)
+        ):
+            end = index + 1  # words in the columns: `Level 2`, `various`
+        else:
+            break
+    return _with_wrapped_end(lines, end, zone)
+
+
+def _with_wrapped_end(lines: list[_Line], end: int, zone: float) -> int:
+    """The last label may continue on the next line."""
+    if end < len(lines) and len(lines[end].cells) == 1:
+        line, above = lines[end], lines[end - 1]
+        close = line.y0 - above.y1 < 0.8 * _height(line)
+        if close and line.cells[0].x1 < zone and line.text[:1].islower() and not line.text.endswith("."):
+            return end + 1
+    return end
+
+
+def _fits(line: _Line, zone: float) -> bool:
+    beyond = [cell for cell in line.cells if cell.x0 >= zone - 0.5 * _height(line)]
+    return bool(beyond) and all(len(cell.text) < 30 for cell in beyond) and len(line.cells) - len(beyond) <= 1
+
+
+def _sentence(line: _Line, zone: float) -> bool:
+    """Whether a line with numbers is running text: its words reach into the columns."""
+    return any(not cell.value and cell.x0 < zone < cell.x1 and len(cell.text) > 40 for cell in line.cells)
+
+
+def _zone(rows: Sequence[_Line]) -> float:
+    """Where the columns of numbers begin."""
+    starts = [
+        cell.x0 for row in rows if row.has_data for cell in row.cells[0 if row.cells[0].value else 1 :] if cell.value
+    ]
+    return min(starts, default=float("inf"))
+
+
+def _height(line: _Line) -> float:
+    return max(line.placed.line.size, 4.0)
+
+
+# --- one table --------------------------------------------------------------------------------------------------------
+
+
+def _table(
+    lines: list[_Line],
+    floor: int,
+    first: int,
+    end: int,
+    before: _Found | None,
+    offset: int,
+    all_lines: Sequence[PlacedLine],
+) -> _Found | None:
+    rows = lines[first:end]
+    data = [row for row in rows if row.has_data]
+    labelled = sum(not row.cells[0].value for row in data) * 2 >= len(data)
+    columns = _columns(data, labelled)
+    if not columns:
+        return None
+    zone = columns[0][0]
+    wide = _with_signs(data, columns)
+    top, heads = _header(lines, floor, first, wide)
+    body = [*lines[top:first], *rows] if top < first else rows  # labels between the header and the first number
+    titles, above = _title(lines, floor, top - len(heads))
+    head = _header_rows(heads, wide, labelled)
+    grid = _body(body, columns, labelled, zone)
+    table = build_table(head, grid, caption=titles, above=above)
+    if table is None or len(table.columns) < 2:
+        return None
+    edges = tuple(high for _, high in columns)
+    page = rows[0].placed.page
+    headed = bool(heads)
+    if not headed and before is not None and before.headed:
+        names = _carried(before, page, edges, all_lines[before.last + 1 : offset + first])
+        if names and len(names) + labelled == len(table.columns):
+            table = replace(
+                table,
+                columns=(before.table.columns[0], *names) if labelled else names,
+                caption=before.table.caption if page > before.page or not titles else titles,
+                units=table.units or before.table.units,
+            )
+            headed = True
+    return _Found(table, page, edges, headed, offset + first, offset + end - 1)
+
+
+def _carried(before: _Found, page: int, edges: tuple[float, ...], between: Sequence[PlacedLine]) -> tuple[str, ...]:
+    """The column names of the table above, or on the page before, if rows without a header continue it; empty if not."""
+    if (
+        not before.page <= page <= before.page + 1
+        or len(between) > 6
+        or any(len(line.line.text) > 100 for line in between)
+    ):
+        return ()
+    names = before.table.columns[-len(before.edges) :]
+    near = [min(range(len(before.edges)), key=lambda at: abs(before.edges[at] - edge)) for edge in edges]
+    aligned = all(abs(before.edges[at] - edge) < 12 for at, edge in zip(near, edges, strict=True))
+    return tuple(names[at] for at in near) if aligned and len(set(near)) == len(near) else ()
+
+
+def _columns(data: Sequence[_Line], labelled: bool) -> list[tuple[float, float]]:
+    """The horizontal extents of the columns of numbers, from left to right."""
+    values = [
+        [cell for cell in row.cells[1 if labelled and not row.cells[0].value else 0 :] if cell.value] for row in data
+    ]
+    spans = sorted((cell.x0, cell.x1) for row in values for cell in row)
+    merged = _merge(spans)
+    most = max((len(row) for row in values), default=0)
+    if len(merged) < most:  # a wide number reaches under its neighbour: numbers are aligned at the right
+        em = median(_height(row) for row in data)
+        edges = sorted((cell.x1, cell.x0) for row in values for cell in row)
+        clusters: list[list[tuple[float, float]]] = []
+        for right, left in edges:
+            if clusters and right - clusters[-1][-1][1] < 0.7 * em:
+                clusters[-1].append((left, right))
+            else:
+                clusters.append([(left, right)])
+        merged = [(median(left for left, _ in cluster), max(right for _, right in cluster)) for cluster in clusters]
+    return merged
+
+
+def _with_signs(data: Sequence[_Line], columns: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The columns with the signs before their numbers: headers stand above both."""
+    lefts = [low for low, _ in columns]
+    for row in data:
+        for cell in row.cells:
+            if cell.value and cell.left < cell.x0:
+                at = _nearest(cell, columns)
+                lefts[at] = min(lefts[at], max(cell.left, columns[at - 1][1] if at else cell.left))
+    return [(low, high) for low, (_, high) in zip(lefts, columns, strict=True)]
+
+
+def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    merged: list[tuple[float, float]] = []
+    for low, high in spans:
+        if merged and low < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _nearest(cell: _Cell, columns: Sequence[tuple[float, float]]) -> int:
+    """The column of a cell: the one it overlaps most, else the nearest."""
+    overlaps = [min(cell.x1, high) - max(cell.x0, low) for low, high in columns]
+    return max(range(len(columns)), key=overlaps.__getitem__)
+
+
+# --- header and title -------------------------------------------------------------------------------------------------
+
+
+def _header(lines: list[_Line], floor: int, first: int, columns: list[tuple[float, float]]) -> tuple[int, list[_Line]]:
+    """The first line below the header, and the header's lines from top to bottom."""
+    top = first
+    index = first - 1
+    heads: list[_Line] = []
+    while index >= floor:
+        line, below = lines[index], lines[index + 1]
+        if below.y0 - line.y1 > (1.8 if heads else 3.0) * _height(line) or line.y0 > below.y0:
+            break
+        if _is_header(line, columns):
+            if not heads:
+                top = index + 1
+            heads.insert(0, line)
+        elif heads or not _is_label(line, columns[0][0]) or first - index > _LABEL_LINES:
+            break
+        index -= 1
+    return (top, heads) if heads else (first, [])
+
+
+def _over(line: _Line, columns: Sequence[tuple[float, float]]) -> list[_Cell]:
+    """The cells of a header line that are above the columns of numbers, rather than above the labels."""
+    over = [cell for cell in line.cells if cell.centre > columns[0][0] - 1.5 * _height(line)]
+    last = line.cells[-len(columns) :]  # as many names as columns: each belongs to one, though it may be beside it
+    if len(over) < len(last) == len(columns) and len(line.cells) <= len(columns) + 1:
+        near = 6 * _height(line)
+        if all(low - near < cell.centre < high + near for cell, (low, high) in zip(last, columns, strict=True)):
+            return list(last)
+    return over
+
+
+def _is_header(line: _Line, columns: Sequence[tuple[float, float]]) -> bool:
+    """Whether a line names columns: short texts or years above them, and no numbers."""
+    over = _over(line, columns)
+    beside = [cell for cell in line.cells if cell not in over]
+    short = all(len(cell.text) <= 60 for cell in over) and all(len(cell.text) <= 80 for cell in beside)
+    numbers = [cell for cell in over if cell.value and not cell.year and re.search(r"\d", cell.text)]
+    days = [cell for cell in numbers if re.fullmatch(r"\d{1,2},?", cell.text)]
+    return (
+        bool(over) and len(beside) <= 1 and short and len(numbers) == len(days) and not line.text.rstrip().endswith(".")
+    )
+
+
+def _is_label(line: _Line, zone: float) -> bool:
+    return len(line.cells) == 1 and line.cells[0].x1 < zone + _height(line)
+
+
+def _header_rows(lines: Sequence[_Line], columns: list[tuple[float, float]], labelled: bool) -> list[GridRow]:
+    """Header cells with the columns that they span. From the bottom: names of single columns show how wide they are."""
+    rows: list[GridRow] = []
+    for line in reversed(lines):
+        over = _over(line, columns)
+        cells = [GridCell(cell.text, 0, cell.start, cell.end) for cell in line.cells if cell not in over and labelled]
+        for place, low, high in _spans(over, columns):
+            cell = over[place]
+            cells.append(GridCell(cell.text, low + labelled, cell.start, cell.end, high - low + 1))
+        if len(over) == len(columns):
+            columns = [(min(low, cell.x0), max(high, cell.x1)) for (low, high), cell in zip(columns, over, strict=True)]
+        rows.insert(0, GridRow(tuple(cells), line.placed.start, line.placed.end))
+    return rows
+
+
+def _spans(cells: Sequence[_Cell], columns: list[tuple[float, float]]) -> list[tuple[int, int, int]]:
+    """For each header cell its first and last column. A cell that is centred above several columns spans them."""
+    if len(cells) == len(columns):
+        return [(place, place, place) for place in range(len(cells))]
+    nearest: list[list[int]] = [[] for _ in cells]
+    for at, (low, high) in enumerate(columns):
+        nearest[min(range(len(cells)), key=lambda place: abs(cells[place].centre - (low + high) / 2))].append(at)
+    if all(_centred(cell, [columns[at] for at in group]) for cell, group in zip(cells, nearest, strict=True)):
+        return [(place, group[0], group[-1]) for place, group in enumerate(nearest)]
+    found: list[tuple[int, int, int]] = []
+    for place, cell in enumerate(cells):
+        over = [at for at, (low, high) in enumerate(columns) if min(cell.x1, high) - max(cell.x0, low) > 0]
+        group = over if over else nearest[place][:1]
+        found += [(place, group[0], group[-1])] if group else []
+    return found
+
+
+def _centred(cell: _Cell, columns: Sequence[tuple[float, float]]) -> bool:
+    """Whether a header cell is the common header of these columns."""
+    if not columns:
+        return False
+    left, right = columns[0][0], columns[-1][1]
+    middle = abs(cell.centre - (left + right) / 2) < max(12.0, 0.12 * (right - left))
+    inside = [1 for low, high in columns if low - 6 <= cell.centre <= high + 6]
+    above_one = len(columns) > 1 and bool(inside) and not _PERIOD.search(cell.text)
+    return middle and not above_one
+
+
+def _title(lines: list[_Line], floor: int, top: int) -> tuple[str, list[str]]:
+    """The caption above a table, and all lines there that may say its units."""
+    titles: list[str] = []
+    above: list[str] = []
+    index = top - 1
+    while index >= floor and top - index <= _TITLE_LINES + 1:
+        line, below = lines[index], lines[index + 1] if index + 1 < len(lines) else lines[index]
+        if below.y0 - line.y1 > 4.5 * _height(line) or below.y0 < line.y0 or line.has_data:
+            break
+        words = " ".join(cell.text for cell in line.cells)
+        if _BOILERPLATE.fullmatch(words):
+            break
+        if find_units([words]) and len(words) < 100 and not titles:
+            above.append(words)
+            if len(re.sub(r"\(.*\)", "", words)) < 4 or find_units([words]) == words.strip(" ()"):
+                index -= 1
+                continue
+        titled = (
+            len(words) <= 120
+            and words[-1:] not in {".", ",", ";", ":"}
+            and not words[:1].islower()
+            and any(map(str.isalpha, words))
+        )
+        if not (titled or (CAPTION.match(words) and len(words) <= 200)):
+            if not titles and words.endswith(":"):
+                titles.append(_last_sentence(lines, floor, index))
+            break
+        titles.insert(0, words)
+        index -= 1
+    return " — ".join(dict.fromkeys(titles[-_TITLE_LINES:])), above
+
+
+def _last_sentence(lines: list[_Line], floor: int, index: int) -> str:
+    """The sentence that introduces a table: `… is as follows:`."""
+    words = " ".join(line.text for line in lines[max(floor, index - 2) : index + 1])
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z])", words)[-1].strip(" :")[-250:]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _body(rows: Sequence[_Line], columns: list[tuple[float, float]], labelled: bool, zone: float) -> list[GridRow]:
+    """The rows: labels over several lines are joined, and lines with only a label are groups."""
+    grid: list[GridRow] = []
+    pending: list[_Line] = []  # label lines whose row follows
+    pitches = [after.y0 - before.y0 for before, after in pairwise(rows) if after.y0 > before.y0]
+    pitch = median(pitches) if pitches else 12.0
+    for index, line in enumerate(rows):
+        following = rows[index + 1] if index + 1 < len(rows) else None
+        only = len(line.cells) == 1 and not line.has_data
+        if only and labelled:
+            if following is not None and _runs_on(line, following):
+                pending.append(line)
+                continue
+            if grid and not pending and line.text[:1].islower() and len(grid[-1].cells) > 1:
+                grid[-1] = _extended(grid[-1], line)
+                continue
+        gap = index > 0 and line.y0 - rows[index - 1].y0 > 1.6 * pitch
+        grid.append(_row([*pending, line], columns, labelled, zone, gap and not only))
+        pending = []
+    return grid
+
+
+def _runs_on(line: _Line, following: _Line) -> bool:
+    """Whether a label continues on the next line."""
+    label = following.cells[0]
+    if line.text.endswith(":") or label.value:
+        return False
+    return label.text[:1].islower() or (bool(_OPEN_END.search(line.text)) and not line.placed.line.bold)
+
+
+def _extended(row: GridRow, line: _Line) -> GridRow:
+    label = line.cells[0]
+    cells = (*row.cells, GridCell(label.text, 0, label.start, label.end))
+    return GridRow(cells, row.start, line.placed.end, row.indent)
+
+
+def _row(
+    lines: Sequence[_Line], columns: list[tuple[float, float]], labelled: bool, zone: float, after_gap: bool
+) -> GridRow:
+    cells: list[GridCell] = []
+    for line in lines:
+        for place, cell in enumerate(line.cells):
+            at = _nearest(cell, columns)
+            beside = place == 0 and labelled and not cell.value and cell.x0 < zone
+            cells.append(GridCell(cell.text, 0 if beside else at + labelled, cell.start, cell.end))
+    first, last = lines[0], lines[-1]
+    only = len(cells) == 1
+    # A group in bold type is above one that is not; a row after a gap belongs to no group.
+    indent = round(first.cells[0].x0 / 3) - (0.5 if only and first.placed.line.bold else 1.0 if after_gap else 0.0)
+    return GridRow(tuple(cells), first.placed.start, last.placed.end, indent)
