@@ -5,7 +5,7 @@ docs/decisions/0003-ranking.md has the effect of each part, and what was tried a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from assay.core.types import Hit
 
+NO_PRIORS: Mapping[str, float] = {}
 RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks
 
 
@@ -43,32 +44,51 @@ class Pool:
     hits: tuple[Hit, ...]
     vectors: np.ndarray  # one unit row per hit
     cosine: np.ndarray  # known for all hits, because they carry their vectors
+    meaning: np.ndarray  # the same, with the sentences of the query counted
     lexical: np.ndarray  # 0 if the lexical channel did not find it
     found: Mapping[str, np.ndarray]  # per channel, which hits it found
 
 
-def fuse(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray, ranking: Ranking) -> list[Hit]:
-    """One list, best first, each passage once; ties break on passage id. Adds the score channel `fused`."""
-    pool = pooled(channels, query_vector)
+def fuse(
+    channels: Mapping[str, Sequence[Hit]],
+    query_vector: np.ndarray,
+    ranking: Ranking,
+    priors: Mapping[str, float] = NO_PRIORS,
+    sentences: Sequence[np.ndarray] = (),
+) -> list[Hit]:
+    """One list, best first, each passage once; ties break on passage id. Adds the score channel `fused`.
+
+    priors: added to the scores of a document's passages, by document
+    sentences: the vectors of the sentences of a query that has several
+    """
+    pool = pooled(channels, query_vector, sentences)
     if not pool.hits:
         return []
+    prior = np.array([priors.get(hit.passage.doc_id, 0.0) for hit in pool.hits])
     match ranking.by:
         case "scores":
-            scores = blend(pool, ranking.lexical)
+            scores = blend(pool, ranking.lexical) + prior
             moved = refined(pool, scores, query_vector, ranking)
             scores = scores + (1 - ranking.lexical) * (pool.vectors @ moved - pool.cosine)
         case "minmax":
             words = stretched(pool.lexical, pool.found["lexical"])
-            meaning = stretched(pool.cosine, pool.found["dense"])
-            scores = ranking.lexical * words + (1 - ranking.lexical) * meaning
+            meaning = stretched(pool.meaning, pool.found["dense"])
+            scores = ranking.lexical * words + (1 - ranking.lexical) * meaning + prior
         case "ranks":
-            scores = reciprocal(pool.lexical, pool.found["lexical"]) + reciprocal(pool.cosine, pool.found["dense"])
+            scores = reciprocal(pool.lexical, pool.found["lexical"]) + reciprocal(pool.meaning, pool.found["dense"])
+            scores = scores + prior / RANK_OFFSET
     order = np.argsort(-scores, kind="stable")  # the pool is ordered by id, so ties break on id
     return [_scored(pool, int(place), float(scores[place])) for place in order]
 
 
-def pooled(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray) -> Pool:
-    """The hits of all channels as a pool."""
+def pooled(
+    channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray, sentences: Sequence[np.ndarray] = ()
+) -> Pool:
+    """The hits of all channels as a pool.
+
+    A query of several sentences has one that asks and others that instruct or define. A passage is as close as it is to
+    the whole and to the nearest sentence, on average.
+    """
     by_id = {hit.passage.id: hit for hits in channels.values() for hit in hits}
     hits = tuple(by_id[id] for id in sorted(by_id))
     place = {hit.passage.id: at for at, hit in enumerate(hits)}
@@ -79,7 +99,9 @@ def pooled(channels: Mapping[str, Sequence[Hit]], query_vector: np.ndarray) -> P
     for hit in channels.get("lexical", ()):
         lexical[place[hit.passage.id]] = hit.scores["lexical"]
     vectors = np.stack([hit.vector for hit in hits]) if hits else np.zeros((0, query_vector.size), np.float32)
-    return Pool(hits, vectors, vectors @ query_vector, lexical, found)
+    cosine = vectors @ query_vector
+    nearest = (vectors @ np.stack(sentences).T).max(axis=1) if len(sentences) else cosine
+    return Pool(hits, vectors, cosine, (cosine + nearest) / 2, lexical, found)
 
 
 def blend(pool: Pool, share: float) -> np.ndarray:
@@ -90,7 +112,7 @@ def blend(pool: Pool, share: float) -> np.ndarray:
     """
     best = float(pool.lexical.max(initial=0.0))
     words = pool.lexical / best if best > 0 else pool.lexical
-    return share * words + (1 - share) * pool.cosine
+    return share * words + (1 - share) * pool.meaning
 
 
 def refined(pool: Pool, scores: np.ndarray, query_vector: np.ndarray, ranking: Ranking) -> np.ndarray:
@@ -142,15 +164,28 @@ def diverse(hits: Sequence[Hit], k: int, amount: float) -> list[Hit]:
     return [hits[place] for place in picked]
 
 
-def capped(hits: Sequence[Hit], most: int) -> list[Hit]:
-    """In the same order, at most `most` hits per document; 0 is no limit."""
+def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> list[Hit]:
+    """In the same order, at most `most` hits per document; 0 is no limit, and there is none for `named` documents."""
     counts: dict[str, int] = {}
     kept: list[Hit] = []
     for hit in hits:
         counts[hit.passage.doc_id] = counts.get(hit.passage.doc_id, 0) + 1
-        if not most or counts[hit.passage.doc_id] <= most:
+        if not most or hit.passage.doc_id in named or counts[hit.passage.doc_id] <= most:
             kept.append(hit)
     return kept
+
+
+def spread(hits: Sequence[Hit], named: Collection[str]) -> list[Hit]:
+    """In `named` documents, further passages of a page come after the first passages of others, in the same order."""
+    seen: set[tuple[str, int]] = set()
+    first: list[Hit] = []
+    later: list[Hit] = []
+    for hit in hits:
+        page = (hit.passage.doc_id, hit.passage.page or 0)
+        repeated = page in seen and page[1] > 0 and page[0] in named
+        (later if repeated else first).append(hit)
+        seen.add(page)
+    return first + later
 
 
 def _scored(pool: Pool, place: int, score: float) -> Hit:

@@ -7,6 +7,7 @@ hide a document, but never expose one.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,12 +17,17 @@ import numpy as np
 from assay.core.access import Scope
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter, In, both
-from assay.index.fusion import Ranking, capped, diverse, fuse
+from assay.index.fusion import Ranking, capped, diverse, fuse, spread
+from assay.index.named_documents import NameTable, name_table, named_document, weigh_named
 from assay.index.protocol import Index
+from assay.language.sentences import split_sentences
+from assay.language.terms import content_terms
 from assay.models.embedder import Embedder
 from assay.models.reranker import Reranker
 from assay.store import documents
 from assay.store.database import Store
+
+MOST_SENTENCES = 6  # of a query, searched by meaning one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class SearchContext:
     per_document: int = 3
     diversity: float = 0.0
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    names: dict[Scope, NameTable] = field(default_factory=dict)
 
 
 async def retrieve(
@@ -45,23 +52,37 @@ async def retrieve(
     """The k best passages for a query among those that the scope may read."""
     if not query.strip() or not scope.bases:
         return []
-    vector = (await query_vectors(search_context, [query]))[0]
+    vector, *parts = await query_vectors(search_context, [query, *query_sentences(query)])
     allowed = both(where, readable(scope))
     indexes = [search_context.indexes[base.id] for base in scope.bases if base.id in search_context.indexes]
     depth = max(search_context.pool, k)
+    names = weigh_named(query, _names(search_context, scope))
+    wanted = [allowed, both(allowed, In("doc", names.named))] if names.named else [allowed]
     # Lexical first: an engine may run it on its own threads while this thread multiplies vectors.
     lexical, dense = await asyncio.gather(
-        _channel([partial(index.lexical, query, depth, allowed) for index in indexes], "lexical", depth),
-        _channel([partial(index.dense, vector, depth, allowed) for index in indexes], "dense", depth),
+        _channels(
+            [[partial(index.lexical, query, depth, each) for index in indexes] for each in wanted], "lexical", depth
+        ),
+        _channels(
+            [
+                [partial(index.dense, near, depth, each) for index in indexes]
+                for each in wanted
+                for near in (vector, *parts)
+            ],
+            "dense",
+            depth,
+        ),
     )
-    fused = permitted(
-        search_context.store, fuse({"dense": dense, "lexical": lexical}, vector, search_context.ranking), scope
-    )
+    channels = {"dense": dense, "lexical": lexical}
+    # Reports of one organisation are alike page by page: their best hits confirm each other without being better.
+    ranking = replace(search_context.ranking, feedback=0.0) if names.named else search_context.ranking
+    fused = fuse(channels, vector, ranking, names.weights, parts)
+    fused = permitted(search_context.store, fused, scope)
     if search_context.reranker is not None:
         fused = await search_context.reranker.rerank(query, fused)
     if search_context.diversity:
         fused = diverse(fused, depth, search_context.diversity)
-    best = capped(fused, search_context.per_document)[:k]
+    best = spread(capped(fused, search_context.per_document, names.named), names.named)[:k]
     return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
 
 
@@ -79,6 +100,30 @@ async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name:
         return await searches[0]()
     hits = [hit for found in await asyncio.gather(*(search() for search in searches)) for hit in found]
     return sorted(hits, key=lambda hit: (-hit.scores[name], hit.passage.id))[:depth]
+
+
+async def _channels(
+    searches: Sequence[Sequence[Callable[[], Awaitable[list[Hit]]]]], name: str, depth: int
+) -> list[Hit]:
+    """The hits of several searches of one channel, each hit once."""
+    found = await asyncio.gather(*(_channel(each, name, depth) for each in searches))
+    return list({hit.passage.id: hit for hits in reversed(found) for hit in hits}.values())
+
+
+def query_sentences(query: str) -> list[str]:
+    """The sentences of a query that has several; none otherwise."""
+    spans = split_sentences(query)
+    parts = [part for start, end in spans for part in re.split(r"(?<=:)\s+", query[start:end])]
+    parts = [part for part in parts if len(content_terms(part)) >= 2]
+    return parts[:MOST_SENTENCES] if len(parts) > 1 else []
+
+
+def _names(search_context: SearchContext, scope: Scope) -> NameTable:
+    """What the documents that the scope may read are called. Looked up once per run."""
+    if scope not in search_context.names:
+        found = documents.identities(search_context.store, scope)
+        search_context.names[scope] = name_table(named_document(id, uri, meta) for id, (uri, meta) in found.items())
+    return search_context.names[scope]
 
 
 def readable(scope: Scope) -> Filter:

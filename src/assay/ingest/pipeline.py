@@ -23,6 +23,7 @@ import numpy as np
 
 from assay.core.access import Base
 from assay.core.codec import digest
+from assay.core.identity import searched_identity
 from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
@@ -309,7 +310,7 @@ async def _embed_all(
                 Row(
                     piece,
                     vector,
-                    passage_context(document, piece),
+                    searched_context(document, piece),
                     search_fields(document, labels.get(document.id, "")),
                 )
                 for (document, piece), vector in zip(part, vectors, strict=True)
@@ -372,6 +373,13 @@ def passage_context(document: Document, piece: Passage) -> str:
     below = piece.heading.removeprefix(document.title).removeprefix(" › ")
     above = f"{document.title} › {below}" if below else document.title
     return f"{above}\n{piece.context}" if piece.context else above
+
+
+def searched_context(document: Document, piece: Passage) -> str:
+    """Words that find a passage by the document it is of: its context, and the document's identity."""
+    identity = searched_identity(document.title, document.uri, document.meta)
+    context = passage_context(document, piece)
+    return f"{context} · {identity}" if identity else context
 
 
 def search_fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:

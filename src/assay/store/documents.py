@@ -103,6 +103,15 @@ def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
         return {row.id: row.meta for row in rows}
 
 
+def identities(store: Store, scope: Scope) -> dict[str, tuple[str, Mapping[str, str]]]:
+    """Location and additional metadata of each searchable document that the user may read now, by document."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(documents.c.id, documents.c.uri, documents.c.meta).where(within(scope), documents.c.state == READY)
+        )
+        return {row.id: (row.uri, row.meta) for row in rows}
+
+
 def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
     """Split into chunks, since a statement takes a limited number of values."""
     for first in range(0, len(values), size):

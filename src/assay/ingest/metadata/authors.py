@@ -98,11 +98,11 @@ def parse_organisations(words: str) -> list[str]:
     units = [piece.strip() for piece in split_and(first)]
     if not is_organisation(units[0]):
         return []
-    spelled = [other for other in others if other[:1].isupper() and _capitals(other)]
+    spelled = [other for other in others if other[:1].isupper() and is_spelled_as_name(other)]
     return [*units, *spelled] if len(spelled) == len(others) else []
 
 
-def _capitals(words: str) -> bool:
-    """Whether the text is capitalised like a name and has no digits."""
+def is_spelled_as_name(words: str) -> bool:
+    """Whether the text is capitalised like a name; `3M` is."""
     parts = words.split()
-    return len(parts) <= 8 and all(part[:1].isupper() or part.lower() in SMALL for part in parts)
+    return len(parts) <= 8 and all(not part[:1].islower() or part.lower() in SMALL for part in parts)

@@ -114,7 +114,7 @@ ARXIV_NUMBER = re.compile(r"arXiv:\s*(\d\d)(\d\d)\.\d{4,5}")
 def find_date(words: str) -> str | None:
     """The first date in a text, in ISO form."""
     match = ANY.search(words)
-    return _iso(match) if match else None
+    return to_iso(match) if match else None
 
 
 def find_document_date(text: str, head: str = "", title: str = "") -> str | None:
@@ -127,7 +127,7 @@ def find_document_date(text: str, head: str = "", title: str = "") -> str | None
     found = [item for item in (*_labelled(top), *_named(top)) if item[0] <= 1]
     if found:
         return min(found)[2]
-    if (stamp := ARXIV.search(text)) and (dated := ANY.match(text, stamp.end())) and (iso := _iso(dated)):
+    if (stamp := ARXIV.search(text)) and (dated := ANY.match(text, stamp.end())) and (iso := to_iso(dated)):
         return iso
     if alone := next(filter(None, map(_alone, head.split("\n"))), None):
         return alone
@@ -143,8 +143,16 @@ def _labelled(text: str) -> list[tuple[int, int, str]]:
         (rank, match.start(), iso)
         for rank, label in LABELLED
         for match in label.finditer(text)
-        if (dated := ANY.match(text, match.end())) and not _spans(text, dated) and (iso := _iso(dated))
+        if (dated := ANY.match(text, match.end()))
+        and not _spans(text, dated)
+        and not (AS_OF.search(match[0]) and GOES_ON.match(text, dated.end()))
+        and (iso := to_iso(dated))
     ]
+
+
+# "As of June 30, 2022, the market value was …" is about the value.
+AS_OF = re.compile(r"\bas of\b", re.IGNORECASE)
+GOES_ON = re.compile(r",? +\w|,\s")
 
 
 def _named(text: str) -> list[tuple[int, int, str]]:
@@ -153,12 +161,12 @@ def _named(text: str) -> list[tuple[int, int, str]]:
         (1, match.start(), iso)
         for label in (NUMBERED, PERIODICAL)
         for match in label.finditer(text)
-        if (dated := ANY.match(text, match.end())) and not _spans(text, dated) and (iso := _iso(dated))
+        if (dated := ANY.match(text, match.end())) and not _spans(text, dated) and (iso := to_iso(dated))
     ]
     for line in LINE.finditer(text):
         if (held := MEETING.search(line[0])) and (dated := ANY.search(line[0], held.end())):
             other = UP_TO.search(line[0][: dated.start()]) or TOLD.match(line[0], dated.end())
-            if dated.start() - held.end() <= 100 and not other and (iso := _iso(dated)):
+            if dated.start() - held.end() <= 100 and not other and (iso := to_iso(dated)):
                 found.append((1, line.start(), iso))
     return found
 
@@ -195,7 +203,7 @@ def _alone(line: str) -> str | None:
         and _byline(before)
     )
     opens = not before.strip(" *_#>(-") and re.match(r"\s*[-–—|·]\s", after) and _byline(after)
-    return _iso(dates[0]) if len(rest) <= 12 or ends or opens else None
+    return to_iso(dates[0]) if len(rest) <= 12 or ends or opens else None
 
 
 def _byline(words: str) -> bool:
@@ -207,7 +215,7 @@ def _byline(words: str) -> bool:
 IN_NAME = re.compile(
     r"(?<![\d.])(?P<year>(?:19|20)\d\d)"
     r"(?:(?P<mark>[-_ ])(?P<month>0[1-9]|1[0-2])(?:(?P=mark)(?P<day>0[1-9]|[12]\d|3[01]))?"
-    r"|(?P<close>0[1-9]|1[0-2])(?P<last>0[1-9]|[12]\d|3[01]))(?![-_. ]?\d)"
+    r"|(?P<close>0[1-9]|1[0-2])(?P<last>0[1-9]|[12]\d|3[01]))(?![-_. ]?\d|-?[A-Za-z](?![A-Za-z])|[A-Za-z])"
 )
 
 
@@ -216,7 +224,7 @@ def find_date_in_file_name(name: str) -> str | None:
     stem = re.sub(r"\.\w{1,5}$", "", re.split(r"[/\\]", name)[-1])
     found = {iso for match in IN_NAME.finditer(stem) if (iso := _from_name(match))}
     spaced = re.sub(r"[-_]+", " ", stem)
-    found |= {iso for match in ANY.finditer(spaced) if _has_month_name(match) and (iso := _iso(match))}
+    found |= {iso for match in ANY.finditer(spaced) if _has_month_name(match) and (iso := to_iso(match))}
     return found.pop() if len(found) == 1 else None
 
 
@@ -234,7 +242,7 @@ def _has_month_name(match: re.Match[str]) -> bool:
     return any(value and value.lower() in MONTHS for key, value in match.groupdict().items() if key.startswith("month"))
 
 
-def _iso(match: re.Match[str]) -> str | None:
+def to_iso(match: re.Match[str]) -> str | None:
     """A match as an ISO date, if the day exists. In `05/12/2021` day and month are ambiguous: only the year is kept."""
     parts = {name.rstrip("0123456789"): value for name, value in match.groupdict().items() if value}
     year = int(parts["year"])

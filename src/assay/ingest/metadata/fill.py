@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from assay.core.formats import TitleSource, format_named
+from assay.core.identity import KIND, ORGANISATION, PERIOD
 from assay.core.types import Section
 from assay.ingest.metadata import front_matter as top
 from assay.ingest.metadata.authors import AFFILIATION, DEGREES, find_people, is_name, is_organisation
 from assay.ingest.metadata.document_date import find_date, find_date_in_file_name, find_document_date
 from assay.ingest.metadata.file_fields import parse_authors, plausible_title
 from assay.ingest.metadata.front_matter import NEAR, NO_TITLE
+from assay.ingest.metadata.identity import find_identity, is_shared_line, own_title
 from assay.ingest.parsed import Parsed
 
 
@@ -66,7 +68,7 @@ def read_front_page(
     """The metadata on the first page of a document with layout; `declared` are the file's own fields."""
     claims = declared or {}
     upright = [place for place in front if place.page == 0 and not place.turned]
-    titled = find_title_lines(upright)
+    titled = find_title_lines([place for place in upright if not is_shared_line(place.text)])
     title = " ".join(place.text.strip() for place in titled)
     claimed = plausible_title(claims.get("title", ""))
     if claimed and _folded(claimed) in _folded(text[:NEAR]) and len(claimed.split()) > 1:
@@ -109,9 +111,10 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
     """A parsed document with its gaps filled from its text and, last, from its file name."""
     format = format_named(parsed.kind)
     if not format.has_title:
-        return replace(parsed, date=parsed.date or find_date_in_file_name(name))
+        return _identified(replace(parsed, date=parsed.date or find_date_in_file_name(name)), name)
     fields = top.parse_header_lines(parsed.text) if format.header_lines else {}
-    title = parsed.title or plausible_title(fields.get("title", "")) or _opening(parsed, format.title_source)
+    candidates = (parsed.title, plausible_title(fields.get("title", "")), _opening(parsed, format.title_source))
+    title = next((own for each in candidates if (own := own_title(each, parsed.text))), "")
     head = top.text_above_prose(parsed.text)
     lines = top.lines_below_title(head, title)
     abstract = parsed.abstract or find_abstract(parsed.text, parsed.sections)
@@ -119,13 +122,21 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
     date = find_date(fields.get("date", "")) or find_document_date(parsed.text[:2_000], "\n".join(lines), title)
     authors = parse_authors(fields.get("author", "")) or signed or top.find_signing_organisation(lines)[0]
     by_program = format.authored_by_program
-    return replace(
+    filled = replace(
         parsed,
         title=title,
         authors=(signed or parsed.authors if by_program else parsed.authors) or authors,
         date=(date or parsed.date if by_program else parsed.date or date) or find_date_in_file_name(name),
         abstract=abstract,
     )
+    return _identified(filled, name)
+
+
+def _identified(parsed: Parsed, name: str) -> Parsed:
+    """With organisation, kind and period. The name of its organisation is no title for a report or an invoice."""
+    found = find_identity(parsed.text, parsed.title, name, parsed.authors, has_abstract=parsed.abstract is not None)
+    only_name = _folded(parsed.title) == _folded(found.get(ORGANISATION, "")) and (KIND in found or PERIOD in found)
+    return replace(parsed, title="" if only_name else parsed.title, meta={**found, **parsed.meta})
 
 
 def _opening(parsed: Parsed, source: TitleSource) -> str:

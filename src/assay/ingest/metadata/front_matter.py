@@ -20,7 +20,7 @@ FIELD_NAMES = {
     "compiled by": "author", "published": "date",
 }  # fmt: skip
 NO_TITLE = re.compile(
-    r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|\d[\d.:]*\s+\w|page \d|contents$"
+    r"(?i:chapter|section|part|appendix|figure|table)\s+[\dIVX]|(?!(?:19|20)\d\d\s)\d[\d.:]*\s+\w|page \d|contents$"
     r"|table of contents|[^\w\s]*[a-zß-ÿ]|(?i:dear|hi|hello|good (?:morning|day)|to whom|copyright)\b"
     r"|(?i:.*\bpage \d+ of \d+)"
 )

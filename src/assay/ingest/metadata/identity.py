@@ -1,0 +1,202 @@
+"""The identity of a document: its organisation, its kind and the period it covers. By rule; what is unknown stays empty."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words
+from assay.ingest.metadata.authors import is_organisation, is_spelled_as_name
+from assay.ingest.metadata.document_date import ANY, to_iso
+
+NEAR = 4_000  # characters of the first page
+LINES = 60
+
+# --- what is no title -----------------------------------------------------------------------------------------------
+
+# Lines of covers that many documents share.
+SHARED_LINE = re.compile(
+    r"(?:the )?(?:united states|united kingdom|european union|federal republic) ?(?:of \w+ ?){0,2}"
+    r"(?:.*\b(?:commission|department|agency|government|court)\b.*)?"
+    r"|.*\b(?:securities and exchange|trade) commission"
+    r"|(?:for immediate release|press release|news release|media release|table of contents|contents|index)\W*"
+    r"|form\s+\w{1,4}(?:-\w{1,3})?(?:/a)?"
+    r"|(?:strictly |private and )?confidential|draft|copy|internal(?: use only)?|public|unclassified|logo"
+    r"|(?:annual|quarterly|current|transition) report pursuant to .*|pursuant to .*"
+    r"|commission file (?:number|no).*|for the (?:fiscal|financial|quarterly|transition).*|\(mark one\)"
+    r"|washington, d\.?c\.?.*",
+    re.IGNORECASE,
+)
+FORM = re.compile(r"^[\W_]*form\s+\w{1,4}(?:-\w{1,3})?(?:/a)?[\W_]*$", re.IGNORECASE | re.MULTILINE)
+
+
+def is_shared_line(words: str) -> bool:
+    """Whether a line is boilerplate: the issuing authority, a form's name, a label."""
+    return len(words) <= 200 and bool(SHARED_LINE.fullmatch(re.sub(r"\s+", " ", words.strip(" \t_*#-–—|:."))))
+
+
+def own_title(title: str, text: str) -> str:
+    """The title, unless it is boilerplate. The cover of a printed form has labels, but no title."""
+    return "" if is_shared_line(title) or FORM.search(first_page(text)) else title
+
+
+def first_page(text: str) -> str:
+    return text[:NEAR]
+
+
+# --- organisation ---------------------------------------------------------------------------------------------------
+
+LEGAL_FORM = (
+    r"(?:incorporated|inc|corporation|corp|company|co|plc|p\.l\.c|limited|ltd|llc|l\.l\.c|llp|l\.p|lp|gmbh|ag|kgaa|kg|se"
+    r"|s\.?a|s\.?p\.?a|n\.?v|b\.?v|a/s|asa|ab|oyj?|pty|holdings?|group|trust|foundation|e\.?\s?v|bank)"
+)
+LEGAL_NAME = re.compile(rf"[^\W_][^\n\t|:;(]{{0,70}}?[\s,]{LEGAL_FORM}\b\.?(?:,? {LEGAL_FORM}\b\.?)?", re.IGNORECASE)
+NAME_LABEL = re.compile(
+    r"\(?(?:exact|full|legal|registered)?\s*name of (?:the )?(?:registrant|company|issuer|organi[sz]ation|applicant)",
+    re.IGNORECASE,
+)
+FIELD = re.compile(
+    r"^[ \t*_]*(?:organi[sz]ation|company|issuer|employer|firm)[*_]*[ \t]*:[ \t]*(\S[^\n]{1,80})$", re.I | re.M
+)
+LISTED = re.compile(
+    r"([A-Z0-9][\w.&’'-]*(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? \((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
+)
+HEADLINE = re.compile(
+    r"(?P<name>[^\W_a-z][^,:;]{1,50}?) (?:reports|announces|releases|publishes|posts|delivers|appoints|launches|to acquire)\b"
+)
+OF_A_REPORT = re.compile(
+    r"(?P<name>[^\W_a-z][^,:;\d]{1,50}?),? (?:(?:19|20)\d\d )?(?:annual|quarterly|sustainability|integrated) report\b",
+    re.IGNORECASE,
+)
+
+
+def find_organisation(text: str, title: str, authors: Sequence[str]) -> str:
+    """The organisation that a document is of: named by a label, on a line of its own, in the headline, or as its author."""
+    page = first_page(text)
+    found = (
+        *_labelled(page),
+        *(authors[-1:] if any(map(is_organisation, authors)) else ()),
+        *_alone(page),
+        *(match["name"] for rule in (HEADLINE, OF_A_REPORT) if (match := rule.match(title))),
+        *(match[1] for match in LISTED.finditer(page)),
+    )
+    return next((name for each in found if (name := _tidy(each))), "")
+
+
+def _labelled(page: str) -> Iterator[str]:
+    """The name above `(Exact name of registrant …)`, or after `Company:`."""
+    if label := NAME_LABEL.search(page):
+        above = [line for line in page[: label.start()].split("\n") if any(map(str.isalnum, line))]
+        yield from above[-1:]
+    for match in FIELD.finditer(page):
+        yield match[1]
+
+
+def _alone(page: str) -> Iterator[str]:
+    """Lines that are a name with its legal form."""
+    for line in page.split("\n")[:LINES]:
+        words = line.strip(" \t_*#-–—|")
+        if LEGAL_NAME.fullmatch(words) and is_spelled_as_name(words.rpartition(" ")[0]):
+            yield words
+
+
+def _tidy(name: str) -> str:
+    bare = re.sub(r"\s+", " ", name).strip(" \t_*#-–—|,;:()").replace(" .", ".")
+    fits = 2 <= len(bare) <= 80 and len(bare.split()) <= 9 and any(map(str.isalpha, bare))
+    return "" if not fits or is_shared_line(bare) or bare.lower() in {"the company", "company", "group"} else bare
+
+
+# --- kind of document -----------------------------------------------------------------------------------------------
+
+KINDS = (
+    ("annual report", r"annual report|(?:form )?(?:10-?k|20-?f)\b|geschäftsbericht|rapport annuel|informe anual"),
+    ("quarterly report", r"quarterly report|(?:form )?10-?q\b|quartalsbericht"),
+    ("current report", r"current report|(?:form )?(?:8-?k|6-?k)\b"),
+    ("proxy statement", r"proxy statement|def 14a"),
+    ("press release", r"(?:press|news|media|earnings) release|for immediate release|pressemitteilung|earnings$"),
+    ("press release", r"^.{2,60} (?:reports|announces) .{0,80}\b(?:results|earnings)\b"),
+    ("minutes", r"minutes\b|protokoll|procès-verbal"),
+    ("agenda", r"^agenda\b|\bagenda (?:of|for)"),
+    ("invoice", r"\binvoice\b|rechnung\b|facture\b"),
+    ("receipt", r"\breceipt\b|quittung"),
+    ("contract", r"\b(?:agreement|contract|lease)\b|vertrag\b"),
+    ("policy", r"\bpolicy\b|richtlinie"),
+    ("manual", r"\b(?:manual|handbook|user guide|operating instructions)\b|handbuch|bedienungsanleitung"),
+    ("newsletter", r"\bnewsletter\b"),
+    ("memo", r"\bmemo(?:randum)?\b"),
+    ("report", r"\breports?\b|bericht\b|rapport\b"),
+)  # fmt: skip
+KIND_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in KINDS)
+
+
+def find_kind(text: str, title: str, name: str) -> str:
+    """What kind of document this is: from its title, its file name, or a short line near its top."""
+    page = first_page(text)
+    lines = (line.strip() for line in page.split("\n")[:15])
+    labels = (line for line in lines if len(line) <= 90 and (line.isupper() or len(line.split()) <= 3))
+    sources = [title, " ".join(file_words(name)), *labels]
+    return next((kind for source in sources for kind, pattern in KIND_PATTERNS if pattern.search(source)), "")
+
+
+# --- period ---------------------------------------------------------------------------------------------------------
+
+ENDED = re.compile(
+    r"\b(?:for|of) (?:the )?(?:fiscal |financial |transition )?(?P<span>year|quarterly period|quarter|month|period"
+    r"|(?:three|six|nine|twelve) months|half[- ]year)(?: period)? end(?:ed|ing):?\s+",
+    re.IGNORECASE,
+)
+QUARTERS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
+QUARTER = re.compile(r"\bq([1-4])\b|\b(first|second|third|fourth)[- ](?:fiscal )?quarter\b", re.IGNORECASE)
+FISCAL = re.compile(r"\bfiscal (?:year )?((?:19|20)\d\d)\b|\bFY ?((?:19|20)\d\d)\b", re.IGNORECASE)
+YEAR = re.compile(r"(?<![\d.,$€£-])((?:19|20)\d\d)(?![\d.,]*\d|-\d)")
+
+
+def find_period(text: str, title: str, name: str, kind: str) -> str:
+    """The period that a document covers: `FY2023 (year ended 2023-06-30)`, `Q2 FY2023 (quarter ended 2022-12-31)`, `2021`."""
+    page, named = first_page(text), " ".join(file_words(name))
+    if (match := ENDED.search(page)) and (dated := ANY.match(page, match.end())) and (end := to_iso(dated)):
+        words = match["span"].lower()
+        span = "year" if words.startswith(("year", "twelve")) else "quarter" if "quarter" in words else "period"
+        year = _fiscal_year(text, f"{named} {title}", int(end[:4]))
+        quarter = _quarter(f"{named}\n{title}") or (_most(text) if span != "year" else 0)
+        return f"{f'Q{quarter} ' if quarter and span != 'year' else ''}FY{year} ({span} ended {end})"
+    for source in (named, title):
+        years = {*YEAR.findall(source)}
+        quarter = _quarter(source)
+        fiscal = {first or second for first, second in FISCAL.findall(source)}
+        if len(fiscal or years) == 1 and (kind or quarter or fiscal or source is named):
+            return f"{f'Q{quarter} ' if quarter else ''}{'FY' if fiscal else ''}{(fiscal or years).pop()}"
+    return ""
+
+
+def _fiscal_year(text: str, name: str, ended: int) -> int:
+    """The year that the document calls its own: one that ends in January may be called after the year before."""
+    near = (ended, ended - 1, ended + 1)
+    if len(named := {int(year) for year in YEAR.findall(name)} & {*near}) == 1:
+        return named.pop()
+    counts = Counter(int(first or second) for first, second in FISCAL.findall(text))
+    best = max(near, key=lambda year: counts[year])
+    return best if counts[best] > 2 * counts[ended] else ended
+
+
+def _quarter(words: str) -> int:
+    match = QUARTER.search(words)
+    return 0 if match is None else int(match[1]) if match[1] else QUARTERS[match[2].lower()]
+
+
+def _most(text: str) -> int:
+    counts = Counter(QUARTERS[match[2].lower()] for match in QUARTER.finditer(text[:100_000]) if match[2])
+    return counts.most_common(1)[0][0] if counts else 0
+
+
+def find_identity(text: str, title: str, name: str, authors: Sequence[str], *, has_abstract: bool) -> dict[str, str]:
+    """Organisation, kind and period, without those that are unknown."""
+    kind = find_kind(text, title, name) or ("paper" if has_abstract else "")
+    facts = {
+        ORGANISATION: find_organisation(text, title, authors),
+        KIND: kind,
+        PERIOD: find_period(text, title, PurePath(name).name, kind),
+    }
+    return {key: value for key, value in facts.items() if value}

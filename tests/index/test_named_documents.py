@@ -1,0 +1,109 @@
+"""Documents that a question names: which, how strongly, and what that does to a search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from assay.core.identity import ORGANISATION, PERIOD
+from assay.core.types import Hit, Passage
+from assay.index.fusion import Ranking, capped, fuse, spread
+from assay.index.named_documents import NamedDocument, NameTable, name_table, named_document, weigh_named
+from assay.index.retrieve import query_sentences
+
+FIRMS = {"ADVMICRO": "Advanced Micro Devices, Inc.", "KRAFTHEINZ": "The Kraft Heinz Company", "NIKE": "NIKE, Inc.",
+         "JPMORGAN": "JPMorgan Chase & Co.", "PROCTER": "Procter & Gamble Company", "BOEING": "THE BOEING COMPANY"}  # fmt: skip
+
+
+def report(stem: str, firm: str, year: int) -> NamedDocument:
+    meta = {ORGANISATION: firm, PERIOD: f"FY{year} (year ended {year}-12-31)"}
+    return named_document(f"{stem}{year}", f"/s/{stem}_{year}_10K.pdf", meta)
+
+
+def shelf() -> NameTable:
+    return name_table(report(stem, firm, year) for stem, firm in FIRMS.items() for year in (2020, 2021, 2022))
+
+
+def first(question: str, table: NameTable | None = None) -> str:
+    weights = weigh_named(question, table or shelf()).weights
+    best = max(weights.values(), default=0.0)
+    found = sorted(id for id, weight in weights.items() if weight == best)
+    return " ".join(found)
+
+
+@pytest.mark.parametrize(
+    ("question", "document"),
+    [
+        ("What was Nike's revenue in FY2021?", "NIKE2021"),
+        ("what was nike's revenue in 2021?", "NIKE2021"),
+        ("How did Kraft Heinz's inventory change from FY2020 to FY2021?", "KRAFTHEINZ2021"),
+        ("AMD's gross margin for FY22", "ADVMICRO2022"),
+        ("What did JPM pay in dividends in fiscal 2020?", "JPMORGAN2020"),
+        ("P&G net sales 2022", "PROCTER2022"),
+        ("Boeing backlog, 2021", "BOEING2021"),
+    ],
+)
+def test_a_company_and_a_year_name_one_document(question: str, document: str):
+    assert first(question) == document
+    assert document in weigh_named(question, shelf()).named
+
+
+def test_a_company_without_a_year_names_all_its_documents_alike():
+    assert first("Is Boeing's business cyclical?") == "BOEING2020 BOEING2021 BOEING2022"
+
+
+def test_the_report_of_the_next_year_is_second_choice():
+    weights = weigh_named("Nike revenue in FY2019", shelf()).weights
+    assert weights["NIKE2020"] > weights["NIKE2021"] == weights["NIKE2022"]
+
+
+def test_words_that_most_documents_share_name_none():
+    assert not weigh_named("What does the 10K say about dividends?", shelf()).named
+    assert not weigh_named("What is the tallest mountain?", shelf()).weights
+
+
+def test_a_common_word_in_one_file_name_is_a_weak_hint():
+    files = ["agenda.pdf", "Nike_2020.pdf", "minutes.pdf", "budget.pdf", "plan.pdf"]
+    table = name_table(named_document(name, name, {}) for name in files)
+    assert not weigh_named("What was the key agenda of Nike?", table).named or first(
+        "What was the key agenda of Nike?", table
+    ).startswith("Nike")
+
+
+def test_a_year_alone_weighs_less_than_with_a_name():
+    alone = max(weigh_named("What was decided in 2021?", shelf()).weights.values())
+    assert 0 < alone < max(weigh_named("What did Boeing decide in 2021?", shelf()).weights.values())
+    assert not weigh_named("What was decided in 2021?", shelf()).named
+
+
+def hit(id: str, document: str, cosine: float, page: int = 1) -> Hit:
+    vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+    return Hit(Passage(id, document, "", 0, 0, page=page), vector, {"dense": cosine})
+
+
+def test_a_prior_moves_a_document_up_and_hides_no_other():
+    hits = [hit("a", "other", 0.6), hit("b", "named", 0.5)]
+    query = np.array([1, 0], np.float32)
+    assert [each.passage.id for each in fuse({"dense": hits}, query, Ranking(feedback=0))] == ["a", "b"]
+    weighted = fuse({"dense": hits}, query, Ranking(feedback=0), {"named": 0.2})
+    assert [each.passage.id for each in weighted] == ["b", "a"]
+
+
+def test_the_nearest_sentence_of_a_query_counts():
+    hits = [hit("a", "x", 0.8), hit("b", "y", 0.7)]
+    query, sentence = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
+    assert fuse({"dense": hits}, query, Ranking(feedback=0), {}, [sentence])[0].passage.id == "b"
+
+
+def test_the_cap_yields_for_a_named_document_and_its_pages_take_turns():
+    hits = [hit(str(n), "named", 0.9 - n / 10, page=1 + (n > 2)) for n in range(4)]
+    assert len(capped(hits, 3)) == 3
+    assert len(capped(hits, 3, {"named"})) == 4
+    assert [each.passage.id for each in spread(hits, {"named"})] == ["0", "3", "1", "2"]
+    assert spread(hits, ()) == hits
+
+
+def test_only_a_query_of_several_sentences_is_searched_by_sentence():
+    assert query_sentences("How much did the crane lift?") == []
+    parts = query_sentences("You are a careful analyst. Answer this question: how much did the crane lift? Use tonnes.")
+    assert "how much did the crane lift?" in parts

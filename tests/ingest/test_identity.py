@@ -1,0 +1,134 @@
+"""Identity: what is no title, and organisation, kind and period by rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words, labelled_title, searched_identity
+from assay.ingest.metadata.document_date import find_date_in_file_name, find_document_date
+from assay.ingest.metadata.fill import fill_metadata
+from assay.ingest.metadata.front_matter import find_title_line
+from assay.ingest.metadata.identity import is_shared_line
+from assay.ingest.parsed import Parsed
+
+COVER = """UNITED STATES
+SECURITIES AND EXCHANGE COMMISSION
+Washington, D.C. 20549
+
+FORM 10-K
+
+ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934
+For the fiscal year ended {end}
+
+Commission file number 1-2345
+____________________
+HARROW TIDES, INC.
+(Exact name of registrant as specified in its charter)
+
+As of June 30, 2021, the aggregate market value of the shares was $5 billion.
+
+{text}
+"""
+
+
+def identity(text: str, name: str, title: str = "", authors: tuple[str, ...] = ()) -> Parsed:
+    return fill_metadata(Parsed(text=text, kind="pdf", title=title, authors=authors), name)
+
+
+def test_the_cover_of_a_form_names_its_organisation_and_period_and_has_no_title():
+    found = identity(COVER.format(end="December 31, 2021", text=""), "HARROWTIDES_2021_10K.pdf", "UNITED STATES")
+    assert found.title == ""
+    assert found.date is None
+    assert found.meta == {
+        ORGANISATION: "HARROW TIDES, INC.", KIND: "annual report", PERIOD: "FY2021 (year ended 2021-12-31)",
+    }  # fmt: skip
+
+
+def test_a_year_is_called_what_the_document_calls_it():
+    text = "In fiscal 2022 sales rose. " * 9 + "Fiscal 2023 will be harder. "
+    found = identity(COVER.format(end="January 28, 2023", text=text), "report.pdf")
+    assert found.meta[PERIOD] == "FY2022 (year ended 2023-01-28)"
+    named = identity(COVER.format(end="January 28, 2023", text=text), "harrow_2023.pdf")
+    assert named.meta[PERIOD] == "FY2023 (year ended 2023-01-28)"
+
+
+def test_a_quarter_is_read_from_the_cover_and_the_file_name():
+    text = "FORM 10-Q\nFor the Quarterly Period Ended December 31, 2022\nHarrow Tides plc\n"
+    found = identity(text, "HARROW_2023Q2_10Q.pdf")
+    assert found.meta == {
+        ORGANISATION: "Harrow Tides plc", KIND: "quarterly report", PERIOD: "Q2 FY2023 (quarter ended 2022-12-31)",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UNITED STATES SECURITIES AND EXCHANGE COMMISSION", "UNITED STATES", "FOR IMMEDIATE RELEASE", "Table of Contents",
+        "FORM 10-K", "Form 8-K/A", "Press Release", "CONFIDENTIAL", "Contents",
+    ],
+)  # fmt: skip
+def test_boilerplate_is_no_title(line: str):
+    assert is_shared_line(line)
+    assert identity(f"{line}\n\nSome words of the text follow here.", "a.pdf", line).title == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["United in grief", "Form follows function", "Contents of a bottle", "3M Company", "The copy editor", "Indexing"],
+)
+def test_titles_that_resemble_boilerplate_are_titles(line: str):
+    assert not is_shared_line(line)
+
+
+def test_a_headline_names_the_organisation():
+    found = identity("The quarter was good.", "news.pdf", "Harrow Tides reports second quarter 2023 results")
+    assert found.meta == {ORGANISATION: "Harrow Tides", KIND: "press release", PERIOD: "Q2 2023"}
+
+
+def test_the_name_of_an_organisation_is_a_title_only_of_a_text_about_it():
+    text = "Harrow Tides plc\n\nHarrow Tides was founded in 1920 and makes clocks for harbours and piers."
+    assert identity(text, "article.pdf", "Harrow Tides plc").title == "Harrow Tides plc"
+    assert identity("INVOICE\n" + text, "x.pdf", "Harrow Tides plc").title == ""
+
+
+@pytest.mark.parametrize("name", ["PFIZER_2021_10K.pdf", "ACME_2018_10-K.pdf", "ACME_2020_8K.pdf", "ACME_2022_10Q.pdf"])
+def test_the_name_of_a_form_is_no_month(name: str):
+    assert find_date_in_file_name(name) is None
+    assert find_date_in_file_name("minutes_2021_10.pdf") == "2021-10"
+
+
+def test_a_statement_as_of_a_day_does_not_date_the_document():
+    assert find_document_date("As of June 30, 2022, the market value was high.") is None
+    assert find_document_date("As of June 30, 2022") == "2022-06-30"
+
+
+@pytest.mark.parametrize("line", ["2023 Annual Report", "3M Company"])
+def test_a_first_line_that_begins_with_a_digit_may_be_a_title(line: str):
+    assert find_title_line(f"{line}\n\n{'The year was a good one for the company. ' * 5}") == line
+    assert find_title_line(f"1. Introduction\n\n{'The year was a good one for the company. ' * 5}") == ""
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("/a/AMCOR_2023Q2_10Q.pdf", ["AMCOR", "2023", "Q2", "10Q"]),
+        ("KraftHeinz2019.pdf", ["Kraft", "Heinz", "2019"]),
+        ("lease agreement Acme (2021).docx", ["lease", "agreement", "Acme", "2021"]),
+        ("collection:4983", []),
+        ("d17", []),
+        ("3f2a9c1b77.pdf", []),
+    ],
+)
+def test_words_of_a_file_name(uri: str, words: list[str]):
+    assert file_words(uri) == words
+
+
+def test_what_is_searched_of_an_identity_repeats_nothing_of_the_title():
+    meta = {ORGANISATION: "Harrow Tides plc", PERIOD: "FY2021 (year ended 2021-12-31)"}
+    assert searched_identity("Tides of 2021", "HARROW_2021.pdf", meta) == "Harrow plc FY2021 year ended 2021-12-31"
+
+
+def test_a_title_is_shown_with_the_file_name_where_they_differ():
+    assert labelled_title("Annual report", "/a/harrow_2021.pdf") == "Annual report (harrow_2021.pdf)"
+    assert labelled_title("harrow_2021", "/a/harrow_2021.pdf") == "harrow_2021"
+    assert labelled_title("Article", "collection:4983") == "Article"
