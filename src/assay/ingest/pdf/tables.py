@@ -22,6 +22,9 @@ _VALUE = re.compile(
 )
 _BEFORE = re.compile(r"(?:US)?[$€£¥]\(?|\(|[-–—]\$")
 _AFTER = re.compile(r"\)?%?\)?|pts?|bps|x")
+_NOTE = re.compile(r"\(\w\)")  # the mark of a footnote, behind a label
+_BULLET = re.compile(r"[•‣◦▪●○■□*·–-]|\(?\w{1,2}[.)]|[a-z]|\d{1,3}")
+_DIGIT = re.compile(r"\d")
 _LEADER = re.compile(r"(?:[.…·_]{3,}|…)$")
 _YEAR = re.compile(r"(?:FY|CY)?\s*[’']?(?:19|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?[AEF*]?")
 _OPEN_END = re.compile(
@@ -35,6 +38,7 @@ _PERIOD = re.compile(
 )
 _LABEL_LINES = 6  # label lines in a row that a table may have
 _BOILERPLATE = re.compile(r"(?:back to )?(?:table of )?contents|index|continued|\(continued\)", re.IGNORECASE)
+_LONGEST_HEADER = 150  # characters; more is running text
 _TITLE_LINES = 3
 
 
@@ -95,6 +99,11 @@ class _Line:
         values = [cell for cell in self.cells if cell.value and not cell.year]
         return len(self.cells) > 1 and bool(values) and (self.cells[0] not in values or len(values) > 1)
 
+    @property
+    def has_number(self) -> bool:
+        """Whether one of its values has digits: a dash alone does not make a table."""
+        return self.has_data and any(cell.value and not cell.year and _DIGIT.search(cell.text) for cell in self.cells)
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -137,7 +146,9 @@ def _cells(placed: PlacedLine) -> _Line:
         spans = placed.words[at : at + len(run.words)]
         at += len(run.words)
         words = [(word.text, word.x0, word.x1, *span) for word, span in zip(run.words, spans, strict=True)]
-        for numeric, part in _parts(words):
+        blank_width = 0.55 * max(placed.line.size, 4.0)
+        blank = blank_width if placed.line.cells else float("inf")
+        for numeric, part in _parts(words, blank):
             if not numeric:
                 cells.append(
                     _Cell(
@@ -155,6 +166,8 @@ def _cells(placed: PlacedLine) -> _Line:
             for text, x0, x1, start, end in part:
                 if _BEFORE.fullmatch(text):
                     pending = pending or (x0, start)
+                elif cells and not cells[-1].value and _NOTE.fullmatch(text) and x0 - cells[-1].x1 < 3 * blank_width:
+                    cells[-1] = replace(cells[-1], end=end, x1=x1, text=f"{cells[-1].text} {text}")
                 elif cells and _AFTER.fullmatch(text) and cells[-1].value and pending is None:
                     cells[-1] = replace(cells[-1], end=end, text=cells[-1].text + text)
                 else:
@@ -167,23 +180,24 @@ def _cells(placed: PlacedLine) -> _Line:
 _Word = tuple[str, float, float, int, int]
 
 
-def _parts(words: Sequence[_Word]) -> list[tuple[bool, list[_Word]]]:
-    """The words of a run as stretches: numbers with their signs, or words. Leaders (`.....`) separate."""
+def _parts(words: Sequence[_Word], blank: float) -> list[tuple[bool, list[_Word]]]:
+    """The words of a run as stretches: numbers with their signs, or words. Leaders (`.....`) separate, and so does a blank
+    wider than `blank` beside a number."""
     stretches: list[list[_Word]] = [[]]
     for text, x0, x1, start, end in words:
         leader = _LEADER.search(text)
         bare = text[: leader.start()] if leader else text
+        if stretches[-1] and x0 - stretches[-1][-1][2] > blank and (_numeric(text) or _numeric(stretches[-1][-1][0])):
+            stretches.append([])
         if bare and start < end:
             stretches[-1].append((bare, x0, x1, start, end - (len(text) - len(bare))))
         if leader:
             stretches.append([])
-    parts: list[tuple[bool, list[_Word]]] = []
-    for stretch in filter(None, stretches):
-        numeric = all(
-            _VALUE.fullmatch(word[0]) or _BEFORE.fullmatch(word[0]) or _AFTER.fullmatch(word[0]) for word in stretch
-        )
-        parts.append((numeric, stretch))
-    return parts
+    return [(all(_numeric(word[0]) for word in stretch), stretch) for stretch in stretches if stretch]
+
+
+def _numeric(word: str) -> bool:
+    return bool(_VALUE.fullmatch(word) or _BEFORE.fullmatch(word) or _AFTER.fullmatch(word))
 
 
 # --- which lines are a table ------------------------------------------------------------------------------------------
@@ -195,21 +209,29 @@ def _tables_of_column(
     found: list[_Found] = []
     index = floor = 0
     while index < len(lines):
-        if not lines[index].has_data:
-            index += 1
-            continue
-        end = _region_end(lines, index)
+        begins = lines[index].has_number and lines[index].placed.line.cells
+        end = _region_end(lines, index) if begins else index
         rows = lines[index:end]
-        if sum(row.has_data for row in rows) >= 2 or (
-            floor < index and _is_header(lines[index - 1], [(_zone(rows), 1e9)])
+        one = None
+        if sum(row.has_number for row in rows) >= 2 or (
+            rows and index > floor and _names_row(lines[index - 1], rows[0])
         ):
             last = (found or list(before) or [None])[-1]
             one = _table(lines, floor, index, end, last, offset, all_lines)
-            if one is not None:
-                found.append(one)
-                floor = end
-        index = end
+        if one is None:
+            end = _text_region_end(lines, index)
+            one = _text_table(lines, floor, index, end, offset) if end > index else None
+        if one is None:
+            index += 1
+            continue
+        found.append(one)
+        floor = index = end
     return found
+
+
+def _names_row(line: _Line, row: _Line) -> bool:
+    """Whether a line names the columns of a single row."""
+    return len(line.cells) > 1 and len(line.cells) + 1 >= len(row.cells) and _is_header(line, [(_zone([row]), 1e9)])
 
 
 def _region_end(lines: list[_Line], first: int) -> int:
@@ -285,7 +307,7 @@ def _table(
     data = [row for row in rows if row.has_data]
     labelled = sum(not row.cells[0].value for row in data) * 2 >= len(data)
     columns = _columns(data, labelled)
-    if not columns:
+    if not columns or _is_prose(data, columns[0][0]):
         return None
     zone = columns[0][0]
     wide = _with_signs(data, columns)
@@ -295,7 +317,7 @@ def _table(
     head = _header_rows(heads, wide, labelled)
     grid = _body(body, columns, labelled, zone)
     table = build_table(head, grid, caption=titles, above=above)
-    if table is None or len(table.columns) < 2:
+    if table is None or any(len(name) > _LONGEST_HEADER for name in table.columns):
         return None
     edges = tuple(high for _, high in columns)
     page = rows[0].placed.page
@@ -345,6 +367,17 @@ def _columns(data: Sequence[_Line], labelled: bool) -> list[tuple[float, float]]
             else:
                 clusters.append([(left, right)])
         merged = [(median(left for left, _ in cluster), max(right for _, right in cluster)) for cluster in clusters]
+    # Words that stand under each other, and not under numbers, are columns too.
+    texts = sorted(
+        (cell.x0, cell.x1)
+        for row in data
+        for cell in row.cells[1 if labelled else 0 :]
+        if not cell.value and not any(low < cell.x1 and cell.x0 < high for low, high in merged)
+    )
+    if merged and texts:
+        columns = _merge(texts)
+        wide = [span for span in columns if sum(span[0] <= low and high <= span[1] for low, high in texts) > 1]
+        merged = sorted([*merged, *wide])
     return merged
 
 
@@ -357,6 +390,18 @@ def _with_signs(data: Sequence[_Line], columns: Sequence[tuple[float, float]]) -
                 at = _nearest(cell, columns)
                 lefts[at] = min(lefts[at], max(cell.left, columns[at - 1][1] if at else cell.left))
     return [(low, high) for low, (_, high) in zip(lefts, columns, strict=True)]
+
+
+def _is_prose(data: Sequence[_Line], zone: float) -> bool:
+    """Whether the rows are running text in which numbers happen to stand under each other."""
+    labels = [row.cells[0].text for row in data if not row.cells[0].value and row.cells[0].x0 < zone]
+    texts = [cell.text for row in data for cell in row.cells[1:] if not cell.value]
+    numbers = sum(cell.value for row in data for cell in row.cells)
+    return (
+        sum(len(label) > 110 for label in labels) * 3 > len(data)
+        or sum(len(text) > 60 for text in texts) * 2 > len(data)
+        or len(texts) > 3 * numbers
+    )
 
 
 def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -373,6 +418,73 @@ def _nearest(cell: _Cell, columns: Sequence[tuple[float, float]]) -> int:
     """The column of a cell: the one it overlaps most, else the nearest."""
     overlaps = [min(cell.x1, high) - max(cell.x0, low) for low, high in columns]
     return max(range(len(columns)), key=overlaps.__getitem__)
+
+
+# --- tables of words ----------------------------------------------------------------------------------------------------
+
+
+def _text_region_end(lines: list[_Line], first: int) -> int:
+    """The end of a table of words that begins at `first`: lines of several cells, and lines that continue them."""
+    end = first
+    for index in range(first, len(lines)):
+        line = lines[index]
+        close = index == first or 0 <= line.y0 - lines[index - 1].y0 < 3.5 * _height(line)
+        if (
+            not close
+            or line.has_number
+            or (line.text.endswith(".") and len(line.cells) < 3)
+            or any(len(cell.text) > 70 for cell in line.cells)
+        ):
+            break
+        if len(line.cells) >= 3:
+            end = index + 1
+        elif index - end >= 2 or index == first:
+            break
+    return end if sum(len(line.cells) >= 3 for line in lines[first:end]) >= 3 else first
+
+
+def _text_table(lines: list[_Line], floor: int, first: int, end: int, offset: int) -> _Found | None:
+    """A table of words: the first line names the columns, and a line without a first cell continues the row above."""
+    rows = lines[first:end]
+    full = [row for row in rows[1:] if len(row.cells) >= 3]
+    columns = _merge(sorted((cell.x0, cell.x1) for row in full for cell in row.cells))
+    cells = [cell for row in rows for cell in row.cells]
+    broken = sum(len(cell.text) > 1 and cell.text[-1] == "-" for cell in cells) + sum(
+        bool(_BULLET.fullmatch(row.cells[0].text)) for row in rows
+    )
+    if (
+        len(full) < 2
+        or len(columns) < 3
+        or broken > 1
+        or any(len({_nearest(cell, columns) for cell in row.cells}) < len(row.cells) for row in full)
+    ):
+        return None
+    grid: list[GridRow] = []
+    for row in rows[1:]:
+        placed = tuple(GridCell(cell.text, _nearest(cell, columns), cell.start, cell.end) for cell in row.cells)
+        if grid and placed[0].column > 0:
+            grid[-1] = GridRow((*grid[-1].cells, *placed), grid[-1].start, row.placed.end)
+        else:
+            grid.append(GridRow(placed, row.placed.start, row.placed.end))
+    head = _header_rows(rows[:1], columns, False)
+    if not _is_different(rows[0], rows[1:]):
+        head, grid = [], [head[0], *grid]
+    titles, above = _title(lines, floor, first)
+    table = build_table(head, grid, caption=titles, above=above)
+    if table is None or len(grid) < 2:
+        return None
+    edges = tuple(high for _, high in columns[1:])
+    return _Found(table, rows[0].placed.page, edges, True, offset + first, offset + end - 1)
+
+
+def _is_different(first: _Line, others: Sequence[_Line]) -> bool:
+    """Whether a line is the header of the lines below: in bold type, or words above figures, or above longer texts."""
+    cells = [cell for line in others for cell in line.cells]
+    digits = sum(bool(_DIGIT.search(cell.text)) for cell in cells)
+    named = not any(_DIGIT.search(cell.text) for cell in first.cells)
+    longer = sum(len(cell.text) for cell in cells) / len(cells) > 1.5 * len(first.text) / len(first.cells)
+    bold = first.placed.line.bold and not all(line.placed.line.bold for line in others)
+    return bold or (named and (digits * 3 > len(cells) or longer))
 
 
 # --- header and title -------------------------------------------------------------------------------------------------
@@ -412,7 +524,9 @@ def _is_header(line: _Line, columns: Sequence[tuple[float, float]]) -> bool:
     """Whether a line names columns: short texts or years above them, and no numbers."""
     over = _over(line, columns)
     beside = [cell for cell in line.cells if cell not in over]
-    short = all(len(cell.text) <= 60 for cell in over) and all(len(cell.text) <= 80 for cell in beside)
+    short = all(len(cell.text) <= 60 for cell in over) and all(
+        len(cell.text) <= 60 or find_units([cell.text]) for cell in beside
+    )
     numbers = [cell for cell in over if cell.value and not cell.year and re.search(r"\d", cell.text)]
     days = [cell for cell in numbers if re.fullmatch(r"\d{1,2},?", cell.text)]
     return (
@@ -551,7 +665,7 @@ def _row(
     for line in lines:
         for place, cell in enumerate(line.cells):
             at = _nearest(cell, columns)
-            beside = place == 0 and labelled and not cell.value and cell.x0 < zone
+            beside = place == 0 and labelled and cell.x0 < zone and (not cell.value or cell.x1 < zone)
             cells.append(GridCell(cell.text, 0 if beside else at + labelled, cell.start, cell.end))
     first, last = lines[0], lines[-1]
     only = len(cells) == 1
