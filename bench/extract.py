@@ -41,7 +41,7 @@ from assay.index.filters import Filter, In, Not, both
 from assay.index.protocol import Index
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case
-from assay.models.local.minilm import MiniLM
+from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 
@@ -205,7 +205,7 @@ class Vectors:
     def learn(self, texts: Iterable[str]) -> None:
         new = [each for each in dict.fromkeys(texts) if each not in self.known]
         if new:
-            self.known.update(zip(new, asyncio.run(MiniLM().queries(new)), strict=True))
+            self.known.update(zip(new, asyncio.run(BundledEmbedder().queries(new)), strict=True))
             self.file.write_bytes(pickle.dumps(self.known))
 
     def of(self, texts: Sequence[str]) -> np.ndarray:

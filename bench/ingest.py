@@ -23,14 +23,14 @@ from pathlib import Path
 import numpy as np
 
 from assay.ingest.sources import find_sources
-from assay.models.local.minilm import MiniLM
+from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import open_workspace
 
 
 class Timed:
     """An embedder that remembers what it was given and how long it took."""
 
-    def __init__(self, inner: MiniLM) -> None:
+    def __init__(self, inner: BundledEmbedder) -> None:
         self.inner, self.seconds, self.texts = inner, 0.0, []
         self.name, self.dim, self.window, self.tokens = inner.name, inner.dim, inner.window, inner.tokens
 
@@ -71,7 +71,7 @@ async def measure(count: int, data: Sequence[Path], reference: str) -> dict[str,
         folder = Path(place) / "documents"
         folder.mkdir()
         characters = write_documents(folder, count, data)
-        timed = Timed(MiniLM())
+        timed = Timed(BundledEmbedder())
         await timed.inner.passages(["warm up"])
         with open_workspace(Path(place) / "workspace", create=True) as opened:
             opened.embedder = timed

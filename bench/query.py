@@ -226,9 +226,9 @@ def _megabytes(folder: Path) -> float:
 
 
 async def _embedding(index: LanceIndex, words: list[str], k: int) -> Callable[[int], Awaitable[object]]:
-    from assay.models.local.minilm import MiniLM
+    from assay.models.local.bundled import BundledEmbedder
 
-    embedder = MiniLM()
+    embedder = BundledEmbedder()
 
     async def one(i: int) -> None:
         vector = (await embedder.queries([words[i]]))[0]

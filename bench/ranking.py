@@ -29,7 +29,7 @@ from assay.index.fusion import Ranking, fuse
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.ingest.pipeline import passage_context
 from assay.ingest.split import split_passages
-from assay.models.local.minilm import MiniLM
+from assay.models.local.bundled import MODELS, BundledEmbedder
 from assay.models.reranker import LateInteraction
 
 POOL = 100
@@ -79,7 +79,7 @@ def sets(folders: Sequence[Path]) -> Iterator[Path]:
         )
 
 
-def split(documents: Sequence[BeirDocument], embedder: MiniLM) -> list[tuple[Passage, str]]:
+def split(documents: Sequence[BeirDocument], embedder: BundledEmbedder) -> list[tuple[Passage, str]]:
     """Every passage with its lead, split as documents are."""
     found: list[tuple[Passage, str]] = []
     for item in documents:
@@ -88,7 +88,7 @@ def split(documents: Sequence[BeirDocument], embedder: MiniLM) -> list[tuple[Pas
     return found
 
 
-def embedded(texts: Sequence[str], embedder: MiniLM, cache: Path | None) -> np.ndarray:
+def embedded(texts: Sequence[str], embedder: BundledEmbedder, cache: Path | None) -> np.ndarray:
     key = hashlib.sha256("\0".join([embedder.name, *texts]).encode()).hexdigest()[:24]
     kept = cache / f"{key}.npy" if cache else None
     if kept and kept.exists():
@@ -113,9 +113,8 @@ async def filled(folder: Path, pieces: Sequence[tuple[Passage, str]], vectors: n
     return index
 
 
-async def searched(folder: Path, limit: int, cache: Path | None) -> tuple[list[Case], float]:
+async def searched(folder: Path, embedder: BundledEmbedder, limit: int, cache: Path | None) -> tuple[list[Case], float]:
     """Every query's channels, and the milliseconds that finding them took."""
-    embedder = MiniLM()
     collection = load(folder)
     pieces = split(collection.documents, embedder)
     vectors = embedded([f"{above}\n{piece.text}" if above else piece.text for piece, above in pieces], embedder, cache)
@@ -170,6 +169,7 @@ def by(ranking: Ranking, late: LateInteraction | None = None) -> Callable[[Case]
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, nargs="+", required=True)
+    parser.add_argument("--embedder", choices=list(MODELS), default="gte-small")
     parser.add_argument("--cache", type=Path, help="where vectors are kept between runs")
     parser.add_argument("--queries", type=int, default=0, help="only the first so many of each set")
     parser.add_argument("--late", action="store_true", help="late interaction over the result, too (slow)")
@@ -177,10 +177,12 @@ async def main() -> None:
     options = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for folder in sets(options.data):
-        cases, search_ms = await searched(folder, options.queries, options.cache)
+        cases, search_ms = await searched(
+            folder, BundledEmbedder(MODELS[options.embedder]), options.queries, options.cache
+        )
         ways = {name: by(ranking) for name, ranking in RANKINGS.items()}
         if options.late:
-            late = LateInteraction()
+            late = LateInteraction(BundledEmbedder(MODELS[options.embedder]))
             late.reranked("warm up", cases[0].channels["dense"])
             ways["+ late interaction"] = by(Ranking(), late)
         print(f"\n{folder.name}: {len(cases)} queries, both channels in {search_ms:.1f} ms a query")

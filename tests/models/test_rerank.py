@@ -14,8 +14,8 @@ import pytest
 
 from assay.core.errors import ModelError, UserError
 from assay.core.types import Hit, Passage
+from assay.models.local.bundled import MINILM, BundledEmbedder
 from assay.models.local.cross_encoder import probabilities
-from assay.models.local.minilm import MiniLM, token_vectors
 from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,
@@ -27,6 +27,7 @@ from assay.models.reranker import (
 )
 
 KEY = "sk-very-secret-1234"
+EMBEDDER = BundledEmbedder(MINILM, "f32")
 
 
 def hit(text: str, title: str = "", **scores: float) -> Hit:
@@ -64,10 +65,10 @@ def test_a_second_opinion_that_has_none_changes_nothing():
 
 def test_the_mean_of_a_texts_tokens_is_its_vector():
     text = "Aspirin reduces fever in adults."
-    (tokens,) = token_vectors([text], precision="f32")
+    (tokens,) = EMBEDDER.token_vectors([text])
     assert np.linalg.norm(tokens, axis=1) == pytest.approx(1.0, abs=1e-4)
     # The vector of the text is the mean of states before they are made unit, marks included: close, not equal.
-    assert float(MiniLM("f32").embed([text])[0] @ (tokens.sum(0) / np.linalg.norm(tokens.sum(0)))) > 0.95
+    assert float(EMBEDDER.embed([text])[0] @ (tokens.sum(0) / np.linalg.norm(tokens.sum(0)))) > 0.95
 
 
 async def test_late_interaction_puts_the_passage_with_the_words_first():
@@ -76,20 +77,20 @@ async def test_late_interaction_puts_the_passage_with_the_words_first():
         hit("Aspirin lowers a high temperature in adults with influenza.", fused=0.5),
         hit("Stock prices fell on Monday.", fused=0.1),
     ]
-    ranked = await LateInteraction(weight=1.0).rerank("does aspirin reduce fever", hits)
+    ranked = await LateInteraction(EMBEDDER, weight=1.0).rerank("does aspirin reduce fever", hits)
     assert texts(ranked)[0].startswith("Aspirin")
     assert all("rerank" in each.scores for each in ranked)
 
 
 async def test_late_interaction_looks_no_deeper_than_it_is_told():
     hits = [hit("one", fused=0.9), hit("two", fused=0.8), hit("aspirin", fused=0.1)]
-    ranked = await LateInteraction(depth=2, weight=9.0).rerank("aspirin", hits)
+    ranked = await LateInteraction(EMBEDDER, depth=2, weight=9.0).rerank("aspirin", hits)
     assert texts(ranked)[-1] == "aspirin"
     assert "rerank" not in ranked[-1].scores
 
 
 async def test_no_hits_are_no_trouble():
-    assert await LateInteraction().rerank("anything", []) == []
+    assert await LateInteraction(EMBEDDER).rerank("anything", []) == []
     assert await EndpointReranker("http://127.0.0.1:9").rerank("anything", []) == []
 
 

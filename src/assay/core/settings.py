@@ -28,7 +28,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     embedder: str = Field(
-        "minilm", description="`minilm` (bundled), a folder with an ONNX model, or the URL of a /v1 endpoint"
+        "bundled",
+        description="`bundled` (gte-small; MiniLM in a workspace that was made with it), `gte-small`, `minilm`, a folder with "
+        "an ONNX model, or the URL of a /v1 endpoint",
     )
     embedder_model: str = Field("", description="the model's name at the endpoint")
     embedder_api_key: SecretStr = Field(
@@ -39,7 +41,9 @@ class Settings(BaseModel):
     embedder_pooling: str = Field("", description="mean, cls, max or last; empty takes it from the model's folder")
 
     reranker: str = Field(
-        "none", description="`none`, `late` (bundled embedder), a folder with a cross-encoder, or a /rerank URL"
+        "none",
+        description="`none`, `late` (tokens of the bundled embedder), `answer` (the bundled answer model), a folder with a "
+        "cross-encoder, or a /rerank URL",
     )
     reranker_model: str = Field("", description="the model's name at the endpoint")
     reranker_api_key: SecretStr = Field(

@@ -22,6 +22,7 @@ from assay.index.named_documents import NameTable, name_table, named_document, w
 from assay.index.protocol import Index
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
+from assay.models.answer_model import AnswerModel
 from assay.models.embedder import Embedder
 from assay.models.reranker import Reranker
 from assay.store import documents
@@ -38,6 +39,7 @@ class SearchContext:
     indexes: Mapping[str, Index]  # by knowledge base
     embedder: Embedder
     reranker: Reranker | None = None
+    answer_model: AnswerModel | None = None
     ranking: Ranking = field(default_factory=Ranking)
     pool: int = 100
     per_document: int = 3

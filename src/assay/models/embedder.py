@@ -1,4 +1,4 @@
-"""The embedder protocol, and the client of endpoints that speak `/v1/embeddings`. The bundled one is in `local/minilm.py`."""
+"""The embedder protocol, and the client of endpoints that speak `/v1/embeddings`. `local/bundled.py` has the bundled ones."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class EndpointEmbedder:
         return self.count([text])[0]
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        from assay.models.local.minilm import MiniLM
+        from assay.models.local.bundled import BundledEmbedder
 
-        return MiniLM().count(texts)
+        return BundledEmbedder().count(texts)
 
     async def passages(self, texts: Sequence[str]) -> np.ndarray:
         return await self._embed([self.passage_prefix + text for text in texts])

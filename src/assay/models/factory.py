@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,10 +13,11 @@ from assay.core.settings import Settings, secret
 from assay.models.llm import LLM, Role
 
 if TYPE_CHECKING:
+    from assay.models.answer_model import AnswerModel
     from assay.models.embedder import Embedder
     from assay.models.reranker import Reranker
 
-BUNDLED = "minilm"
+BUNDLED = "bundled"  # the setting that leaves the choice between the bundled models to Assay
 
 
 def is_endpoint(value: str) -> bool:
@@ -39,13 +40,28 @@ def _here(host: str) -> bool:
         return host == "localhost"
 
 
-def embedder_for(settings: Settings) -> Embedder:
-    """The embedder of the settings: the bundled model, a model folder, or an endpoint."""
-    chosen = settings.embedder
-    if chosen == BUNDLED:
-        from assay.models.local.minilm import MiniLM
+def resolve_bundled(chosen: str, in_use: Collection[str]) -> str:
+    """The setting of the embedder, `bundled` replaced by the model: gte-small, unless all vectors are of MiniLM.
 
-        return MiniLM()
+    in_use: the names of the embedders of the vectors that exist
+    """
+    if chosen != BUNDLED:
+        return chosen
+    from assay.models.local.bundled import GTE_SMALL, MINILM
+
+    return (MINILM if set(in_use) == {MINILM.name} else GTE_SMALL).setting
+
+
+def embedder_for(settings: Settings, chosen: str = "") -> Embedder:
+    """The embedder of the settings: a bundled model, a model folder, or an endpoint.
+
+    chosen: the value of the setting with `bundled` resolved; empty to resolve it as for a new workspace
+    """
+    chosen = chosen or resolve_bundled(settings.embedder, ())
+    from assay.models.local.bundled import MODELS, BundledEmbedder
+
+    if chosen in MODELS:
+        return BundledEmbedder(MODELS[chosen])
     if is_endpoint(chosen):
         from assay.models.embedder import EndpointEmbedder
 
@@ -62,7 +78,7 @@ def embedder_for(settings: Settings) -> Embedder:
         )
     folder = Path(chosen).expanduser()
     if not folder.is_dir():
-        raise UserError(f"The embedder {chosen!r} is neither `minilm`, a folder, nor an http(s) address.")
+        raise UserError(f"The embedder {chosen!r} is neither a bundled model, a folder, nor an http(s) address.")
     from assay.models.local.onnx_folder import OnnxFolder
 
     return OnnxFolder(
@@ -75,18 +91,25 @@ def embedder_for(settings: Settings) -> Embedder:
 
 def embedder_languages(settings: Settings) -> Sequence[str]:
     """The languages that the embedder was trained on; empty if unknown."""
-    return ("en",) if settings.embedder == BUNDLED else ()
+    from assay.models.local.bundled import MODELS
+
+    return ("en",) if settings.embedder in (BUNDLED, *MODELS) else ()
 
 
-def reranker_for(settings: Settings, embedder: Embedder) -> Reranker | None:
-    """The reranker of the settings: None, late interaction over the bundled model, a cross-encoder folder, or an endpoint."""
+def reranker_for(settings: Settings, embedder: Embedder, answer_model: AnswerModel | None = None) -> Reranker | None:
+    """The reranker of the settings: None, late interaction over the bundled embedder, the answer model, a cross-encoder
+    folder, or an endpoint."""
     chosen = settings.reranker
     if chosen == "none":
         return None
     from assay.models import reranker
 
     if chosen == "late":
-        return reranker.LateInteraction()
+        return reranker.late_interaction(embedder)
+    if chosen == "answer":
+        if answer_model is None:
+            raise UserError("The reranker is `answer`, but this installation has no answer model.")
+        return reranker.AnswerReranker(answer_model)
     if is_endpoint(chosen):
         return reranker.EndpointReranker(
             chosen,
@@ -97,7 +120,9 @@ def reranker_for(settings: Settings, embedder: Embedder) -> Reranker | None:
         )
     folder = Path(chosen).expanduser()
     if not folder.is_dir():
-        raise UserError(f"The reranker {chosen!r} is neither `none`, `late`, a folder, nor an http(s) address.")
+        raise UserError(
+            f"The reranker {chosen!r} is neither `none`, `late`, `answer`, a folder, nor an http(s) address."
+        )
     return reranker.CrossEncoder(folder)
 
 

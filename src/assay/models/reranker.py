@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from assay.core.types import Hit
+from assay.models.answer_model import AnswerModel
+from assay.models.embedder import Embedder
 from assay.models.wire.http import TOO_LARGE, EndpointClient, EndpointNames, address_of
 
 NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
@@ -23,6 +25,12 @@ NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="r
 class Reranker(Protocol):
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """The same hits, best first. Reranked hits come first and have the score `rerank`; the rest keep their order."""
+        ...
+
+
+class TokenEmbedder(Protocol):
+    def token_vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """One matrix per text with a unit row for each token. Blocks."""
         ...
 
 
@@ -35,25 +43,54 @@ class LateInteraction:
     weight: how many standard deviations of the fused score one standard deviation of MaxSim may move it by
     """
 
+    embedder: TokenEmbedder
     depth: int = 30
     weight: float = 0.3
-    precision: str | None = None
-    cache: Path | None = None
 
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         return await asyncio.to_thread(self.reranked, query, hits)
 
     def reranked(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        from assay.models.local.minilm import token_vectors
-
         near = hits[: self.depth]
         if len(near) < 2:
             return order_by_score(hits, [hit.scores.get("fused", 0.0) for hit in near])
-        words, *passages = token_vectors([query, *map(reading, near)], self.precision, self.cache)
+        words, *passages = self.embedder.token_vectors([query, *map(reading, near)])
         likeness = np.array([max_sim(words, passage) for passage in passages])
         if any("fused" not in hit.scores for hit in near):
             return order_by_score(hits, likeness)
         return order_by_score(hits, corrected(np.array([hit.scores["fused"] for hit in near]), likeness, self.weight))
+
+
+def late_interaction(embedder: Embedder) -> LateInteraction:
+    """Over the tokens of this embedder if it is a bundled one, else of the bundled one."""
+    from assay.models.local.bundled import BundledEmbedder
+
+    return LateInteraction(embedder if isinstance(embedder, BundledEmbedder) else BundledEmbedder())
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReranker:
+    """The answer model reads the question with each of the first hits; its log-odds adjust the fused score.
+
+    weight: how many standard deviations of the fused score one standard deviation of the log-odds may move it by
+    """
+
+    model: AnswerModel
+    depth: int = 24
+    weight: float = 0.4
+
+    async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        near = hits[: self.depth]
+        readings = await self.model.read(query, [reading(hit) for hit in near])
+        odds = np.array([log_odds(one.answers) for one in readings])
+        if len(near) < 2 or any("fused" not in hit.scores for hit in near):
+            return order_by_score(hits, odds)
+        return order_by_score(hits, corrected(np.array([hit.scores["fused"] for hit in near]), odds, self.weight))
+
+
+def log_odds(probability: float, least: float = 1e-6) -> float:
+    bounded = min(max(probability, least), 1 - least)
+    return math.log(bounded / (1 - bounded))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ ChatServer       a chat endpoint on 127.0.0.1 with a function in the place of th
 FaultServer      a `ChatServer` that fails on request, in every way that `EndpointFault` lists
 RandomModel, AlwaysContinue, SameCall, UnknownTools, InventsKeys, ObeysDocuments      hostile models
 synthesis_model  a model that can write a whole synthesis, in the documents' own words
+WordAnswers      an instant answer model that only knows words
 WordEmbedder     an instant embedder that only knows words
 """
 
@@ -52,6 +53,7 @@ from assay.testing.replies import (
 )
 from assay.testing.script import Script, UnexpectedRequest, calls, no_calls
 from assay.testing.synthesis_replies import synthesis_model
+from assay.testing.word_answers import WordAnswers
 from assay.testing.word_embedder import WordEmbedder
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "ScriptedCalls",
     "UnexpectedRequest",
     "UnknownTools",
+    "WordAnswers",
     "WordEmbedder",
     "calls",
     "complete",

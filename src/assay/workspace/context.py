@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from assay.core.types import Document
     from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext
+    from assay.models.answer_model import AnswerModel
     from assay.models.embedder import Embedder
     from assay.store.database import Store
     from assay.store.documents import Entry
@@ -36,6 +37,7 @@ class SharedParts:
 
     cache: Engine | None = None
     embedder: Embedder | None = None
+    answer_model: AnswerModel | None = None
     index_engine: IndexEngine | None = None
     indexes: dict[str, Index] = field(default_factory=dict)  # by base id
 
@@ -72,12 +74,37 @@ class WorkspaceContext:
 
     @property
     def embedder(self) -> Embedder:
-        from assay.models.factory import embedder_for
+        from assay.models.factory import BUNDLED, embedder_for
 
         self._check_consent(self.settings.embedder)
-        if self.parts.embedder is None:
-            self.parts.embedder = embedder_for(self.settings)
-        return self.parts.embedder
+        if self.parts.embedder is not None:
+            return self.parts.embedder
+        found = embedder_for(self.settings, self.embedder_setting)
+        if self.settings.embedder != BUNDLED:
+            self.parts.embedder = found
+        return found
+
+    @property
+    def embedder_setting(self) -> str:
+        """The setting of the embedder, with `bundled` resolved: a workspace keeps MiniLM until it is reindexed."""
+        from assay.models.factory import resolve_bundled
+
+        return resolve_bundled(self.settings.embedder, grants.embedders_in_use(self.store))
+
+    @property
+    def answer_model(self) -> AnswerModel | None:
+        """None if this installation has none."""
+        from assay.models.local.bert_answers import bundled_answer_model
+
+        return self.parts.answer_model or bundled_answer_model()
+
+    def with_new_embedder(self) -> WorkspaceContext:
+        """The same workspace with the embedder that a new one would have."""
+        from assay.models.factory import BUNDLED, embedder_for
+
+        if self.parts.embedder is not None or self.settings.embedder != BUNDLED:
+            return self
+        return replace(self, parts=replace(self.parts, embedder=embedder_for(self.settings)))
 
     @property
     def index_engine(self) -> IndexEngine:
@@ -196,7 +223,8 @@ class WorkspaceContext:
             store=self.store,
             indexes={base.id: await self.index(base) for base in filled},
             embedder=self.embedder,
-            reranker=reranker_for(self.settings, self.embedder),
+            reranker=reranker_for(self.settings, self.embedder, self.answer_model),
+            answer_model=self.answer_model,
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,

@@ -88,9 +88,9 @@ def forecast_files(context: WorkspaceContext, files: Sequence[SourceFile], base:
         seconds=seconds + SECONDS_PER_PASSAGE * passages if fresh else 0.0,
     )
     counts = {"files": len(sizes), "new": len(fresh), "passages": passages if fresh else 0}
-    past = forecasts.past_work(context.store, WorkKind.add, context.principal.id, settings.embedder)
+    past = forecasts.past_work(context.store, WorkKind.add, context.principal.id, context.embedder_setting)
     expected = forecast.foreseen(guess, past, counts)
-    return WorkForecast(WorkKind.add, settings.embedder, expected, errors=forecast.errors(past))
+    return WorkForecast(WorkKind.add, context.embedder_setting, expected, errors=forecast.errors(past))
 
 
 def record_added(context: WorkspaceContext, expected: WorkForecast, report: Readiness) -> None:

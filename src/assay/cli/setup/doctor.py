@@ -81,6 +81,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         yield _line("reading files", None, gap)
     addresses = [*endpoints(settings), *doctor_models.providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
+    yield _line("embedder", True, _embedder(folder, settings))
     tesseract = shutil.which("tesseract")
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
@@ -94,6 +95,17 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         yield _line("a whole round", None, note)
     else:
         yield _round(settings, hosts)
+
+
+def _embedder(folder: Path, settings: Any) -> str:
+    """Which embedder the workspace uses, or would use if it was made now."""
+    from assay.models.factory import resolve_bundled
+    from assay.workspace.facade import STATE, open_workspace
+
+    if not (folder / STATE).is_file():
+        return resolve_bundled(settings.embedder, ())
+    with open_workspace(folder) as opened:
+        return opened.embedder_setting
 
 
 def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
             "unreadable": sum(entry.state == "unreadable" for entry in entries),
             "unfinished": sum(entry.state == "pending" for entry in entries),
             "passages": sum(entry.passages for entry in entries if entry.state == "ready"),
-            "embedder": opened.settings.embedder,
+            "embedder": opened.embedder_setting,
             "cached_vectors": embedding_cache.size(opened.cache),
             "bytes": {part: _size(opened.path / part) for part in ("state.db", "index", "originals", "cache.db")},
         }

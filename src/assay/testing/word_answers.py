@@ -1,0 +1,23 @@
+"""An answer model based on words only: instant, deterministic, for tests that do not depend on meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from assay.models.answer_model import Reading
+
+
+class WordAnswers:
+    """A text answers a question by the share of the question's words that it has; the span is its last word."""
+
+    name = "words"
+
+    async def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        asked = set(re.findall(r"\w+", question.lower()))
+        return [self._reading(asked, text) for text in texts]
+
+    def _reading(self, asked: set[str], text: str) -> Reading:
+        words = list(re.finditer(r"\w+", text))
+        share = len(asked & {word[0].lower() for word in words}) / max(1, len(asked))
+        return Reading(share, share, 0.0, words[-1].span() if words else (0, 0), share)
